@@ -1,0 +1,82 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// CI turns warnings into errors; someone who builds with a newer compiler is not punished for it.
+let strict = Context.environment["STEPCTL_STRICT"] != nil
+
+let swiftSettings: [SwiftSetting] =
+  [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+  ] + (strict ? [.treatAllWarnings(as: .error)] : [])
+
+/// A module of ours: what it may import is what it names here, and a test checks that it imports no more.
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
+  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude, swiftSettings: swiftSettings)
+}
+
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let package = Package(
+  name: "stepctl",
+  products: [
+    .executable(name: "stepctl", targets: ["stepctl"]),
+    .executable(name: "stepd", targets: ["stepd"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+  ],
+  targets: [
+    // C libraries: a module map and a header, one importer each.
+    .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+    .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .target(name: "CTOML"),
+
+    // Pure: bytes and values in, values out; no I/O and no clock.
+    module("StepDomain"),
+    module("StrictJSON"),
+    module("Ranging", ["StepDomain"]),
+    module("StepProtocol", ["StepDomain", "StrictJSON", crypto], exclude: ["PROTOCOL.md"]),
+
+    // Adapters: each owns one library or one corner of the system, and imports no other adapter.
+    module("SystemIO"),
+    module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth"]),
+    module("MQTTClient", ["SystemIO", "CMosquitto"]),
+    module("Configuration", ["SystemIO", "StepDomain", "StepProtocol", "CTOML"]),
+    module("Provisioning", ["SystemIO", "StepDomain", "StepProtocol", "COpenSSL", crypto]),
+
+    // The two programs' insides.
+    module("StepController", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration"]),
+    module(
+      "StepCommands",
+      [
+        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient",
+        "Configuration", "Provisioning", argumentParser,
+      ]),
+    .executableTarget(name: "stepctl", dependencies: ["StepCommands"], swiftSettings: swiftSettings),
+    .executableTarget(
+      name: "stepd", dependencies: ["StepController", argumentParser], swiftSettings: swiftSettings),
+
+    tests("StrictJSONTests", ["StrictJSON"]),
+    tests("StepDomainTests", ["StepDomain"]),
+    tests("RangingTests", ["Ranging", "StepDomain"]),
+    tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
+    tests("SystemIOTests", ["SystemIO"]),
+    tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),
+    tests("MQTTClientTests", ["MQTTClient", "SystemIO"]),
+    tests("ConfigurationTests", ["Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
+    tests("ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
+    tests("StepControllerTests", ["StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", crypto]),
+    tests("StructureTests", []),
+  ],
+  cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,1 @@
+int ctoml_placeholder;

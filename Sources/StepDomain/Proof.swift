@@ -1,0 +1,39 @@
+/// What a rider's program gives to show that the rider is at a step. Its worth is what a client's word is worth.
+package struct Proof: Hashable, Sendable {
+  /// Microseconds on the wall clock of whoever made it: of the last frame that supports it.
+  package let time: UnixTime
+  package let evidence: Evidence
+
+  package enum Evidence: Hashable, Sendable {
+    case beacon(zone: Zone, beacons: [HeardBeacon])
+  }
+
+  package init(time: UnixTime, evidence: Evidence) {
+    self.time = time
+    self.evidence = evidence
+  }
+
+  package var method: ProofMethod {
+    switch evidence {
+    case .beacon: .beacon
+    }
+  }
+}
+
+/// What was heard of one of the vehicle's beacons.
+package struct HeardBeacon: Hashable, Sendable {
+  package let major: UInt16
+  /// Of the last frame.
+  package let minor: UInt16
+  /// The mean that the decision rests on, dBm.
+  package let rssi: Int
+  /// How many frames it rests on.
+  package let packets: Int
+
+  package init(major: UInt16, minor: UInt16, rssi: Int, packets: Int) {
+    self.major = major
+    self.minor = minor
+    self.rssi = rssi
+    self.packets = packets
+  }
+}

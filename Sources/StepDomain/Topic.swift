@@ -1,0 +1,25 @@
+/// The part of a vehicle's MQTT topics that all of them share: `arena2036/rolling_chassis`.
+///
+/// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a
+/// wildcard or a `$` from a file could reach where it should not (MQTT 3.1.1, 4.7).
+package struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  package init?(_ text: String) {
+    guard (1...128).contains(text.utf8.count) else { return nil }
+    for level in text.split(separator: "/", omittingEmptySubsequences: false) {
+      let allowed = level.utf8.allSatisfy {
+        ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39)
+          || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E
+      }
+      guard allowed, !level.isEmpty else { return nil }
+    }
+    description = text
+  }
+
+  /// Where a step's commands are published.
+  package func setPosition(_ step: StepID) -> String { "\(self)/\(step)/set_position" }
+
+  /// Where a step's statements are published.
+  package func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
+}

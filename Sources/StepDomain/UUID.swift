@@ -1,0 +1,58 @@
+/// A 128-bit identifier (RFC 9562): a vehicle's name on the air and in every message.
+///
+/// It stands in place of Foundation's, whose `init(uuidString:)` and description differ in case from what the
+/// protocol needs: here the text form is always lower case, and parsing accepts both.
+package struct UUID: Hashable, Sendable, CustomStringConvertible {
+  /// The 16 bytes in network order, as an iBeacon frame carries them.
+  package let high: UInt64
+  package let low: UInt64
+
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// A new random UUID (version 4, RFC 9562 5.4).
+  package static func random() -> UUID {
+    var generator = SystemRandomNumberGenerator()
+    return UUID(
+      high: generator.next() & ~0xF000 | 0x4000,
+      low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+  }
+
+  /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.
+  package init?(_ text: some StringProtocol) {
+    let bytes = Array(text.utf8)
+    guard bytes.count == 36 else { return nil }
+    var words: [UInt64] = [0, 0]
+    var digits = 0
+    for (index, byte) in bytes.enumerated() {
+      if [8, 13, 18, 23].contains(index) {
+        guard byte == 0x2D else { return nil }
+        continue
+      }
+      let digit: UInt8
+      switch byte {
+      case 0x30...0x39: digit = byte - 0x30
+      case 0x61...0x66: digit = byte - 0x61 + 10
+      case 0x41...0x46: digit = byte - 0x41 + 10
+      default: return nil
+      }
+      words[digits / 16] = words[digits / 16] << 4 | UInt64(digit)
+      digits += 1
+    }
+    (high, low) = (words[0], words[1])
+  }
+
+  package var description: String {
+    var text = ""
+    text.reserveCapacity(36)
+    let digits = Array("0123456789abcdef".unicodeScalars)
+    for index in 0..<32 {
+      if [8, 12, 16, 20].contains(index) { text.append("-") }
+      let word = index < 16 ? high : low
+      text.unicodeScalars.append(digits[Int(word >> UInt64((15 - index % 16) * 4) & 0xF)])
+    }
+    return text
+  }
+}

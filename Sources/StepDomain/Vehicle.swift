@@ -1,0 +1,47 @@
+/// One extendable step of a vehicle.
+package struct Step: Hashable, Sendable {
+  package let id: StepID
+  package let side: Side
+  /// The `major` of the step's iBeacon.
+  package let major: UInt16
+
+  package init(id: StepID, side: Side, major: UInt16) {
+    self.id = id
+    self.side = side
+    self.major = major
+  }
+}
+
+/// What a rider's program has to know of a vehicle to say which step it hears.
+package struct Vehicle: Hashable, Sendable {
+  package let name: String
+  package let uuid: UUID
+  /// In file order; ids, sides and majors are unique, and there is at least one.
+  package let steps: [Step]
+
+  /// What makes a list of steps ambiguous or useless.
+  package enum Problem: Error, Equatable {
+    case noSteps
+    case sameID(StepID)
+    case sameSide(Side)
+    case sameMajor(UInt16)
+  }
+
+  package init(name: String, uuid: UUID, steps: [Step]) throws(Problem) {
+    guard !steps.isEmpty else { throw .noSteps }
+    for (index, step) in steps.enumerated() {
+      for other in steps[..<index] {
+        if other.id == step.id { throw .sameID(step.id) }
+        if other.major == step.major { throw .sameMajor(step.major) }
+        if other.side == step.side { throw .sameSide(step.side) }
+      }
+    }
+    self.name = name
+    self.uuid = uuid
+    self.steps = steps
+  }
+
+  package func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }
+  package func step(at side: Side) -> Step? { steps.first { $0.side == side } }
+  package func step(major: UInt16) -> Step? { steps.first { $0.major == major } }
+}

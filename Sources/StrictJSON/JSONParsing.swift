@@ -1,0 +1,190 @@
+extension JSON {
+  /// Why bytes are not a JSON value, and at which byte.
+  package struct SyntaxError: Error, Equatable, CustomStringConvertible {
+    package let offset: Int
+    package let expected: String
+
+    package var description: String { "not JSON at byte \(offset): \(expected)" }
+  }
+
+  /// Parses one value and nothing after it but white space.
+  ///
+  /// - Parameter maximumDepth: how deep arrays and objects may nest, so that input cannot exhaust the stack.
+  package init(parsing bytes: some Sequence<UInt8>, maximumDepth: Int = 16) throws(SyntaxError) {
+    var parser = JSONParser(bytes: Array(bytes))
+    parser.skipSpace()
+    self = try parser.value(depth: maximumDepth)
+    parser.skipSpace()
+    if parser.position < parser.bytes.count { throw parser.error("the end") }
+  }
+}
+
+private struct JSONParser {
+  let bytes: [UInt8]
+  var position = 0
+
+  init(bytes: [UInt8]) { self.bytes = bytes }
+
+  func error(_ expected: String) -> JSON.SyntaxError {
+    JSON.SyntaxError(offset: position, expected: "expected \(expected)")
+  }
+
+  var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  mutating func skipSpace() {
+    while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { position += 1 }
+  }
+
+  mutating func take(_ byte: Character) -> Bool {
+    guard next == byte.asciiValue else { return false }
+    position += 1
+    return true
+  }
+
+  mutating func value(depth: Int) throws(JSON.SyntaxError) -> JSON {
+    switch next.map({ Character(UnicodeScalar($0)) }) {
+    case "{": return try object(depth: depth)
+    case "[": return try array(depth: depth)
+    case "\"": return .string(try string())
+    case "t": return try word("true", .bool(true))
+    case "f": return try word("false", .bool(false))
+    case "n": return try word("null", .null)
+    case "-", "0"..."9": return try number()
+    default: throw error("a value")
+    }
+  }
+
+  mutating func word(_ word: String, _ value: JSON) throws(JSON.SyntaxError) -> JSON {
+    guard bytes[position...].starts(with: word.utf8) else { throw error(word) }
+    position += word.utf8.count
+    return value
+  }
+
+  mutating func object(depth: Int) throws(JSON.SyntaxError) -> JSON {
+    guard depth > 0 else { throw error("less nesting") }
+    position += 1
+    var members: [JSON.Member] = []
+    var names: Set<String> = []
+    skipSpace()
+    if take("}") { return .object([]) }
+    while true {
+      skipSpace()
+      guard next == 0x22 else { throw error("a name") }
+      let start = position
+      let name = try string()
+      guard names.insert(name).inserted else {
+        position = start
+        throw error("each name once")
+      }
+      skipSpace()
+      guard take(":") else { throw error("':'") }
+      skipSpace()
+      members.append(JSON.Member(name, try value(depth: depth - 1)))
+      skipSpace()
+      if take("}") { return .object(members) }
+      guard take(",") else { throw error("',' or '}'") }
+    }
+  }
+
+  mutating func array(depth: Int) throws(JSON.SyntaxError) -> JSON {
+    guard depth > 0 else { throw error("less nesting") }
+    position += 1
+    var values: [JSON] = []
+    skipSpace()
+    if take("]") { return .array([]) }
+    while true {
+      skipSpace()
+      values.append(try value(depth: depth - 1))
+      skipSpace()
+      if take("]") { return .array(values) }
+      guard take(",") else { throw error("',' or ']'") }
+    }
+  }
+
+  mutating func string() throws(JSON.SyntaxError) -> String {
+    position += 1
+    var content: [UInt8] = []
+    while let byte = next {
+      switch byte {
+      case 0x22:
+        guard let text = String(validating: content, as: UTF8.self) else { throw error("UTF-8") }
+        position += 1
+        return text
+      case 0x5C:
+        position += 1
+        try escape(into: &content)
+      case 0..<0x20:
+        throw error("an escaped control character")
+      default:
+        content.append(byte)
+        position += 1
+      }
+    }
+    throw error("'\"'")
+  }
+
+  mutating func escape(into content: inout [UInt8]) throws(JSON.SyntaxError) {
+    guard let byte = next else { throw error("an escape") }
+    position += 1
+    switch Character(UnicodeScalar(byte)) {
+    case "\"", "\\", "/": content.append(byte)
+    case "b": content.append(0x08)
+    case "f": content.append(0x0C)
+    case "n": content.append(0x0A)
+    case "r": content.append(0x0D)
+    case "t": content.append(0x09)
+    case "u":
+      var code = try hexadecimal()
+      if code & 0xFC00 == 0xD800 {
+        guard take("\\"), take("u") else { throw error("the second half of a surrogate pair") }
+        let low = try hexadecimal()
+        guard low & 0xFC00 == 0xDC00 else { throw error("the second half of a surrogate pair") }
+        code = 0x10000 + (code & 0x3FF) << 10 + (low & 0x3FF)
+      }
+      guard let scalar = UnicodeScalar(code) else { throw error("a Unicode scalar") }
+      content += Array(String(Character(scalar)).utf8)
+    default: throw error("an escape")
+    }
+  }
+
+  mutating func hexadecimal() throws(JSON.SyntaxError) -> UInt32 {
+    var code: UInt32 = 0
+    for _ in 0..<4 {
+      guard let byte = next, let digit = Character(UnicodeScalar(byte)).hexDigitValue else {
+        throw error("four hexadecimal digits")
+      }
+      code = code << 4 | UInt32(digit)
+      position += 1
+    }
+    return code
+  }
+
+  mutating func digits() -> Int {
+    let start = position
+    while let byte = next, (0x30...0x39).contains(byte) { position += 1 }
+    return position - start
+  }
+
+  mutating func number() throws(JSON.SyntaxError) -> JSON {
+    let start = position
+    var isInteger = true
+    _ = take("-")
+    let leadingZero = next == 0x30
+    let count = digits()
+    guard count > 0 else { throw error("a digit") }
+    guard !leadingZero || count == 1 else { throw error("no leading zero") }
+    if take(".") {
+      isInteger = false
+      guard digits() > 0 else { throw error("a digit") }
+    }
+    if take("e") || take("E") {
+      isInteger = false
+      if !take("+") { _ = take("-") }
+      guard digits() > 0 else { throw error("a digit") }
+    }
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
+    if isInteger, let value = Int64(text) { return .integer(value) }
+    guard let value = Double(text), value.isFinite else { throw error("a smaller number") }
+    return .number(value)
+  }
+}

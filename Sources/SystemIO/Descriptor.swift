@@ -1,0 +1,38 @@
+import Glibc
+
+/// The one owner of a file descriptor, closed when the owner goes.
+package struct Descriptor: ~Copyable, Sendable {
+  /// The number, lent to system calls; it is not to be kept or closed.
+  package let number: Int32
+
+  /// Takes over a descriptor that a system call just returned.
+  package init(adopting number: Int32) { self.number = number }
+
+  deinit { close(number) }
+
+  /// Opens a file; `O_CLOEXEC` is always added.
+  package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(SystemError) -> Descriptor {
+    Descriptor(adopting: try check("open", path) { Glibc.open(path, flags | O_CLOEXEC, mode) })
+  }
+
+  /// Reads what is there, up to the buffer's size; 0 at the end.
+  package func read(into buffer: UnsafeMutableRawBufferPointer, _ subject: String = "") throws(SystemError) -> Int {
+    try check("read", subject) { Glibc.read(number, buffer.baseAddress, buffer.count) }
+  }
+
+  /// Writes all bytes, however often the kernel takes only a part.
+  package func write(_ bytes: some Sequence<UInt8>, _ subject: String = "") throws(SystemError) {
+    let bytes = ContiguousArray(bytes)
+    var done = 0
+    while done < bytes.count {
+      done += try check("write", subject) {
+        bytes.withUnsafeBytes { Glibc.write(number, $0.baseAddress! + done, $0.count - done) }
+      }
+    }
+  }
+
+  /// Waits until everything that was written is on the medium.
+  package func synchronize(_ subject: String = "") throws(SystemError) {
+    _ = try check("fsync", subject) { fsync(number) }
+  }
+}

@@ -1,0 +1,90 @@
+import Glibc
+
+/// Whole files: read with a limit, written so that a crash leaves the old content or the new, never a part.
+package enum Files {
+  /// Reads a whole file.
+  ///
+  /// - Parameter limit: bytes; a larger file throws EFBIG and is not read any further.
+  package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
+    let file = try Descriptor.open(path, O_RDONLY)
+    return try readAll(file, path, limit: limit)
+  }
+
+  /// Reads what is left of an open file.
+  package static func readAll(
+    _ file: borrowing Descriptor, _ subject: String, limit: Int = 1 << 20
+  ) throws(SystemError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let number = file.number
+      let count = try check("read", subject) { Glibc.read(number, &chunk, chunk.count) }
+      if count == 0 { return bytes }
+      bytes += chunk[..<count]
+      if bytes.count > limit { throw SystemError("read", subject, code: EFBIG) }
+    }
+  }
+
+  /// Replaces a file at once: written beside it, synced, renamed, and the folder synced.
+  ///
+  /// - Parameter mode: the permission bits of the file, whatever the umask.
+  package static func replace(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
+    let temporary = "\(path).\(getpid()).new"
+    unlink(temporary)
+    do throws(SystemError) {
+      let file = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+      let number = file.number
+      _ = try check("set the mode of", temporary) { fchmod(number, mode) }
+      try file.write(bytes, temporary)
+      try file.synchronize(temporary)
+      _ = try check("rename", path) { rename(temporary, path) }
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+    let folder = try Descriptor.open(parent(of: path), O_RDONLY | O_DIRECTORY)
+    try folder.synchronize(path)
+  }
+
+  /// Creates a file that must not exist yet (EEXIST).
+  package static func create(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
+    let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
+    let number = file.number
+    _ = try check("set the mode of", path) { fchmod(number, mode) }
+    try file.write(bytes, path)
+    try file.synchronize(path)
+  }
+
+  /// Creates a folder, and those above it, with `mode` (for those that it makes).
+  package static func createFolder(_ path: String, mode: mode_t) throws(SystemError) {
+    if isFolder(path) { return }
+    let above = parent(of: path)
+    if above != path, !exists(above) { try createFolder(above, mode: mode) }
+    if mkdir(path, mode) == -1, errno != EEXIST { throw SystemError("create the folder", path) }
+  }
+
+  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  package static func isFolder(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The folder that a path lies in: `.` for a bare name.
+  package static func parent(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// A path as seen from a file's folder: an absolute one as it is, a relative one below `folder`.
+  package static func resolve(_ path: String, in folder: String) -> String {
+    path.hasPrefix("/") ? path : "\(folder)/\(path)"
+  }
+
+  /// Whether anyone but the owner may read a file (mode bits 077).
+  package static func isReadableByOthers(_ path: String) throws(SystemError) -> Bool {
+    var status = stat()
+    _ = try check("stat", path) { stat(path, &status) }
+    return status.st_mode & 0o077 != 0
+  }
+}

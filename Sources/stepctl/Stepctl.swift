@@ -1,0 +1,1 @@
+@main struct Stepctl { static func main() {} }

@@ -1,0 +1,1 @@
+@main struct Stepd { static func main() {} }
