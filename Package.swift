@@ -39,6 +39,7 @@ let package = Package(
     .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
     .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CLinux"),
     .target(name: "CTOML"),
 
     // Pure: bytes and values in, values out; no I/O and no clock.
@@ -48,7 +49,7 @@ let package = Package(
     module("StepProtocol", ["StepDomain", "StrictJSON", crypto], exclude: ["PROTOCOL.md"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
-    module("SystemIO"),
+    module("SystemIO", ["CLinux"]),
     module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
     module("Configuration", ["SystemIO", "StepDomain", "StepProtocol", "CTOML"]),

@@ -1,20 +1,10 @@
 /// What a rider's program gives to show that the rider is at a step. Its worth is what a client's word is worth.
-package struct Proof: Hashable, Sendable {
-  /// Microseconds on the wall clock of whoever made it: of the last frame that supports it.
-  package let time: UnixTime
-  package let evidence: Evidence
-
-  package enum Evidence: Hashable, Sendable {
-    case beacon(zone: Zone, beacons: [HeardBeacon])
-  }
-
-  package init(time: UnixTime, evidence: Evidence) {
-    self.time = time
-    self.evidence = evidence
-  }
+package enum Proof: Hashable, Sendable {
+  /// The vehicle's beacons as they were heard, and the zone that this makes for the step.
+  case beacon(zone: Zone, beacons: [HeardBeacon])
 
   package var method: ProofMethod {
-    switch evidence {
+    switch self {
     case .beacon: .beacon
     }
   }

@@ -42,7 +42,8 @@ private struct JSONParser {
   }
 
   mutating func value(depth: Int) throws(JSON.SyntaxError) -> JSON {
-    switch next.map({ Character(UnicodeScalar($0)) }) {
+    guard let byte = next else { throw error("a value") }
+    switch Character(UnicodeScalar(byte)) {
     case "{": return try object(depth: depth)
     case "[": return try array(depth: depth)
     case "\"": return .string(try string())

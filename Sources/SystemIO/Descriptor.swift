@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// The one owner of a file descriptor, closed when the owner goes.
 package struct Descriptor: ~Copyable, Sendable {

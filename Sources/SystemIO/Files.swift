@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// Whole files: read with a limit, written so that a crash leaves the old content or the new, never a part.
 package enum Files {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Waits until one of the descriptors can be read (or has hung up), or the deadline has passed.
@@ -70,7 +71,7 @@ package final class Interruption: Sendable {
     sigaddset(&signals, SIGHUP)
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     descriptor = Descriptor(
-      adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC.rawValue | SFD_NONBLOCK.rawValue)) })
+      adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC | SFD_NONBLOCK)) })
   }
 
   /// Readable once a signal has arrived, and from then on.

@@ -1,0 +1,48 @@
+/// Base64url without padding (RFC 4648 5, RFC 7515 2), in its one canonical form.
+package enum Base64URL {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  private static let values: [UInt8] = {
+    var values = [UInt8](repeating: 0xFF, count: 256)
+    for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+    return values
+  }()
+
+  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    var text: [UInt8] = []
+    var pending: UInt32 = 0
+    var bits = 0
+    for byte in bytes {
+      pending = pending << 8 | UInt32(byte)
+      bits += 8
+      while bits >= 6 {
+        bits -= 6
+        text.append(alphabet[Int(pending >> UInt32(bits) & 0x3F)])
+      }
+    }
+    if bits > 0 { text.append(alphabet[Int(pending << UInt32(6 - bits) & 0x3F)]) }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Nil for padding, white space, other characters, and unused bits that are not zero: one value has one text, so
+  /// a signed text cannot be varied without a trace.
+  package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count * 3 / 4)
+    var pending: UInt32 = 0
+    var bits = 0
+    for character in text.utf8 {
+      let value = values[Int(character)]
+      guard value != 0xFF else { return nil }
+      pending = (pending << 6 | UInt32(value)) & 0xFFFF
+      bits += 6
+      if bits >= 8 {
+        bits -= 8
+        bytes.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
+      }
+    }
+    // A single leftover character carries no whole byte; leftover bits must be zero.
+    guard bits < 6, pending & (1 << UInt32(bits) - 1) == 0 else { return nil }
+    return bytes
+  }
+}
