@@ -4,6 +4,11 @@ extension JSON {
     package let offset: Int
     package let expected: String
 
+    package init(offset: Int, expected: String) {
+      self.offset = offset
+      self.expected = expected
+    }
+
     package var description: String { "not JSON at byte \(offset): \(expected)" }
   }
 

@@ -1,0 +1,66 @@
+/// A command for a controller (Core 5.4, Vol 4, Part E, 5.4.1).
+struct HCICommand: Hashable, Sendable {
+  /// What the specification calls it, for messages.
+  let name: String
+  /// OGF in the high 6 bits, OCF in the low 10.
+  let opcode: UInt16
+  let parameters: [UInt8]
+
+  private init(_ name: String, _ opcode: UInt16, _ parameters: [UInt8] = []) {
+    self.name = name
+    self.opcode = opcode
+    self.parameters = parameters
+  }
+
+  /// As it goes over H4 and over the kernel's raw socket: packet type, opcode, length, parameters.
+  var packet: [UInt8] {
+    [0x01, UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8), UInt8(parameters.count)] + parameters
+  }
+
+  /// 7.3.2
+  static let reset = HCICommand("Reset", 0x0C03)
+
+  /// 7.3.1. The default after a reset, and LE Meta (bit 61), which it lacks.
+  static let setEventMask = HCICommand("Set Event Mask", 0x0C01, littleEndian(0x2000_1FFF_FFFF_FFFF))
+
+  /// 7.4.3
+  static let readLocalSupportedFeatures = HCICommand("Read Local Supported Features", 0x1003)
+
+  /// 7.8.3
+  static let leReadLocalSupportedFeatures = HCICommand("LE Read Local Supported Features", 0x2003)
+
+  /// 7.8.1. Advertising Report is bit 1, Extended Advertising Report bit 12.
+  static func leSetEventMask(extended: Bool) -> HCICommand {
+    HCICommand("LE Set Event Mask", 0x2001, littleEndian(extended ? 1 << 12 : 1 << 1))
+  }
+
+  /// How to scan: 7.8.10 and 7.8.64.
+  ///
+  /// Passive: a beacon has no more to say when asked. The window is as long as the interval, so that the receiver is
+  /// never off; 60 ms (in units of 625 µs) on each of the three channels in turn.
+  static func setScanParameters(extended: Bool) -> HCICommand {
+    let passive: UInt8 = 0
+    let publicAddress: UInt8 = 0
+    let everyAdvertiser: UInt8 = 0
+    let timing: [UInt8] = [96, 0, 96, 0]
+    return extended
+      ? HCICommand(
+        "LE Set Extended Scan Parameters", 0x2041,
+        // Scanning PHYs: bit 0, LE 1M, the one that beacons use.
+        [publicAddress, everyAdvertiser, 0x01, passive] + timing)
+      : HCICommand("LE Set Scan Parameters", 0x200B, [passive] + timing + [publicAddress, everyAdvertiser])
+  }
+
+  /// 7.8.11 and 7.8.65. Every frame is reported, not one for each device: only so does the RSSI arrive.
+  static func setScanEnable(_ enable: Bool, extended: Bool) -> HCICommand {
+    let everyFrame: UInt8 = 0
+    return extended
+      // Duration and period 0: until it is disabled.
+      ? HCICommand("LE Set Extended Scan Enable", 0x2042, [enable ? 1 : 0, everyFrame, 0, 0, 0, 0])
+      : HCICommand("LE Set Scan Enable", 0x200C, [enable ? 1 : 0, everyFrame])
+  }
+
+  private static func littleEndian(_ value: UInt64) -> [UInt8] {
+    withUnsafeBytes(of: value.littleEndian) { Array($0) }
+  }
+}

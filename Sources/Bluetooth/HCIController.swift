@@ -1,0 +1,69 @@
+import SystemIO
+
+/// A controller as its host sees it: one command at a time, each with its answer, and events in between.
+///
+/// libbluetooth's `hci_send_req` gives up after ten events that are not the answer, which under a scan is at once,
+/// and it works on the kernel's sockets only.
+final class HCIController {
+  private let link: any HCILink
+  /// How many commands it will take now (Core 5.4, Vol 4, Part E, 4.4). One may be sent without being told.
+  private var credits: UInt8 = 1
+
+  init(_ link: any HCILink) { self.link = link }
+
+  var name: String { link.name }
+  var needsInitialization: Bool { link.needsInitialization }
+
+  /// Sends a command and waits for its Command Complete event. What arrives in between is dropped.
+  ///
+  /// - Parameter timeout: the kernel gives a controller 2 s; a busy machine at the other end of a network more.
+  /// - Returns: the return parameters that follow the status.
+  @discardableResult
+  func request(
+    _ command: HCICommand, timeout: Duration = .seconds(5), _ interruption: Interruption?
+  ) throws(RadioError) -> ArraySlice<UInt8> {
+    let deadline = ContinuousClock.now + timeout
+    var isSent = false
+    while true {
+      if !isSent, credits > 0 {
+        try link.send(command.packet)
+        credits -= 1
+        isSent = true
+      }
+      guard let event = try receiveEvent(until: deadline, interruption) else {
+        throw .noAnswer(radio: name, command: command.name)
+      }
+      guard isSent, let (opcode, status, rest) = Self.answer(event), opcode == command.opcode else { continue }
+      guard status == 0 else { throw .refused(radio: name, command: command.name, status: status) }
+      // A Command Status of 0 says that the answer is yet to come.
+      if let rest { return rest }
+    }
+  }
+
+  /// Waits for the next event.
+  ///
+  /// - Returns: the event packet from its event code on, or nil when the deadline passed.
+  func receiveEvent(
+    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+  ) throws(RadioError) -> [UInt8]? {
+    guard let event = try link.receiveEvent(until: deadline, interruption) else { return nil }
+    switch event.first {
+    case 0x0E where event.count >= 5: credits = event[2]
+    case 0x0F where event.count >= 6: credits = event[3]
+    case 0x10:
+      // 7.7.16: a controller that says this has stopped what it was doing.
+      throw .lost(radio: name, reason: "the controller reports a hardware error")
+    default: break
+    }
+    return event
+  }
+
+  /// Reads Command Complete (7.7.14) and Command Status (7.7.15), which has no return parameters.
+  private static func answer(_ event: [UInt8]) -> (opcode: UInt16, status: UInt8, parameters: ArraySlice<UInt8>?)? {
+    switch event.first {
+    case 0x0E where event.count >= 6: (UInt16(event[3]) | UInt16(event[4]) << 8, event[5], event[6...])
+    case 0x0F where event.count >= 6: (UInt16(event[4]) | UInt16(event[5]) << 8, event[2], nil)
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import SystemIO
+
+/// A way to a controller, closed when it goes.
+protocol HCILink: AnyObject {
+  /// What the user calls the radio.
+  var name: String { get }
+
+  /// Whether the controller is ours alone, so that we have to initialise it. Otherwise the kernel did.
+  var needsInitialization: Bool { get }
+
+  /// Sends one packet, with its H4 packet type in front.
+  func send(_ packet: [UInt8]) throws(RadioError)
+
+  /// Waits for the next event packet; other packets are passed over.
+  ///
+  /// - Returns: the packet from its event code on, or nil when the deadline passed.
+  func receiveEvent(
+    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+  ) throws(RadioError) -> [UInt8]?
+}

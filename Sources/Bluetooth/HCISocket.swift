@@ -1,0 +1,110 @@
+import CBluetooth
+import Glibc
+import SystemIO
+
+/// An adapter of this machine, over the kernel's raw HCI socket (libbluetooth's hci_lib.h).
+///
+/// The kernel has initialised the controller and shares it with every program that has such a socket open.
+final class HCISocket: HCILink {
+  let name: String
+  let needsInitialization = false
+  private let adapter: UInt16
+  private let socket: Descriptor
+
+  /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent.
+  private static let patience = Duration.seconds(2)
+
+  /// - Parameter adapter: the number in `hci0`.
+  init(adapter: UInt16) throws(RadioError) {
+    self.adapter = adapter
+    name = "hci\(adapter)"
+    let number = hci_open_dev(Int32(adapter))
+    guard number >= 0 else {
+      switch errno {
+      case EAFNOSUPPORT: throw .noBluetooth(radio: name)
+      case ENODEV: throw .noAdapter(radio: name)
+      default: throw .adapter(SystemError("open", name))
+      }
+    }
+    socket = Descriptor(adopting: number)
+    try requireUp()
+    try setFilter()
+  }
+
+  private func requireUp() throws(RadioError) {
+    var information = hci_dev_info()
+    guard hci_devinfo(Int32(adapter), &information) == 0 else {
+      throw .lost(radio: name, reason: SystemError("ask").reason)
+    }
+    guard hci_test_bit(Int32(HCI_UP), &information.flags) != 0 else { throw .adapterDown(radio: name) }
+  }
+
+  /// Lets only the events through that are read.
+  private func setFilter() throws(RadioError) {
+    var filter = hci_filter()
+    hci_filter_clear(&filter)
+    hci_filter_set_ptype(HCI_EVENT_PKT, &filter)
+    for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR, EVT_LE_META_EVENT] {
+      hci_filter_set_event(event, &filter)
+    }
+    var size = socklen_t(MemoryLayout<hci_filter>.size)
+    let number = socket.number
+    do {
+      _ = try check("set the event filter of", name) { setsockopt(number, SOL_HCI, HCI_FILTER, &filter, size) }
+      // Without CAP_NET_RAW the kernel says yes and drops LE Meta from the filter.
+      _ = try check("read the event filter of", name) { getsockopt(number, SOL_HCI, HCI_FILTER, &filter, &size) }
+    } catch {
+      throw .adapter(error)
+    }
+    guard hci_filter_test_event(EVT_LE_META_EVENT, &filter) != 0 else { throw notPermitted }
+  }
+
+  private var notPermitted: RadioError {
+    var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = path.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
+    return .notPermitted(radio: name, program: String(decoding: path.prefix(max(count, 0)), as: UTF8.self))
+  }
+
+  func send(_ packet: [UInt8]) throws(RadioError) {
+    do {
+      try socket.write(packet, name)
+    } catch {
+      throw failure(error)
+    }
+  }
+
+  func receiveEvent(
+    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+  ) throws(RadioError) -> [UInt8]? {
+    while true {
+      let check = ContinuousClock.now + Self.patience
+      if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
+        if let event = try readEvent() { return event }
+      } else {
+        try requireUp()
+        if let deadline, deadline <= .now { return nil }
+      }
+    }
+  }
+
+  /// Reads one packet: the kernel gives one at a time.
+  private func readEvent() throws(RadioError) -> [UInt8]? {
+    var packet = [UInt8](repeating: 0, count: 1 + Int(HCI_MAX_EVENT_SIZE))
+    let number = socket.number
+    do {
+      let count = try check("read", name) { read(number, &packet, packet.count) }
+      return count > 0 && packet[0] == HCI_EVENT_PKT ? Array(packet[1..<count]) : nil
+    } catch {
+      throw failure(error)
+    }
+  }
+
+  private func failure(_ error: SystemError) -> RadioError {
+    switch error.code {
+    case EPERM, EACCES: notPermitted
+    case ENETDOWN: .adapterDown(radio: name)
+    case ENODEV, EPIPE, EBADFD, ENXIO: .lost(radio: name, reason: "the adapter was removed")
+    default: .adapter(error)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package import SystemIO
+
+/// Why a radio cannot be listened to, or no longer.
+package enum RadioError: Error, Equatable, CustomStringConvertible {
+  /// A signal ended the wait.
+  case interrupted
+
+  // Captures.
+
+  /// The capture cannot be opened or read (ENOENT, EACCES, EISDIR…).
+  case file(SystemError)
+  /// The file is no btsnoop capture, or one whose packets we cannot read.
+  case notACapture(path: String, reason: String)
+  /// The capture is torn or overwritten. Everything before it has been told.
+  case damaged(path: String, offset: UInt64, expected: String)
+
+  // Adapters of this machine.
+
+  /// The kernel has no Bluetooth, or none in this network namespace or container.
+  case noBluetooth(radio: String)
+  /// There is no adapter of that number.
+  case noAdapter(radio: String)
+  /// The adapter is powered off.
+  case adapterDown(radio: String)
+  /// CAP_NET_RAW is missing.
+  case notPermitted(radio: String, program: String)
+  /// Any other error of the adapter's socket.
+  case adapter(SystemError)
+
+  // Controllers.
+
+  /// Nobody accepts the connection. The reason is the resolver's or the kernel's.
+  case cannotConnect(radio: String, reason: String)
+  /// The controller has no Bluetooth Low Energy.
+  case noLowEnergy(radio: String)
+  /// The controller refused a command (Core 5.4, Vol 1, Part F).
+  case refused(radio: String, command: String, status: UInt8)
+  /// The controller did not answer a command in time.
+  case noAnswer(radio: String, command: String)
+  /// What comes from the controller is not H4: no packet begins with this byte.
+  case garbled(radio: String, offset: UInt64, byte: UInt8)
+  /// The connection to the controller, or the adapter itself, went away.
+  case lost(radio: String, reason: String)
+
+  package var description: String {
+    switch self {
+    case .interrupted:
+      "interrupted"
+    case .file(let error):
+      error.description
+    case .notACapture(let path, let reason):
+      "\(path) is not a btsnoop capture that can be read: \(reason)"
+    case .damaged(let path, let offset, let expected):
+      "\(path) is damaged at byte \(offset): expected \(expected)"
+    case .noBluetooth(let radio):
+      "cannot open \(radio): this kernel has no Bluetooth, or none in this container"
+    case .noAdapter(let radio):
+      "cannot open \(radio): there is no such adapter; `hciconfig` lists those there are"
+    case .adapterDown(let radio):
+      "\(radio) is down; `bluetoothctl power on` or `sudo hciconfig \(radio) up` turns it on"
+    case .notPermitted(let radio, let program):
+      "not permitted to scan with \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
+    case .adapter(let error):
+      error.description
+    case .cannotConnect(let radio, let reason):
+      "cannot connect to \(radio): \(reason)"
+    case .noLowEnergy(let radio):
+      "\(radio) has no Bluetooth Low Energy"
+    case .refused(let radio, let command, let status):
+      "\(radio) refused `\(command)` with status 0x\(String(status, radix: 16))"
+    case .noAnswer(let radio, let command):
+      "\(radio) did not answer `\(command)` in time"
+    case .garbled(let radio, let offset, let byte):
+      "\(radio) does not speak H4: byte \(offset) is 0x\(String(byte, radix: 16)), which begins no packet"
+    case .lost(let radio, let reason):
+      "lost \(radio): \(reason)"
+    }
+  }
+}

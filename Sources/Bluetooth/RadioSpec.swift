@@ -1,0 +1,81 @@
+package import SystemIO
+
+/// Which radio to listen with, as it is written on a command line.
+package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
+  /// A Bluetooth adapter of this machine, by its number: `hci0`.
+  case hci(UInt16)
+  /// A controller at the other end of a stream: `h4:tcp:HOST:PORT`, `h4:unix:PATH`.
+  case h4(StreamAddress)
+  /// A recording of HCI traffic: `btsnoop:FILE`, or `btsnoop:-` for standard input.
+  case btsnoop(String)
+
+  /// Every form that can be written, for messages and help.
+  package static let forms = "hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"
+
+  package init(_ text: String) throws(MalformedRadioSpec) {
+    func malformed(_ reason: String) -> MalformedRadioSpec { MalformedRadioSpec(text: text, reason: reason) }
+
+    if let path = text.after("btsnoop:") {
+      guard !path.isEmpty else { throw malformed("the file is missing") }
+      self = .btsnoop(path)
+    } else if let path = text.after("h4:unix:") {
+      // sun_path has 108 bytes with the terminating NUL (unix(7)).
+      guard (1...107).contains(path.utf8.count) else { throw malformed("the path must have 1 to 107 bytes") }
+      self = .h4(.unix(path: path))
+    } else if let endpoint = text.after("h4:tcp:") {
+      guard let colon = endpoint.lastIndex(of: ":") else { throw malformed("the port is missing") }
+      var host = endpoint[..<colon]
+      if host.hasPrefix("["), host.hasSuffix("]") {
+        host = host.dropFirst().dropLast()
+      } else if host.contains(":") {
+        throw malformed("an IPv6 address is written in brackets: h4:tcp:[::1]:9000")
+      }
+      guard !host.isEmpty else { throw malformed("the host is missing") }
+      guard let port = UInt16(decimal: endpoint[endpoint.index(after: colon)...]), port > 0 else {
+        throw malformed("the port must be a number from 1 to 65535")
+      }
+      self = .h4(.tcp(host: String(host), port: port))
+    } else if let number = text.after("hci") {
+      guard let index = UInt16(decimal: number) else { throw malformed("an adapter is hci and its number: hci0") }
+      self = .hci(index)
+    } else {
+      throw malformed("expected \(Self.forms)")
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .hci(let index): "hci\(index)"
+    case .h4(let address): "h4:\(address)"
+    case .btsnoop(let path): "btsnoop:\(path)"
+    }
+  }
+
+  /// Opens the radio: when this returns, it listens.
+  ///
+  /// - Parameter interruption: what ends every wait, those of opening included.
+  package func open(interruption: Interruption? = nil) throws(RadioError) -> any Radio {
+    switch self {
+    case .hci(let index):
+      try ScanningRadio(HCISocket(adapter: index), interruption)
+    case .h4(let address):
+      try ScanningRadio(H4Stream(connectingTo: address, interruption), interruption)
+    case .btsnoop(let path):
+      try CaptureRadio(path, interruption)
+    }
+  }
+}
+
+extension String {
+  fileprivate func after(_ prefix: String) -> String? {
+    hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+  }
+}
+
+extension UInt16 {
+  /// Digits only, without a sign and without leading zeros.
+  fileprivate init?(decimal text: some StringProtocol) {
+    guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), text == "0" || !text.hasPrefix("0") else { return nil }
+    self.init(text)
+  }
+}

@@ -1,0 +1,100 @@
+import Ranging
+import StepDomain
+import SystemIO
+
+/// A controller that scans, whichever way leads to it.
+final class ScanningRadio: Radio {
+  private let controller: HCIController
+  private let interruption: Interruption?
+  /// Whether the controller has Bluetooth 5's commands. It must then be spoken to in those alone: after the first, it
+  /// refuses the old ones, and the other way round (Core 5.4, Vol 4, Part E, 3.1.1).
+  private let extended: Bool
+  private var isScanning = false
+
+  private(set) var start: UnixTime
+  private let startInstant: ContinuousClock.Instant
+
+  private var heard = HeardQueue()
+
+  /// Starts a passive scan.
+  init(_ link: any HCILink, _ interruption: Interruption?) throws(RadioError) {
+    controller = HCIController(link)
+    self.interruption = interruption
+    extended = try Self.initialize(controller, interruption)
+    start = UnixTime(microseconds: WallClock.microseconds)
+    startInstant = .now
+    do throws(RadioError) {
+      // A program that was killed leaves the controller scanning, and then it takes no parameters. If it does not scan,
+      // it may refuse this, rightly.
+      _ = try? controller.request(.setScanEnable(false, extended: extended), interruption)
+      try controller.request(.setScanParameters(extended: extended), interruption)
+      // From here on the scan may be running, whatever becomes of the answer.
+      isScanning = true
+      try controller.request(.setScanEnable(true, extended: extended), interruption)
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  deinit { close() }
+
+  /// Makes the controller ready for scan commands and ready to report what it hears.
+  ///
+  /// - Returns: whether it has Bluetooth 5's scan commands.
+  private static func initialize(
+    _ controller: HCIController, _ interruption: Interruption?
+  ) throws(RadioError) -> Bool {
+    if controller.needsInitialization {
+      try controller.request(.reset, interruption)
+    }
+    // LE Supported (Controller) is bit 38 (Core 5.4, Vol 2, Part C, 3.3).
+    guard try hasFeature(38, in: controller.request(.readLocalSupportedFeatures, interruption)) else {
+      throw .noLowEnergy(radio: controller.name)
+    }
+    // LE Extended Advertising is bit 12 (Vol 6, Part B, 4.6).
+    let extended = try hasFeature(12, in: controller.request(.leReadLocalSupportedFeatures, interruption))
+    if controller.needsInitialization {
+      try controller.request(.setEventMask, interruption)
+      try controller.request(.leSetEventMask(extended: extended), interruption)
+    }
+    return extended
+  }
+
+  private static func hasFeature(_ bit: Int, in features: ArraySlice<UInt8>) -> Bool {
+    bit / 8 < features.count && features[features.startIndex + bit / 8] >> (bit % 8) & 1 == 1
+  }
+
+  func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
+    while true {
+      if let first = heard.first {
+        // It was already in the socket when its reader came, too late for this deadline.
+        if let deadline, first.time > deadline { return .deadline(now) }
+        _ = heard.popFirst()
+        return .heard(first)
+      }
+      guard let event = try controller.receiveEvent(until: deadline.map(instant), interruption) else {
+        return .deadline(now)
+      }
+      heard.add(event.span, heardAt: now)
+    }
+  }
+
+  func close() {
+    guard isScanning else { return }
+    isScanning = false
+    // Nothing is left to be done if this fails: the controller is gone, or deaf.
+    _ = try? controller.request(.setScanEnable(false, extended: extended), timeout: .seconds(1), nil)
+  }
+
+  /// What the radio's clock shows.
+  private var now: UnixTime {
+    let elapsed = startInstant.duration(to: .now).components
+    return UnixTime(
+      microseconds: start.microseconds + elapsed.seconds * 1_000_000 + elapsed.attoseconds / 1_000_000_000_000)
+  }
+
+  private func instant(_ time: UnixTime) -> ContinuousClock.Instant {
+    startInstant + .microseconds(time.microseconds &- start.microseconds)
+  }
+}

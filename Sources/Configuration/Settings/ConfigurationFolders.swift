@@ -1,0 +1,66 @@
+import Glibc
+import SystemIO
+
+/// Where configuration is kept (XDG Base Directory Specification 0.8): the user's folder, and the system's.
+package struct ConfigurationFolders: Equatable, Sendable {
+  /// `$XDG_CONFIG_HOME/stepctl`, else `~/.config/stepctl`; nil for a process without a home.
+  package let user: String?
+  package let system: String
+  private let home: String?
+
+  /// - Parameter system: `/etc/stepctl`, except in tests.
+  package init(environment: [String: String], system: String = "/etc/stepctl") {
+    // The specification has relative paths ignored.
+    home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    let base = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
+    user = base.map { "\($0)/stepctl" }
+    self.system = system
+  }
+
+  /// The folders, the user's first: what is in it wins.
+  package var all: [String] { [user, system].compactMap { $0 } }
+
+  /// The `config.toml` of each folder, whether it is there or not.
+  package var configFiles: [String] { all.map { "\($0)/config.toml" } }
+
+  /// Where the vehicle files are: `NAME.toml` in each.
+  package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
+
+  /// The vehicle files, by name; the user's hides the system's of the same name.
+  package func vehicles() -> [(name: String, path: String)] {
+    var paths: [String: String] = [:]
+    for folder in vehicleFolders {
+      for file in Self.files(in: folder) where file.hasSuffix(".toml") && !file.hasPrefix(".") {
+        let name = String(file.dropLast(5))
+        if paths[name] == nil { paths[name] = "\(folder)/\(file)" }
+      }
+    }
+    return paths.sorted { $0.key < $1.key }.map { (name: $0.key, path: $0.value) }
+  }
+
+  /// A path as people write it, with `~` for their home.
+  package func displayed(_ path: String) -> String {
+    guard let home, path.hasPrefix("\(home)/") else { return path }
+    return "~" + path.dropFirst(home.count)
+  }
+
+  /// A path in a configuration file, where no shell replaces the `~`.
+  func expanded(_ path: String) -> String {
+    guard let home, path.hasPrefix("~/") else { return path }
+    return home + path.dropFirst()
+  }
+
+  /// The names in a folder; none where it is not there or cannot be read.
+  private static func files(in folder: String) -> [String] {
+    guard let stream = opendir(folder) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      names.append(
+        withUnsafeBytes(of: &entry.pointee.d_name) {
+          String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        })
+    }
+    return names
+  }
+}

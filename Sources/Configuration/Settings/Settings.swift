@@ -1,0 +1,125 @@
+import SystemIO
+
+/// What every command can be told, and by whom it was: the flag, else the environment, else the user's
+/// `config.toml`, else the system's, else the default.
+package struct Settings: Equatable, Sendable {
+  /// What was given on the command line.
+  package struct Flags: Sendable {
+    package var vehicle: String?
+    package var radio: String?
+    /// Seconds.
+    package var timeout: Double?
+
+    package init(vehicle: String? = nil, radio: String? = nil, timeout: Double? = nil) {
+      self.vehicle = vehicle
+      self.radio = radio
+      self.timeout = timeout
+    }
+  }
+
+  package static let standardRadio = "hci0"
+  /// Seconds.
+  package static let standardTimeout = 10.0
+
+  /// A vehicle file or the name of one, as it was given; nil when nobody said.
+  package let vehicle: Setting<String?>
+  package let radio: Setting<String>
+  /// Seconds.
+  package let timeout: Setting<Double>
+  package let folders: ConfigurationFolders
+
+  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO` and `STEPCTL_TIMEOUT`, each unset when empty.
+  /// - Throws: for a value that no flag, variable or file may have, and for files that cannot be read. That a
+  ///   `config.toml` does not exist is no error.
+  package init(
+    flags: Flags, environment: [String: String], folders: ConfigurationFolders
+  ) throws(ConfigurationError) {
+    var files: [TOMLTable<Key>] = []
+    for path in folders.configFiles where Files.exists(path) {
+      files.append(try TOMLTable(TOMLDocument(reading: path)))
+    }
+    let sources = Sources(environment: environment, files: files, folders: folders)
+    let named = try sources.resolve(
+      .vehicle, .text, flag: flags.vehicle.map(TOMLValue.string),
+      file: { Self.isPath($0) ? $1.resolve(folders.expanded($0)) : $0 })
+    vehicle = named.map { Setting($0.value, $0.origin) } ?? Setting(nil, .standard)
+    radio =
+      try sources.resolve(.radio, .text, flag: flags.radio.map(TOMLValue.string))
+      ?? Setting(Self.standardRadio, .standard)
+    timeout =
+      try sources.resolve(
+        .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
+        variable: { Double($0).map(TOMLValue.float) ?? .string($0) })
+      ?? Setting(Self.standardTimeout, .standard)
+    self.folders = folders
+  }
+
+  private enum Key: String, TOMLKey {
+    case vehicle, radio, timeout
+  }
+
+  private struct Sources {
+    let environment: [String: String]
+    let files: [TOMLTable<Key>]
+    let folders: ConfigurationFolders
+
+    /// What the first that says anything says.
+    ///
+    /// - Parameters:
+    ///   - parse: what a variable's text stands for.
+    ///   - adjust: what a value in a file means elsewhere.
+    func resolve<Value>(
+      _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?, variable parse: (String) -> TOMLValue = TOMLValue.string,
+      file adjust: (Value, TOMLDocument) -> Value = { value, _ in value }
+    ) throws(ConfigurationError) -> Setting<Value>? {
+      if let flag { return try read(flag, form, .flag("--\(key.rawValue)")) }
+      let variable = "STEPCTL_\(key.rawValue.uppercased())"
+      if let text = environment[variable], !text.isEmpty { return try read(parse(text), form, .variable(variable)) }
+      for file in files {
+        guard let value = try file.optional(key, form) else { continue }
+        let path = folders.displayed(file.document.path)
+        return Setting(adjust(value, file.document), .file(path, line: file.line(of: key) ?? 0))
+      }
+      return nil
+    }
+
+    private func read<Value>(
+      _ value: TOMLValue, _ form: TOMLForm<Value>, _ origin: SettingOrigin
+    ) throws(ConfigurationError) -> Setting<Value> {
+      guard let result = form.read(value) else {
+        throw origin.error("expected \(form.expectation), found \(form.describe(value))")
+      }
+      return Setting(result, origin)
+    }
+  }
+
+  /// Whether a vehicle is given as a file and not by name.
+  fileprivate static func isPath(_ text: String) -> Bool { text.contains("/") || text.hasSuffix(".toml") }
+}
+
+extension Settings {
+  /// The path of the vehicle file: the one that was given, the one of that name, or the only one there is.
+  ///
+  /// - Throws: when there is no file of that name, or nobody said and there is not exactly one.
+  package func vehicleFile() throws(ConfigurationError) -> String {
+    let vehicles = folders.vehicles()
+    guard let given = vehicle.value else {
+      switch vehicles.count {
+      case 1: return vehicles[0].path
+      case 0:
+        let folders = folders.vehicleFolders.map(folders.displayed)
+        throw ConfigurationError(
+          "vehicle", "not given: use --vehicle, or put a file into \(alternatives(folders))", kind: .missing)
+      default:
+        let names = vehicles.map(\.name)
+        throw ConfigurationError("vehicle", "not given, and there are several: use --vehicle \(alternatives(names))")
+      }
+    }
+    if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
+    if let named = vehicles.first(where: { $0.name == given }) { return named.path }
+    let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
+    let hint = Spelling.nearest(to: given, among: vehicles.map(\.name)).map { "; did you mean \(TOMLText.quoted($0))?" }
+    throw vehicle.origin.error(
+      "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
+  }
+}

@@ -1,0 +1,131 @@
+import StepDomain
+import StepProtocol
+
+/// A form that a value in a file can have: what people are told that it is, and how it is read.
+struct TOMLForm<Value> {
+  /// `a UUID`, `"left" or "right"`: what follows "expected".
+  let expectation: String
+  /// Nil for a value of another form.
+  let read: (TOMLValue) -> Value?
+  /// What follows "found".
+  var describe: (TOMLValue) -> String = \.description
+
+  /// The same form, for text in which only some is right.
+  static func text(_ expectation: String, _ read: @escaping (String) -> Value?) -> TOMLForm {
+    TOMLForm(expectation: expectation) { if case .string(let text) = $0 { read(text) } else { nil } }
+  }
+}
+
+extension TOMLForm<String> {
+  /// Text for people, systems and terminals: something, and nothing that they obey.
+  static var text: TOMLForm {
+    .text("text without control characters") {
+      $0.isEmpty || $0.unicodeScalars.contains(where: TOMLText.isControl) ? nil : $0
+    }
+  }
+
+  /// The path of a file; a relative one leads from the folder of the document.
+  static func path(in document: TOMLDocument) -> TOMLForm {
+    TOMLForm(expectation: "the path of a file") { TOMLForm.text.read($0).map(document.resolve) }
+  }
+}
+
+extension TOMLForm<UUID> {
+  static var uuid: TOMLForm { .text("a UUID (8-4-4-4-12 hexadecimal digits)") { UUID($0) } }
+}
+
+extension TOMLForm<TopicPrefix> {
+  static var topic: TOMLForm {
+    .text(#"levels of letters, digits, ".", "-" and "_", joined by "/""#) { TopicPrefix($0) }
+  }
+}
+
+extension TOMLForm<StepID> {
+  static var stepID: TOMLForm { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
+}
+
+extension TOMLForm<[UInt8]> {
+  /// A key of 32 bytes (X25519, Ed25519) as base64url without padding. What was found is not repeated: it may be
+  /// the private key, put where the public one belongs.
+  static var key: TOMLForm {
+    TOMLForm(
+      expectation: "32 bytes as base64url without padding (43 characters)",
+      read: {
+        guard case .string(let text) = $0, let key = Base64URL.decode(text), key.count == 32 else { return nil }
+        return key
+      },
+      describe: {
+        if case .string(let text) = $0 { "\(text.count) characters" } else { $0.description }
+      })
+  }
+}
+
+extension TOMLForm<Int> {
+  static func integer(in range: ClosedRange<Int>) -> TOMLForm {
+    TOMLForm(expectation: "an integer from \(range.lowerBound) to \(range.upperBound)") {
+      if case .integer(let value) = $0, range.contains(Int(value)) { Int(value) } else { nil }
+    }
+  }
+}
+
+extension TOMLForm<UInt16> {
+  static var uint16: TOMLForm { uint16(from: 0) }
+  /// A TCP port.
+  static var port: TOMLForm { uint16(from: 1) }
+
+  private static func uint16(from lowest: UInt16) -> TOMLForm {
+    TOMLForm(expectation: "an integer from \(lowest) to \(UInt16.max)") {
+      guard case .integer(let value) = $0, let value = UInt16(exactly: value), value >= lowest else { return nil }
+      return value
+    }
+  }
+}
+
+extension TOMLForm<Double> {
+  /// A float or an integer.
+  static func number(in range: ClosedRange<Double>) -> TOMLForm {
+    let expectation = "a number from \(TOMLText.number(range.lowerBound)) to \(TOMLText.number(range.upperBound))"
+    return TOMLForm(expectation: expectation) {
+      let number: Double
+      switch $0 {
+      case .integer(let value): number = Double(value)
+      case .float(let value): number = value
+      default: return nil
+      }
+      return range.contains(number) ? number : nil
+    }
+  }
+}
+
+extension TOMLForm where Value: RawRepresentable<String> {
+  /// One of some words.
+  static func word(_ words: [Value]) -> TOMLForm {
+    text(alternatives(words.map { TOMLText.quoted($0.rawValue) })) { text in words.first { $0.rawValue == text } }
+  }
+}
+
+extension TOMLForm {
+  /// At least one of some words.
+  static func words<Word>(_ words: [Word]) -> TOMLForm where Value == Set<Word>, Word: RawRepresentable<String> {
+    let word = TOMLForm<Word>.word(words)
+    return TOMLForm(
+      expectation: "an array of \(word.expectation)",
+      read: {
+        guard case .array(let elements) = $0, !elements.isEmpty else { return nil }
+        let found = elements.compactMap(word.read)
+        return found.count == elements.count ? Set(found) : nil
+      },
+      describe: {
+        guard case .array(let elements) = $0, let wrong = elements.first(where: { word.read($0) == nil }) else {
+          return $0.description
+        }
+        return "\(wrong.description) in it"
+      })
+  }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+func alternatives(_ words: [String]) -> String {
+  guard let last = words.last, words.count > 1 else { return words.first ?? "" }
+  return words.dropLast().joined(separator: ", ") + " or " + last
+}

@@ -1,0 +1,148 @@
+/// The keys that a table may have, by their names in the file.
+protocol TOMLKey: Hashable, CaseIterable, Sendable, RawRepresentable where RawValue == String {}
+
+/// A table with known keys: a cursor on it exists only when the file has no other key in it.
+struct TOMLTable<Key: TOMLKey>: Sendable {
+  let document: TOMLDocument
+  /// Keys from the document's table to this one, as `servo.steps.left`; empty for the document's.
+  private let name: String
+  private let isArrayElement: Bool
+  let line: Int?
+  private let entries: [Key: TOMLDocument.Node]
+
+  init(_ document: TOMLDocument) throws(ConfigurationError) {
+    try self.init(document, document.nodes[0], name: "", isArrayElement: false)
+  }
+
+  private init(
+    _ document: TOMLDocument, _ node: TOMLDocument.Node, name: String, isArrayElement: Bool
+  ) throws(ConfigurationError) {
+    self.document = document
+    self.name = name
+    self.isArrayElement = isArrayElement
+    line = node.line
+    var entries: [Key: TOMLDocument.Node] = [:]
+    var unknown: TOMLDocument.Node?
+    for child in document.nodes[node.children] {
+      if let key = Key(rawValue: child.key) {
+        entries[key] = child
+      } else if child.line ?? 0 < unknown?.line ?? .max {
+        unknown = child
+      }
+    }
+    self.entries = entries
+    if let unknown {
+      let known = Key.allCases.map(\.rawValue)
+      let hint =
+        Spelling.nearest(to: unknown.key, among: known).map { "did you mean \(TOMLText.quoted($0))?" }
+        ?? "expected \(alternatives(known))"
+      throw error(at: unknown.line, "\(TOMLText.key(unknown.key)): unknown key, \(hint)")
+    }
+  }
+
+  /// The value of a key in some form; nil when it is not there.
+  func optional<Value>(_ key: Key, _ form: TOMLForm<Value>) throws(ConfigurationError) -> Value? {
+    guard let node = entries[key] else { return nil }
+    guard let value = form.read(node.value) else {
+      throw mismatch(key, node, expected: form.expectation, found: form.describe(node.value))
+    }
+    return value
+  }
+
+  func required<Value>(_ key: Key, _ form: TOMLForm<Value>) throws(ConfigurationError) -> Value {
+    guard let value = try optional(key, form) else { throw missing(key) }
+    return value
+  }
+
+  /// `[key]`, if it is there.
+  func table<Inner: TOMLKey>(
+    _ key: Key, _ keys: Inner.Type = Inner.self
+  ) throws(ConfigurationError) -> TOMLTable<Inner>? {
+    guard let node = entries[key] else { return nil }
+    return try inner(node, name: extended(by: key), mismatch: key)
+  }
+
+  func requiredTable<Inner: TOMLKey>(
+    _ key: Key, _ keys: Inner.Type = Inner.self
+  ) throws(ConfigurationError) -> TOMLTable<Inner> {
+    guard let table = try table(key, keys) else {
+      throw ConfigurationError(document.path, "[\(extended(by: key))] is missing")
+    }
+    return table
+  }
+
+  /// All `[[key]]`, in the order of the file.
+  func tables<Inner: TOMLKey>(
+    _ key: Key, _ keys: Inner.Type = Inner.self
+  ) throws(ConfigurationError) -> [TOMLTable<Inner>] {
+    guard let node = entries[key] else { return [] }
+    guard case .array = node.value else {
+      throw mismatch(key, node, expected: "[[\(extended(by: key))]]", found: node.value.description)
+    }
+    var tables: [TOMLTable<Inner>] = []
+    for element in document.nodes[node.children] {
+      tables.append(try inner(element, name: extended(by: key), isArrayElement: true, mismatch: key))
+    }
+    return tables
+  }
+
+  /// All `[key.name]`, whose names are the writer's choice, in the order of the file.
+  func namedTables<Inner: TOMLKey>(
+    _ key: Key, _ keys: Inner.Type = Inner.self
+  ) throws(ConfigurationError) -> [(name: String, table: TOMLTable<Inner>)] {
+    guard let node = entries[key] else { return [] }
+    guard case .table = node.value else {
+      throw mismatch(key, node, expected: "a table", found: node.value.description)
+    }
+    var tables: [(name: String, table: TOMLTable<Inner>)] = []
+    for child in document.nodes[node.children].sorted(by: { $0.line ?? 0 < $1.line ?? 0 }) {
+      let name = "\(extended(by: key)).\(TOMLText.key(child.key))"
+      tables.append((child.key, try inner(child, name: name, mismatch: key)))
+    }
+    return tables
+  }
+
+  var path: TOMLForm<String> { .path(in: document) }
+
+  func has(_ key: Key) -> Bool { entries[key] != nil }
+
+  func line(of key: Key) -> Int? { entries[key]?.line ?? line }
+
+  /// An error of a key's value: `vehicle.toml:7: [[steps]] side: …`.
+  func error(_ key: Key, _ message: String) -> ConfigurationError {
+    error(at: line(of: key), "\(TOMLText.key(key.rawValue)): \(message)")
+  }
+
+  /// An error of the table itself.
+  func error(_ message: String) -> ConfigurationError { error(at: line, message) }
+
+  /// The error of a key that should be there: it names the table and its line.
+  func missing(_ key: Key, because reason: String = "") -> ConfigurationError {
+    error(at: line, "\(TOMLText.key(key.rawValue)) is missing\(reason)")
+  }
+
+  private func error(at line: Int?, _ message: String) -> ConfigurationError {
+    let title = isArrayElement ? "[[\(name)]] " : name.isEmpty ? "" : "[\(name)] "
+    return ConfigurationError(document.path, line: line, title + message)
+  }
+
+  private func mismatch(
+    _ key: Key, _ node: TOMLDocument.Node, expected: String, found: String
+  ) -> ConfigurationError {
+    error(at: node.line, "\(TOMLText.key(key.rawValue)): expected \(expected), found \(found)")
+  }
+
+  private func extended(by key: Key) -> String {
+    let last = TOMLText.key(key.rawValue)
+    return name.isEmpty ? last : "\(name).\(last)"
+  }
+
+  private func inner<Inner: TOMLKey>(
+    _ node: TOMLDocument.Node, name: String, isArrayElement: Bool = false, mismatch key: Key
+  ) throws(ConfigurationError) -> TOMLTable<Inner> {
+    guard case .table = node.value else {
+      throw mismatch(key, node, expected: "a table", found: node.value.description)
+    }
+    return try TOMLTable<Inner>(document, node, name: name, isArrayElement: isArrayElement)
+  }
+}

@@ -1,0 +1,14 @@
+/// Who a rider is to a controller.
+package struct Rider: Equatable, Sendable {
+  package var name: String
+  /// The path of the private JWK that commands are signed with; nobody but its owner may read it.
+  package var deviceKey: String
+  /// The path of the token, a JWT that is bound to that key.
+  package var token: String
+
+  package init(name: String, deviceKey: String, token: String) {
+    self.name = name
+    self.deviceKey = deviceKey
+    self.token = token
+  }
+}

@@ -1,0 +1,75 @@
+import StepDomain
+import StepProtocol
+
+extension VehicleFile {
+  /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
+  package func render() -> String {
+    var text = """
+      # A vehicle as stepctl knows it. Paths are relative to this file, so the folder can be moved.
+      name = \(TOMLText.quoted(vehicle.name))
+      # What the iBeacons on the steps send as their UUID.
+      uuid = "\(vehicle.uuid)"
+
+      """
+    if let topic {
+      text += """
+        # What the vehicle's MQTT topics begin with.
+        topic = "\(topic)"
+
+        """
+    }
+    if let broker {
+      text += """
+
+        [broker]
+        host = \(TOMLText.quoted(broker.host))
+        port = \(broker.port)
+        # The authority that the broker's certificate must be from.
+        ca = \(TOMLText.quoted(broker.ca))
+
+        """
+      if let certificate {
+        text += """
+          # Who we are to the broker. The key is private (mode 0600).
+          cert = \(TOMLText.quoted(certificate.cert))
+          key = \(TOMLText.quoted(certificate.key))
+
+          """
+      }
+    }
+    if let controller {
+      text += """
+
+        # The controller's public keys, base64url: commands are encrypted to the first (X25519),
+        # statements are signed with the second (Ed25519).
+        [controller]
+        encryption_key = "\(Base64URL.encode(controller.encryption))"
+        signing_key = "\(Base64URL.encode(controller.signing))"
+
+        """
+    }
+    for step in vehicle.steps {
+      text += """
+
+        [[steps]]
+        id = "\(step.id)"
+        side = "\(step.side.rawValue)"
+        # What this step's iBeacon sends as its major.
+        major = \(step.major)
+
+        """
+    }
+    if let rider {
+      text += """
+
+        # Who may command the vehicle from here. The device key is private (mode 0600).
+        [rider]
+        name = \(TOMLText.quoted(rider.name))
+        device_key = \(TOMLText.quoted(rider.deviceKey))
+        token = \(TOMLText.quoted(rider.token))
+
+        """
+    }
+    return text
+  }
+}

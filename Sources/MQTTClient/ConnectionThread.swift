@@ -1,0 +1,96 @@
+import Glibc
+import SystemIO
+
+/// The thread that connects, serves the connection, and connects again, until it is told to stop.
+final class ConnectionThread {
+  private let exchange: Exchange
+  private let reconnecting: MQTTConnection.Reconnecting
+  private let settings: Session.Settings
+
+  init(exchange: Exchange, reconnecting: MQTTConnection.Reconnecting, settings: Session.Settings) {
+    self.exchange = exchange
+    self.reconnecting = reconnecting
+    self.settings = settings
+  }
+
+  /// Starts the thread, detached: it owns this object and frees it when it ends.
+  func start() throws(SystemError) {
+    let context = Unmanaged.passRetained(self)
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, nil,
+      { context in
+        Unmanaged<ConnectionThread>.fromOpaque(context!).takeRetainedValue().run()
+        return nil
+      }, context.toOpaque())
+    guard code == 0 else {
+      context.release()
+      throw SystemError("start a thread", code: code)
+    }
+    pthread_detach(thread)
+  }
+
+  private func run() {
+    var generator = SystemRandomNumberGenerator()
+    var backoff = Backoff()
+    while true {
+      var established: ContinuousClock.Instant?
+      do throws(MQTTError) {
+        try connect(&established)
+        break
+      } catch {
+        exchange.connectionEnded(error, isFinal: reconnecting == .never)
+      }
+      let lasted = established.map { $0.duration(to: .now) } ?? .zero
+      if reconnecting == .never || !wait(for: backoff.next(afterLasting: lasted, using: &generator)) { break }
+      exchange.connectionBegan()
+    }
+    exchange.threadEnded()
+  }
+
+  /// One connection, from name resolution to its end.
+  ///
+  /// Returns when the program closed it; every other end throws.
+  private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
+    let addresses = try resolve(settings.broker.host)
+    for (index, address) in addresses.enumerated() {
+      let session = try Session(settings, exchange)
+      defer { established = session.established }
+      do throws(MQTTError) {
+        return try session.run(connectingTo: address)
+      } catch {
+        // A host of two families may be listening on one of them only.
+        guard case .cannotConnect = error, index + 1 < addresses.count, !exchange.isClosing else { throw error }
+      }
+    }
+  }
+
+  /// The addresses of a host in numbers, in the order in which they are to be tried (RFC 6724).
+  private func resolve(_ host: String) throws(MQTTError) -> [String] {
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var first: UnsafeMutablePointer<addrinfo>?
+    let code = exchange.resolving { getaddrinfo(host, nil, &hints, &first) }
+    guard code == 0 else { throw .cannotResolve(host: host, code: code) }
+    defer { freeaddrinfo(first) }
+    return sequence(first: first!) { $0.pointee.ai_next }.compactMap { entry in
+      withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { buffer in
+        let code = getnameinfo(
+          entry.pointee.ai_addr, entry.pointee.ai_addrlen, buffer.baseAddress, socklen_t(buffer.count), nil, 0,
+          NI_NUMERICHOST)
+        return code == 0 ? String(cString: buffer.baseAddress!) : nil
+      }
+    }
+  }
+
+  /// - Returns: false when the program closed the connection meanwhile.
+  private func wait(for duration: Duration) -> Bool {
+    let deadline = ContinuousClock.now + duration
+    while !exchange.isClosing, .now < deadline {
+      // What is published meanwhile signals as well, and has to wait.
+      guard let ready = try? waitReadable([exchange.work.number], until: deadline) else { return false }
+      if ready[0] { exchange.work.clear() }
+    }
+    return !exchange.isClosing
+  }
+}

@@ -1,0 +1,112 @@
+import Synchronization
+import SystemIO
+
+/// What the program's threads and the connection's thread have in common: two bounded queues and their wake-ups.
+final class Exchange: Sendable {
+  private struct State {
+    var inbox: Inbox
+    var outbox: Outbox
+    var isClosing = false
+    /// No connection will be made any more.
+    var isOver = false
+    /// The thread is in getaddrinfo(3), which nothing interrupts.
+    var isResolving = false
+  }
+
+  private let state: Mutex<State>
+  /// Readable while the inbox holds something.
+  let events: Wakeup
+  /// Something to publish, or to close.
+  let work: Wakeup
+  /// The thread has ended; never cleared.
+  private let ended: Wakeup
+
+  init(limits: MQTTConnection.Limits) throws(SystemError) {
+    events = try Wakeup()
+    work = try Wakeup()
+    ended = try Wakeup()
+    state = Mutex(State(inbox: Inbox(limits: limits), outbox: Outbox(limit: limits.queuedPublications)))
+  }
+
+  // MARK: The program's side
+
+  func publish(topic: String, payload: [UInt8], isRetained: Bool) -> PublishID? {
+    let id = state.withLock { state in
+      state.isClosing || state.isOver
+        ? nil : state.outbox.add(topic: topic, payload: payload, isRetained: isRetained)
+    }
+    if id != nil { work.signal() }
+    return id
+  }
+
+  func next(until deadline: ContinuousClock.Instant?) throws(SystemError) -> MQTTConnection.Event? {
+    while true {
+      let (event, isLast) = state.withLock { state in
+        if state.isClosing { return (MQTTConnection.Event?.none, true) }
+        let event = state.inbox.take()
+        if state.inbox.isEmpty { events.clear() }
+        return (event, state.isOver)
+      }
+      if event != nil || isLast { return event }
+      if try !waitReadable([events.number], until: deadline)[0] { return nil }
+    }
+  }
+
+  var discarded: MQTTConnection.Discarded { state.withLock { $0.inbox.discarded } }
+
+  func close() {
+    let mayWait = state.withLock { state in
+      state.isClosing = true
+      return !state.isResolving
+    }
+    work.signal()
+    // Whoever waits in `next` is to see that it is over.
+    events.signal()
+    if mayWait { _ = try? waitReadable([ended.number], until: .now + .milliseconds(250)) }
+  }
+
+  // MARK: The connection's side
+
+  var isClosing: Bool { state.withLock { $0.isClosing } }
+
+  func resolving<Result>(_ body: () -> Result) -> Result {
+    state.withLock { $0.isResolving = true }
+    defer { state.withLock { $0.isResolving = false } }
+    return body()
+  }
+
+  func deliver(_ event: MQTTConnection.Event) {
+    state.withLock { state in
+      state.inbox.add(event)
+      if !state.inbox.isEmpty { events.signal() }
+    }
+  }
+
+  func acknowledged(_ publication: Outbox.Publication) {
+    state.withLock { state in
+      guard state.outbox.acknowledge(publication) else { return }
+      state.inbox.add(.acknowledged(publication.id))
+      events.signal()
+    }
+  }
+
+  func discardOversized() { state.withLock { $0.inbox.discardOversized() } }
+
+  func takePublications(upTo count: Int) -> [Outbox.Publication] {
+    count > 0 ? state.withLock { $0.outbox.take(upTo: count) } : []
+  }
+
+  func connectionBegan() { state.withLock { $0.outbox.connectionBegan() } }
+
+  /// - Parameter isFinal: whether no other connection will be made.
+  func connectionEnded(_ error: MQTTError, isFinal: Bool) {
+    state.withLock { state in
+      state.outbox.connectionEnded()
+      state.isOver = isFinal
+      state.inbox.add(.disconnected(error))
+      events.signal()
+    }
+  }
+
+  func threadEnded() { ended.signal() }
+}

@@ -1,0 +1,136 @@
+import CMosquitto
+import Glibc
+import SystemIO
+
+/// A connection to a broker: MQTT 3.1.1, clean session, QoS 1 both ways.
+///
+/// **Threads.** libmosquitto and its sockets live on one thread of their own, which nothing here ever waits for
+/// except `close`, and that not for long. Every method may be called from any thread; none blocks but `next`.
+///
+/// **Latency.** The thread starts in `init` and sends CONNECT, SUBSCRIBE and whatever was published by then without
+/// waiting for CONNACK (MQTT 3.1.1, 3.1.4), so a cold request and its answer take one round trip beyond TCP's and
+/// TLS's. TCP_NODELAY is on, and acknowledgements are not delayed (TCP_QUICKACK): a broker with Nagle's algorithm
+/// on, mosquitto's default, does not cost 40 ms an exchange.
+///
+/// **What a publish is worth.** `acknowledged` says that the broker has the message: not that anybody received it,
+/// nor that its access list let it pass, which MQTT 3.1.1 does not tell. When the connection ends (`disconnected`),
+/// a message that was not acknowledged may or may not have arrived. One without the retain flag is never sent
+/// again, on whatever later connection; of the retained ones the latest of each topic is published on every later
+/// connection, acknowledged or not.
+///
+/// **A lost connection** is noticed at once when the other side closes it, else within twice the keep-alive.
+/// `Reconnecting.never` then ends; `forever` says `disconnected` and begins anew after 0.5 s, doubling to 30 s, with
+/// jitter, for any error whatever: it may be mended on the other side. The TLS files are read for each attempt, so
+/// that renewed certificates are taken up.
+///
+/// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message with a
+/// payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
+/// whole packet in memory before it can be dropped: the broker's `max_packet_size` is what bounds that.
+package final class MQTTConnection: Sendable {
+  package enum Reconnecting: Sendable { case never, forever }
+
+  package enum Event: Equatable, Sendable {
+    /// CONNACK arrived: what was published from here on, and before, is with the broker or on the way.
+    case connected
+    /// There is no connection any more, or an attempt failed; with `Reconnecting.never` nothing follows.
+    case disconnected(MQTTError)
+    case message(Message)
+    /// PUBACK for the first time; see above for what it says.
+    case acknowledged(PublishID)
+  }
+
+  package struct Limits: Sendable {
+    /// Bytes of a message that is received.
+    package var payload = 16384
+    /// Messages that were received and not fetched yet.
+    package var queuedMessages = 128
+    /// Messages that were published and wait for the connection.
+    package var queuedPublications = 64
+
+    package init() {}
+  }
+
+  /// Messages that were received and dropped.
+  package struct Discarded: Equatable, Sendable {
+    /// Their payload was above the limit.
+    package internal(set) var oversized = 0
+    /// The queue was full.
+    package internal(set) var overflowing = 0
+  }
+
+  private let exchange: Exchange
+
+  /// Starts to connect, and returns at once.
+  ///
+  /// - Parameters:
+  ///   - clientID: 1 to 23 letters and digits (MQTT 3.1.1, 3.1.3.1); a broker drops the older of two clients with
+  ///     the same one.
+  ///   - keepAlive: whole seconds, at least 5.
+  ///   - subscriptions: topic filters, QoS 1, subscribed anew on each connection.
+  ///   - patience: for TCP, TLS and CONNACK together; longer is `timedOut`. Name resolution has its own limits,
+  ///     resolv.conf(5)'s.
+  /// - Throws: `unusableFile` when a TLS file cannot be read; what is in it is looked at while connecting, and told
+  ///   by `disconnected`. `system` when the process is out of descriptors or threads.
+  package init(
+    broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
+    subscriptions: [String], reconnecting: Reconnecting, patience: Duration = .seconds(10),
+    limits: Limits = Limits()
+  ) throws(MQTTError) {
+    try broker.tls?.checkReadable()
+    do throws(SystemError) {
+      exchange = try Exchange(limits: limits)
+      let thread = ConnectionThread(
+        exchange: exchange, reconnecting: reconnecting,
+        settings: Session.Settings(
+          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, patience: patience,
+          limits: limits))
+      try thread.start()
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  deinit { close() }
+
+  /// Publishes with QoS 1.
+  ///
+  /// - Parameter topic: a topic name, without wildcards.
+  /// - Returns: nil when the message was not taken, and will not be sent: the connection has ended for good, or it
+  ///   is lost and the message not retained, or too many wait.
+  @discardableResult
+  package func publish(topic: String, payload: [UInt8], retain: Bool) -> PublishID? {
+    precondition(!topic.isEmpty && mosquitto_pub_topic_check(topic) == MOSQ_ERR_SUCCESS.code, "not a topic name")
+    return exchange.publish(topic: topic, payload: payload, isRetained: retain)
+  }
+
+  /// What happened next, in the order in which it did.
+  ///
+  /// - Returns: nil when the deadline passed, or when nothing can happen any more: the connection was closed, or
+  ///   ended for good and its last event was fetched.
+  package func next(until deadline: ContinuousClock.Instant?) throws(MQTTError) -> Event? {
+    do throws(SystemError) {
+      return try exchange.next(until: deadline)
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// Readable while `next` would return an event at once: lent to `waitReadable`, not to be read or closed.
+  package var descriptor: Int32 { exchange.events.number }
+
+  package var discarded: Discarded { exchange.discarded }
+
+  /// Ends the connection with DISCONNECT, without waiting for acknowledgements; nothing is received any more.
+  ///
+  /// Idempotent. It waits until the socket is closed, at most a quarter of a second: a thread that is held up, as by
+  /// a name server that does not answer, is left to end and to free what it has on its own.
+  package func close() { exchange.close() }
+
+  /// 22 random letters and digits, which say nothing about who or what connects.
+  package static func randomClientID() -> String {
+    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".unicodeScalars)
+    var text = String.UnicodeScalarView()
+    for _ in 0..<22 { text.append(alphabet.randomElement()!) }
+    return String(text)
+  }
+}

@@ -1,0 +1,159 @@
+import CMosquitto
+import Glibc
+package import SystemIO
+
+/// Why there is no connection, or no longer one.
+package enum MQTTError: Error, Equatable, CustomStringConvertible {
+  /// A file of `Broker.TLS` that cannot serve: which, where, and why not.
+  case unusableFile(TLSFile, path: String, FileFault)
+  /// The name service's reason is an `EAI_*` value of getaddrinfo(3).
+  case cannotResolve(host: String, code: Int32)
+  /// The `errno` value of the last address that was tried: ECONNREFUSED, EHOSTUNREACH…
+  case cannotConnect(Broker, code: Int32)
+  /// The other side was silent for too long.
+  case timedOut(Broker, Stage)
+  /// The broker's certificate was not accepted: this is not, or cannot be shown to be, the broker that was meant.
+  case untrustedBroker(Broker, CertificateFault)
+  /// The broker ended TLS with an alert (RFC 8446 6.2): as a rule, it wants another client certificate.
+  case refusedByAlert(Broker, UInt8)
+  /// TLS failed for another reason; the code is OpenSSL's packed one (`openssl errstr` explains it).
+  case tlsFailed(Broker, code: UInt)
+  /// CONNACK with a return code other than 0 (MQTT 3.1.1, 3.2.2.3).
+  case refused(Broker, ConnectReturnCode)
+  /// SUBACK with failure (MQTT 3.1.1, 3.9.3).
+  case subscriptionRefused(Broker, filter: String)
+  /// The other side closed the connection, or the network did.
+  case lost(Broker, Stage)
+  /// What came was not MQTT 3.1.1; the code is libmosquitto's.
+  case protocolViolated(Broker, code: Int32)
+  case system(SystemError)
+
+  package enum TLSFile: String, Sendable {
+    case authority = "CA certificate"
+    case certificate = "client certificate"
+    case key = "client key"
+  }
+
+  package enum FileFault: Equatable, Sendable {
+    /// The `errno` value.
+    case unreadable(Int32)
+    /// No PEM that OpenSSL takes; the code is OpenSSL's packed one.
+    case malformed(UInt)
+    /// A key that needs a passphrase: nobody is there to type it.
+    case encrypted
+    /// The key is not the one in the certificate.
+    case mismatch
+  }
+
+  package enum CertificateFault: Equatable, Sendable {
+    case unknownAuthority
+    case expired
+    case notYetValid
+    case nameMismatch
+    /// An `X509_V_ERR_*` value of X509_STORE_CTX_get_error(3).
+    case other(Int)
+  }
+
+  /// How far a connection had come.
+  package enum Stage: Equatable, Sendable {
+    case connecting, handshake, greeting, established
+  }
+
+  package struct ConnectReturnCode: RawRepresentable, Hashable, Sendable {
+    package let rawValue: Int32
+    package init(rawValue: Int32) { self.rawValue = rawValue }
+
+    package static let unacceptableProtocolVersion = ConnectReturnCode(rawValue: 1)
+    package static let identifierRejected = ConnectReturnCode(rawValue: 2)
+    package static let serverUnavailable = ConnectReturnCode(rawValue: 3)
+    package static let badUserNameOrPassword = ConnectReturnCode(rawValue: 4)
+    package static let notAuthorized = ConnectReturnCode(rawValue: 5)
+  }
+
+  package var description: String {
+    switch self {
+    case .unusableFile(let file, let path, let fault): "cannot use the \(file.rawValue) \(path): \(fault)"
+    case .cannotResolve(let host, let code): "cannot find the broker's host \(host): \(String(cString: gai_strerror(code)))"
+    case .cannotConnect(let broker, let code): "cannot connect to the broker \(broker): \(String(cString: strerror(code)))"
+    case .timedOut(let broker, let stage): "the broker \(broker) did not answer in time (\(stage))"
+    case .untrustedBroker(let broker, let fault): "the certificate of the broker \(broker) \(fault)"
+    case .refusedByAlert(let broker, let alert): "the broker \(broker) refused the TLS connection: \(Self.meaning(of: alert))"
+    case .tlsFailed(let broker, let code): "TLS with the broker \(broker) failed: \(reason(ofOpenSSL: code))"
+    case .refused(let broker, let code): "the broker \(broker) refused the connection: \(code)"
+    case .subscriptionRefused(let broker, let filter): "the broker \(broker) does not let this client subscribe to \(filter)"
+    case .lost(let broker, let stage): "the connection to the broker \(broker) was lost (\(stage))"
+    case .protocolViolated(let broker, let code):
+      "what the broker \(broker) sent is not MQTT 3.1.1: \(String(cString: mosquitto_strerror(code)))"
+    case .system(let error): error.description
+    }
+  }
+
+  /// Alert descriptions of RFC 8446 6 as what the broker most likely objects to.
+  private static func meaning(of alert: UInt8) -> String {
+    switch alert {
+    case 116: "it requires a client certificate (alert 116)"
+    case 40: "it requires a client certificate, or shares no cipher with this client (alert 40)"
+    case 42, 43, 46, 48, 49, 51: "it does not accept the client certificate (alert \(alert))"
+    case 44: "the client certificate has been revoked (alert 44)"
+    case 45: "the client certificate has expired (alert 45)"
+    case 70: "it speaks no TLS version later than 1.1 (alert 70)"
+    default: "alert \(alert)"
+    }
+  }
+}
+
+extension MQTTError.FileFault: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .unreadable(let code): String(cString: strerror(code))
+    case .malformed(let code): "not usable PEM (\(reason(ofOpenSSL: code)))"
+    case .encrypted: "it needs a passphrase; a key without one is wanted, readable by its owner only"
+    case .mismatch: "it does not belong to the client certificate"
+    }
+  }
+}
+
+extension MQTTError.CertificateFault: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .unknownAuthority: "was not issued by an authority in the CA file"
+    case .expired: "has expired"
+    case .notYetValid: "is not valid yet (is this machine's clock right?)"
+    case .nameMismatch: "is for another host name"
+    case .other(let code): "was not accepted: \(String(cString: X509_verify_cert_error_string(code)))"
+    }
+  }
+}
+
+extension MQTTError.Stage: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .connecting: "while connecting"
+    case .handshake: "in the TLS handshake"
+    case .greeting: "before CONNACK"
+    case .established: "after it was established"
+    }
+  }
+}
+
+extension MQTTError.ConnectReturnCode: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .unacceptableProtocolVersion: "it does not speak MQTT 3.1.1"
+    case .identifierRejected: "it rejects the client identifier"
+    case .serverUnavailable: "it is unavailable"
+    case .badUserNameOrPassword: "bad user name or password"
+    case .notAuthorized: "not authorized"
+    default: "return code \(rawValue)"
+    }
+  }
+}
+
+extension Broker: CustomStringConvertible {
+  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
+
+/// OpenSSL's words for a packed error code, without its library's names.
+private func reason(ofOpenSSL code: UInt) -> String {
+  ERR_reason_error_string(code).map { String(cString: $0) } ?? "OpenSSL error \(String(code, radix: 16))"
+}

@@ -1,0 +1,232 @@
+import CMosquitto
+import Glibc
+import SystemIO
+
+/// One connection: a libmosquitto handle, from CONNECT to its end, on one thread.
+///
+/// A new handle for each connection: libmosquitto would otherwise send what was not acknowledged again after a
+/// reconnection, and an old command must not be.
+final class Session {
+  struct Settings: Sendable {
+    let broker: Broker
+    let clientID: String
+    let keepAlive: Duration
+    let subscriptions: [String]
+    let patience: Duration
+    let limits: MQTTConnection.Limits
+  }
+
+  /// How many publications may wait for PUBACK; libmosquitto's own default.
+  private static let publicationsInFlight = 20
+
+  /// When CONNACK arrived.
+  private(set) var established: ContinuousClock.Instant?
+
+  private let settings: Settings
+  private let exchange: Exchange
+  private let tls: TLSContext?
+  /// A `struct mosquitto`, owned.
+  private let handle: OpaquePointer
+  private var stage = MQTTError.Stage.connecting
+  private var refusal: MQTTError?
+  /// By packet identifier.
+  private var unacknowledged: [Int32: Outbox.Publication] = [:]
+  private var subscribing: [Int32: String] = [:]
+
+  init(_ settings: Settings, _ exchange: Exchange) throws(MQTTError) {
+    self.settings = settings
+    self.exchange = exchange
+    tls = if let files = settings.broker.tls { try TLSContext(files, settings.broker) } else { nil }
+    _ = library
+    guard let handle = mosquitto_new(settings.clientID, true, nil) else {
+      throw .system(SystemError("create an MQTT client"))
+    }
+    self.handle = handle
+    mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
+    mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1)
+    mosquitto_int_option(handle, MOSQ_OPT_SEND_MAXIMUM, Int32(Self.publicationsInFlight))
+    if let tls {
+      mosquitto_int_option(handle, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0)
+      mosquitto_void_option(handle, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.handle))
+    }
+    // Before connecting, and none of libmosquitto is called inside one (mosquitto#1090).
+    mosquitto_connect_callback_set(handle) { session(of: $1).connected($2) }
+    mosquitto_publish_callback_set(handle) { session(of: $1).acknowledged($2) }
+    mosquitto_subscribe_callback_set(handle) { session(of: $1).subscribed($2, $3, $4) }
+    mosquitto_message_callback_set(handle) { session(of: $1).received($2!.pointee) }
+  }
+
+  deinit { mosquitto_destroy(handle) }
+
+  /// Connects, and serves the connection until it ends.
+  ///
+  /// Returns when the program closed it; every other end throws.
+  ///
+  /// - Parameter address: a numeric one.
+  func run(connectingTo address: String) throws(MQTTError) {
+    let deadline = ContinuousClock.now + settings.patience
+    try check(
+      mosquitto_connect_async(
+        handle, address, Int32(settings.broker.port), Int32(settings.keepAlive.components.seconds)))
+    // A child process must not hold the connection open.
+    _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
+
+    var entries = [pollfd(), pollfd(fd: exchange.work.number, events: Int16(POLLIN), revents: 0)]
+    while !exchange.isClosing {
+      entries[0] = pollfd(fd: mosquitto_socket(handle), events: interests, revents: 0)
+      if poll(&entries, 2, timeout(deadline)) == -1, errno != EINTR { throw .system(SystemError("poll")) }
+      // Cleared before the queue is looked at: what is put there afterwards signals again.
+      if entries[1].revents != 0 { exchange.work.clear() }
+      try serve(Int32(entries[0].revents))
+      if stage == .established {
+        try check(mosquitto_loop_misc(handle))
+      } else if ContinuousClock.now >= deadline {
+        throw .timedOut(settings.broker, stage)
+      }
+    }
+    if stage == .established { mosquitto_disconnect(handle) }
+  }
+
+  /// Reads before it writes: a write to a connection that the broker has ended would lose what it said last, a
+  /// CONNACK that refuses or a TLS alert.
+  private func serve(_ ready: Int32) throws(MQTTError) {
+    if stage == .connecting {
+      guard ready != 0 else { return }
+      try checkConnected()
+    }
+    if ready != 0 {
+      if isInHandshake || ready & ~POLLOUT != 0 { try check(mosquitto_loop_read(handle, 1)) }
+      if let refusal { throw refusal }
+      // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
+      if ready & (POLLERR | POLLHUP) != 0, unread == 0 { throw lost }
+      acknowledgeAtOnce()
+    }
+    publish()
+    if !isInHandshake, mosquitto_want_write(handle) { try check(mosquitto_loop_write(handle, 1)) }
+  }
+
+  /// The socket has connected or failed to; in the first case the subscriptions follow CONNECT at once.
+  private func checkConnected() throws(MQTTError) {
+    var code: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    getsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_ERROR, &code, &size)
+    guard code == 0 else { throw .cannotConnect(settings.broker, code: code) }
+    stage = tls == nil ? .greeting : .handshake
+    for filter in settings.subscriptions {
+      var packet: Int32 = 0
+      try check(mosquitto_subscribe(handle, &packet, filter, 1))
+      subscribing[packet] = filter
+    }
+  }
+
+  /// Hands what was published to libmosquitto, before CONNACK as well.
+  private func publish() {
+    for publication in exchange.takePublications(upTo: Self.publicationsInFlight - unacknowledged.count) {
+      var packet: Int32 = 0
+      // Failure to send shows in the next read or write, which can tell why.
+      _ = publication.payload.withUnsafeBytes {
+        mosquitto_publish(
+          handle, &packet, publication.topic, Int32($0.count), $0.baseAddress, 1, publication.isRetained)
+      }
+      unacknowledged[packet] = publication
+    }
+  }
+
+  // MARK: The socket
+
+  private var isInHandshake: Bool {
+    guard stage == .handshake, let connection = mosquitto_ssl_get(handle) else { return false }
+    if SSL_is_init_finished(OpaquePointer(connection)) == 0 { return true }
+    stage = .greeting
+    return false
+  }
+
+  private var interests: Int16 {
+    var wantsWrite = stage == .connecting || mosquitto_want_write(handle)
+    if stage == .handshake, let connection = mosquitto_ssl_get(handle) {
+      // libmosquitto's answer stays true for the rest of the handshake once it has been.
+      wantsWrite = SSL_want(OpaquePointer(connection)) == SSL_WRITING
+    }
+    return Int16(POLLIN | (wantsWrite ? POLLOUT : 0))
+  }
+
+  /// Milliseconds for poll(2): to the deadline, and then often enough for the keep-alive to be kept within an
+  /// eighth, where the broker allows one half (MQTT 3.1.1, 3.1.2.10).
+  private func timeout(_ deadline: ContinuousClock.Instant) -> Int32 {
+    let wait = stage == .established ? settings.keepAlive / 8 : ContinuousClock.now.duration(to: deadline)
+    return Int32(clamping: wait.roundedUpToMilliseconds)
+  }
+
+  private var unread: Int32 {
+    var count: Int32 = 0
+    return ioctl(mosquitto_socket(handle), UInt(FIONREAD), &count) == 0 ? count : 0
+  }
+
+  /// Keeps the kernel from delaying the next acknowledgement, for which a broker with Nagle's algorithm on would
+  /// wait 40 ms. The option lasts until the kernel thinks otherwise (tcp(7)), so it is set again after each read.
+  private func acknowledgeAtOnce() {
+    var on: Int32 = 1
+    setsockopt(
+      mosquitto_socket(handle), Int32(IPPROTO_TCP), TCP_QUICKACK, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  // MARK: Errors
+
+  private var lost: MQTTError { tls?.error ?? .lost(settings.broker, stage) }
+
+  /// Every return code of libmosquitto comes through here.
+  private func check(_ code: Int32) throws(MQTTError) {
+    let system = errno
+    if code == MOSQ_ERR_SUCCESS.code { return }
+    if let refusal { throw refusal }
+    if stage == .connecting, code == MOSQ_ERR_ERRNO.code { throw .cannotConnect(settings.broker, code: system) }
+    if let error = tls?.error { throw error }
+    switch code {
+    case MOSQ_ERR_KEEPALIVE.code: throw .timedOut(settings.broker, stage)
+    case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code, MOSQ_ERR_ERRNO.code, MOSQ_ERR_TLS.code: throw lost
+    case MOSQ_ERR_NOMEM.code: throw .system(SystemError("allocate memory", code: ENOMEM))
+    default: throw .protocolViolated(settings.broker, code: code)
+    }
+  }
+
+  // MARK: Callbacks, within libmosquitto's calls: they copy, hand on and return
+
+  fileprivate func connected(_ code: Int32) {
+    guard code == 0 else {
+      refusal = .refused(settings.broker, MQTTError.ConnectReturnCode(rawValue: code))
+      return
+    }
+    stage = .established
+    established = .now
+    exchange.deliver(.connected)
+  }
+
+  fileprivate func acknowledged(_ packet: Int32) {
+    if let publication = unacknowledged.removeValue(forKey: packet) { exchange.acknowledged(publication) }
+  }
+
+  fileprivate func subscribed(_ packet: Int32, _ count: Int32, _ granted: UnsafePointer<Int32>?) {
+    // 3.9.3: 0x80 is failure.
+    guard let filter = subscribing.removeValue(forKey: packet), count > 0, granted![0] >= 0x80 else { return }
+    refusal = .subscriptionRefused(settings.broker, filter: filter)
+  }
+
+  fileprivate func received(_ message: mosquitto_message) {
+    guard Int(message.payloadlen) <= settings.limits.payload else { return exchange.discardOversized() }
+    let payload = [UInt8](UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)))
+    exchange.deliver(
+      .message(Message(topic: String(cString: message.topic), payload: payload, isRetained: message.retain)))
+  }
+}
+
+/// Initialized once a process, and never cleaned up: a thread that was left to itself may still be in it.
+private let library: Void = { mosquitto_lib_init() }()
+
+private func session(of context: UnsafeMutableRawPointer?) -> Session {
+  Unmanaged<Session>.fromOpaque(context!).takeUnretainedValue()
+}
+
+extension mosq_err_t {
+  /// As functions return it.
+  var code: Int32 { rawValue }
+}

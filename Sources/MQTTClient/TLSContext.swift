@@ -1,0 +1,140 @@
+import CMosquitto
+import Glibc
+import SystemIO
+
+/// OpenSSL's settings for one connection, and what it found wrong with the other side.
+///
+/// libmosquitto would make a context of its own. This one says by codes, rather than in a log, which file is
+/// unusable and why a handshake failed, and leaves the name check to OpenSSL, not to libmosquitto's string compare.
+final class TLSContext {
+  /// An `SSL_CTX`, owned.
+  let handle: OpaquePointer
+  private let broker: Broker
+  /// The name for the server name indication; a numeric address has none (RFC 6066 3).
+  private let serverName: String?
+  /// An `X509_V_ERR_*` value; 0 while nothing is wrong with the broker's certificate.
+  private var verification = 0
+  /// The fatal alert that the broker sent.
+  private var alert: UInt8?
+  /// OpenSSL's code for the failure of the handshake; 0 for none.
+  private var failure: UInt = 0
+
+  init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
+    // exit(3) must not free OpenSSL's tables under a thread that was left to itself.
+    OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+    guard let handle = SSL_CTX_new(TLS_client_method()) else { throw .tlsFailed(broker, code: ERR_get_error()) }
+    self.handle = handle
+    self.broker = broker
+    var address = in6_addr()
+    let isNumeric = inet_pton(AF_INET, broker.host, &address) == 1 || inet_pton(AF_INET6, broker.host, &address) == 1
+    serverName = isNumeric ? nil : broker.host
+
+    // What the header calls SSL_CTX_set_min_proto_version and SSL_CTX_set_app_data are macros over these.
+    SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    SSL_CTX_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque())
+
+    SSL_CTX_set_verify(handle, SSL_VERIFY_PEER, nil)
+    let parameters = SSL_CTX_get0_param(handle)
+    X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    let isNamed =
+      isNumeric
+      ? X509_VERIFY_PARAM_set1_ip_asc(parameters, broker.host)
+      : X509_VERIFY_PARAM_set1_host(parameters, broker.host, 0)
+    guard isNamed == 1 else { throw .tlsFailed(broker, code: ERR_get_error()) }
+
+    // Without this, OpenSSL would ask for a passphrase at the terminal.
+    SSL_CTX_set_default_passwd_cb(handle) { _, _, _, _ in -1 }
+    try load(.authority, tls.authority) { SSL_CTX_load_verify_file(handle, $0) }
+    if let identity = tls.identity {
+      try load(.certificate, identity.certificate) { SSL_CTX_use_certificate_chain_file(handle, $0) }
+      try load(.key, identity.key) { SSL_CTX_use_PrivateKey_file(handle, $0, SSL_FILETYPE_PEM) }
+      guard SSL_CTX_check_private_key(handle) == 1 else {
+        throw .unusableFile(.key, path: identity.key, .mismatch)
+      }
+    }
+    SSL_CTX_set_info_callback(handle, observe)
+  }
+
+  deinit { SSL_CTX_free(handle) }
+
+  /// Why TLS failed, where it was TLS that did.
+  var error: MQTTError? {
+    switch verification {
+    case Int(X509_V_OK): break
+    case Int(X509_V_ERR_CERT_HAS_EXPIRED): return .untrustedBroker(broker, .expired)
+    case Int(X509_V_ERR_CERT_NOT_YET_VALID): return .untrustedBroker(broker, .notYetValid)
+    case Int(X509_V_ERR_HOSTNAME_MISMATCH), Int(X509_V_ERR_IP_ADDRESS_MISMATCH):
+      return .untrustedBroker(broker, .nameMismatch)
+    // The last is an authority of the same name with another key.
+    case Int(X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT), Int(X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY),
+      Int(X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE), Int(X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN),
+      Int(X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT), Int(X509_V_ERR_CERT_SIGNATURE_FAILURE):
+      return .untrustedBroker(broker, .unknownAuthority)
+    default: return .untrustedBroker(broker, .other(verification))
+    }
+    if let alert { return .refusedByAlert(broker, alert) }
+    return failure == 0 ? nil : .tlsFailed(broker, code: failure)
+  }
+
+  private func load(
+    _ file: MQTTError.TLSFile, _ path: String, _ load: (String) -> Int32
+  ) throws(MQTTError) {
+    ERR_clear_error()
+    if load(path) == 1 { return }
+    // The first code is where it failed, the last ones those who passed it on.
+    let code = ERR_peek_error()
+    let fault: MQTTError.FileFault =
+      switch (ERR_GET_LIB(code), ERR_GET_REASON(code)) {
+      case (ERR_LIB_SYS, let number): .unreadable(number)
+      case (ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH), (ERR_LIB_X509, X509_R_KEY_TYPE_MISMATCH): .mismatch
+      case (ERR_LIB_PEM, PEM_R_BAD_PASSWORD_READ): .encrypted
+      default: .malformed(code)
+      }
+    ERR_clear_error()
+    throw .unusableFile(file, path: path, fault)
+  }
+
+  /// SSL_CTX_set_info_callback(3): called by OpenSSL within libmosquitto's calls, hence on their thread.
+  fileprivate func note(_ connection: OpaquePointer, _ event: Int32, _ value: Int32) {
+    switch event {
+    case SSL_CB_HANDSHAKE_START:
+      // libmosquitto is given addresses and puts them here.
+      _ = (serverName ?? "").withCString {
+        SSL_ctrl(
+          connection, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name),
+          serverName == nil ? nil : UnsafeMutableRawPointer(mutating: $0))
+      }
+    case SSL_CB_READ_ALERT where value >> 8 == SSL3_AL_FATAL:
+      alert = UInt8(truncatingIfNeeded: value)
+    case SSL_CB_WRITE_ALERT:
+      verification = SSL_get_verify_result(connection)
+    case SSL_CB_CONNECT_EXIT where value <= 0 && failure == 0:
+      failure = ERR_peek_error()
+    default: break
+    }
+  }
+}
+
+private func observe(_ connection: OpaquePointer?, _ event: Int32, _ value: Int32) {
+  guard let connection, let context = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0) else { return }
+  Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().note(connection, event, value)
+}
+
+extension Broker.TLS {
+  /// Sees to it that every file can be opened, before a thread is started for nothing.
+  func checkReadable() throws(MQTTError) {
+    try check(.authority, authority)
+    if let identity {
+      try check(.certificate, identity.certificate)
+      try check(.key, identity.key)
+    }
+  }
+
+  private func check(_ file: MQTTError.TLSFile, _ path: String) throws(MQTTError) {
+    do throws(SystemError) {
+      _ = try Files.read(path)
+    } catch {
+      throw .unusableFile(file, path: path, .unreadable(error.code))
+    }
+  }
+}

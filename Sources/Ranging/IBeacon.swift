@@ -1,0 +1,49 @@
+package import StepDomain
+
+/// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
+package struct IBeacon: Hashable, Sendable {
+  package let uuid: StepDomain.UUID
+  package let major: UInt16
+  package let minor: UInt16
+  /// The RSSI that a receiver sees at a distance of 1 m, dBm.
+  package let measuredPower: Int8
+
+  package init(uuid: StepDomain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
+    self.uuid = uuid
+    self.major = major
+    self.minor = minor
+    self.measuredPower = measuredPower
+  }
+
+  /// Finds the first iBeacon among AD structures, in whatever order they stand and with or without Flags.
+  ///
+  /// The structures up to the beacon must be whole; what follows it is not looked at. A length of zero ends the
+  /// data early (Core 5.4, Vol 3, Part C, 11).
+  ///
+  /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
+  @inlinable @inline(__always)
+  package init?(advertisingData data: Span<UInt8>) {
+    var start = 0
+    while start < data.count {
+      let length = Int(data[unchecked: start])
+      guard length > 0, length < data.count &- start else { return nil }
+      // AD type 0xFF, manufacturer specific; the company, Apple (0x004C); a type, proximity beacon (2), and the length of
+      // what follows it: UUID 16, major 2, minor 2, measured power 1.
+      let bytes = data.bytes
+      if length == 26,
+        UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self)) == 0xFF4C_0002,
+        data[unchecked: start &+ 5] == 0x15
+      {
+        uuid = StepDomain.UUID(
+          high: UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 6, as: UInt64.self)),
+          low: UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 14, as: UInt64.self)))
+        major = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 22, as: UInt16.self))
+        minor = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 24, as: UInt16.self))
+        measuredPower = Int8(bitPattern: data[unchecked: start &+ 26])
+        return
+      }
+      start = start &+ 1 &+ length
+    }
+    return nil
+  }
+}

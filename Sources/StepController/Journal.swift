@@ -1,0 +1,124 @@
+package import StepDomain
+package import StepProtocol
+import Glibc
+import StrictJSON
+package import SystemIO
+
+/// Where the steps stand and what was last begun, on disk before anything moves.
+///
+/// One small file, replaced as a whole and synced: after a crash it is the old one or the new one. While a program
+/// has the journal open no other can (flock on a file beside it).
+package struct Journal: ~Copyable {
+  /// What is written of a step.
+  package struct Entry: Sendable, Equatable {
+    package var position: Position
+    /// A motion that began and was not seen to end.
+    package var motion: Command.Move.Target?
+    /// Why the last motion did not end where it should.
+    package var fault: Fault?
+    /// The last challenge that moved the step.
+    package var challenge: [UInt8]?
+
+    package init(
+      position: Position, motion: Command.Move.Target? = nil, fault: Fault? = nil, challenge: [UInt8]? = nil
+    ) {
+      self.position = position
+      self.motion = motion
+      self.fault = fault
+      self.challenge = challenge
+    }
+  }
+
+  package enum Failure: Error, Equatable, CustomStringConvertible {
+    case unavailable(SystemError)
+    case inUse(String)
+    case damaged(String, String)
+
+    package var description: String {
+      switch self {
+      case .unavailable(let error): error.description
+      case .inUse(let path): "\(path) is in use by another stepd"
+      case .damaged(let path, let reason):
+        "\(path) is damaged: \(reason); look where the steps stand, then move the file away"
+      }
+    }
+  }
+
+  private let path: String
+  private let lock: Descriptor
+  package private(set) var entries: [StepID: Entry]
+
+  private init(path: String, lock: consuming Descriptor, entries: [StepID: Entry]) {
+    self.path = path
+    self.lock = lock
+    self.entries = entries
+  }
+
+  /// Opens the journal, or begins one.
+  ///
+  /// - Parameter installed: where the steps stand when there is no journal yet.
+  package static func open(_ path: String, steps: [StepID], installed: Position) throws(Failure) -> Journal {
+    let lock = try unlessUnavailable { () throws(SystemError) in
+      try Descriptor.open(path + ".lock", O_RDWR | O_CREAT, mode: 0o600)
+    }
+    guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw .inUse(path) }
+    var entries = Files.exists(path) ? try read(path) : [:]
+    for id in steps where entries[id] == nil { entries[id] = Entry(position: installed) }
+    return Journal(path: path, lock: lock, entries: entries)
+  }
+
+  private static func read(_ path: String) throws(Failure) -> [StepID: Entry] {
+    let bytes = try unlessUnavailable { () throws(SystemError) in try Files.read(path, limit: 65536) }
+    let value: JSON
+    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
+      throw .damaged(path, error.description)
+    }
+    guard let members = value.object else { throw .damaged(path, "not an object") }
+    var entries: [StepID: Entry] = [:]
+    for member in members {
+      guard let id = StepID(member.name), let entry = Entry(member.value) else {
+        throw .damaged(path, "the entry of \(member.name.prefix(32)) cannot be read")
+      }
+      entries[id] = entry
+    }
+    return entries
+  }
+
+  private static func unlessUnavailable<Result: ~Copyable>(
+    _ call: () throws(SystemError) -> Result
+  ) throws(Failure) -> Result {
+    do throws(SystemError) { return try call() } catch { throw .unavailable(error) }
+  }
+
+  /// Replaces a step's entry, and returns when it is on the medium.
+  package mutating func record(_ entry: Entry, for step: StepID) throws(SystemError) {
+    var next = entries
+    next[step] = entry
+    let content = JSON.object(
+      next.sorted { $0.key.description < $1.key.description }.map { .init($0.key.description, $0.value.json) })
+    try Files.replace(path, with: content.bytes + [0x0A], mode: 0o600)
+    entries = next
+  }
+}
+
+extension Journal.Entry {
+  fileprivate init?(_ value: JSON) {
+    guard let position = value["position"]?.string.flatMap(Position.init(rawValue:)) else { return nil }
+    self.position = position
+    motion = value["motion"]?.string.flatMap(Command.Move.Target.init(rawValue:))
+    fault = value["fault"]?.string.flatMap(Fault.init(rawValue:))
+    challenge = value["challenge"]?.string.flatMap { Base64URL.decode($0) }
+    // A member that is there but cannot be read must not be taken for one that is not there.
+    guard (motion == nil) == (value["motion"] == nil), (fault == nil) == (value["fault"] == nil),
+      (challenge == nil) == (value["challenge"] == nil)
+    else { return nil }
+  }
+
+  fileprivate var json: JSON {
+    var members: [JSON.Member] = [.init("position", .string(position.rawValue))]
+    if let motion { members.append(.init("motion", .string(motion.rawValue))) }
+    if let fault { members.append(.init("fault", .string(fault.rawValue))) }
+    if let challenge { members.append(.init("challenge", .string(Base64URL.encode(challenge)))) }
+    return .object(members)
+  }
+}

@@ -1,0 +1,1024 @@
+"""Attacks on a controller, each with what the protocol page demands: the code of a refusal, or no answer at all.
+
+An attack starts from a command that would be obeyed and bends one thing in it. For a pytest:
+
+    @pytest.mark.parametrize("attack", attacks.ATTACKS, ids=str)
+    def test_refuses(attack, context):
+        payload, retain = attack.build(context)
+        ...publish it on the step's set_position, and compare the refusal with attack.expected
+
+No answer is best seen by publishing an honest `unknown` after the attack: its answer comes first. And whatever the
+attack, nothing may have moved. VARIANTS are the other half: unusual commands that have to be obeyed all the same.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import stepproto as proto
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+NO_ANSWER = None
+ELSEWHERE = "00000000-0000-4000-8000-000000000000"
+ANOTHER_16_BYTES = proto.base64url(bytes(16))
+
+
+class Unavailable(Exception):
+    """The attack needs something that this context has not: the operator's key, a second step, a second rider."""
+
+
+@dataclass(frozen=True)
+class Rider:
+    device: Ed25519PrivateKey
+    token: str
+
+
+@dataclass
+class Context:
+    """What an attacker has in hand. `exchange` publishes a command on a step's set_position, step and payload given,
+    and returns the statements that answer it, up to the final one, or the first if its third argument is true."""
+
+    vehicle: str
+    majors: dict[str, int]
+    step: str
+    encryption_key: X25519PublicKey
+    rider: Rider
+    exchange: Callable[[str, bytes, bool], list[dict]]
+    sleep: Callable[[float], None] = time.sleep
+    unix_time: Callable[[], int] = lambda: int(time.time())
+    restart: Callable[[], None] | None = None
+    other_rider: Rider | None = None
+    operator: Ed25519PrivateKey | None = None
+
+    @property
+    def other_step(self) -> str:
+        for step in self.majors:
+            if step != self.step:
+                return step
+        raise Unavailable("a second step")
+
+    @property
+    def stranger(self) -> Rider:
+        if not self.other_rider:
+            raise Unavailable("a second rider")
+        return self.other_rider
+
+    def ask(self, rider: Rider | None = None, step: str | None = None) -> dict:
+        """The answer to an honest `unknown`."""
+        rider, step = rider or self.rider, step or self.step
+        command = proto.build_command(
+            rider.device, self.encryption_key, self.vehicle, step, "unknown", rider.token
+        )
+        return self.exchange(step, command.payload, False)[-1]
+
+    def target(self) -> str:
+        """The position that the step is not in."""
+        return "close" if self.ask()["position"] == "open" else "open"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """`stored`: publish it retained while the controller is away, and let it find it when it subscribes. A broker
+    clears the flag on what it passes on to a subscription that exists (MQTT 3.1.1, 3.3.1.3)."""
+
+    name: str
+    build: Callable[[Context], tuple[bytes, bool]]
+    expected: str | None
+    stored: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# --- Bytes that no honest encoder writes ---
+
+
+def encode(value, doubled: tuple = (), literal: tuple[tuple, str] | None = None) -> bytes:
+    """JSON in which the member at the path `doubled` stands twice, or that at `literal[0]` is the text `literal[1]`."""
+
+    def write(value, path):
+        if literal and path == literal[0]:
+            return literal[1]
+        if isinstance(value, dict):
+            members = []
+            for name, member in value.items():
+                text = f"{json.dumps(name)}:{write(member, (*path, name))}"
+                members += [text] * (2 if (*path, name) == doubled else 1)
+            return "{" + ",".join(members) + "}"
+        if isinstance(value, list):
+            return "[" + ",".join(write(item, (*path, index)) for index, item in enumerate(value)) + "]"
+        return json.dumps(value)
+
+    return write(value, ()).encode()
+
+
+@dataclass
+class Draft:
+    """A command in its layers, from the inside out, for an attack to bend before it is put together."""
+
+    context: Context
+    token_header: dict
+    token_claims: dict
+    header: dict
+    claims: dict
+    envelope: dict
+    token_key: Ed25519PrivateKey | None
+    device: Ed25519PrivateKey
+    recipient: X25519PublicKey
+    token: str | None = None
+    signed: str | None = None
+    write: dict[str, Callable[[dict], bytes]] = field(default_factory=dict)
+
+    def written(self, layer: str) -> bytes:
+        return self.write.get(layer, proto.to_json)(getattr(self, layer))
+
+    def signed_token(self) -> str:
+        if self.token is not None:
+            return self.token
+        if not self.token_key:
+            raise Unavailable("the operator's key")
+        return proto.sign(self.token_key, self.written("token_header"), self.written("token_claims"))
+
+    def signed_command(self) -> str:
+        if self.signed is not None:
+            return self.signed
+        if self.claims.get("token", None) is TOKEN:
+            self.claims["token"] = self.signed_token()
+        return proto.sign(self.device, self.written("header"), self.written("claims"))
+
+    def payload(self) -> bytes:
+        return proto.seal(self.recipient, self.signed_command().encode(), self.written("envelope"))
+
+
+TOKEN = object()  # Stands for the token in the claims until the command is put together.
+LAYERS = ("token_header", "token_claims", "header", "claims", "envelope")
+
+
+def draft(context: Context, position: str | None = None, statement: dict | None = None) -> Draft:
+    """A command that would be obeyed: to move, unless `position` is `unknown`."""
+    rider, operator = context.rider, context.operator
+    position = position or context.target()
+    claims = {
+        "vehicle": context.vehicle,
+        "step": context.step,
+        "position": position,
+        "nonce": proto.base64url(os.urandom(16)),
+        "token": TOKEN,
+    }
+    if position != "unknown":
+        statement = statement or context.ask()
+        claims |= proto.permission(statement, proto.beacon_proof(context.majors[context.step], statement["clock"]))
+    read = proto.SignedText.read(rider.token)
+    return Draft(
+        context=context,
+        token_header=dict(read.header),
+        token_claims=proto.from_json(read.payload),
+        header=proto.command_header(),
+        claims=claims,
+        envelope=proto.envelope_header(context.encryption_key),
+        token_key=operator,
+        device=rider.device,
+        recipient=context.encryption_key,
+        token=rider.token,
+    )
+
+
+# --- One bend each ---
+
+
+def put(layer: str, path: tuple, value) -> Callable[[Draft], None]:
+    def bend(draft):
+        parent, last = _parent(draft, layer, path)
+        parent[last] = value(draft) if callable(value) else value
+
+    return bend
+
+
+def drop(layer: str, path: tuple) -> Callable[[Draft], None]:
+    def bend(draft):
+        parent, last = _parent(draft, layer, path)
+        del parent[last]
+
+    return bend
+
+
+def double(layer: str, path: tuple) -> Callable[[Draft], None]:
+    return rewrite(layer, lambda value: encode(_with_token(value), doubled=path))
+
+
+def spell(layer: str, path: tuple, text: str) -> Callable[[Draft], None]:
+    return rewrite(layer, lambda value: encode(_with_token(value), literal=(path, text)))
+
+
+def rewrite(layer: str, write: Callable[[dict], bytes]) -> Callable[[Draft], None]:
+    def bend(draft):
+        _reforge(draft, layer)
+        draft.write[layer] = write
+
+    return bend
+
+
+def _parent(draft: Draft, layer: str, path: tuple):
+    _reforge(draft, layer)
+    parent = getattr(draft, layer)
+    for name in path[:-1]:
+        parent = parent[name]
+    return parent, path[-1]
+
+
+def _reforge(draft: Draft, layer: str):
+    if layer.startswith("token_"):
+        draft.token = None
+
+
+def _with_token(value):
+    return value
+
+
+def _sent(bend: Callable[[Draft], None], position: str | None = None) -> Callable[[Context], tuple[bytes, bool]]:
+    def build(context):
+        bent = draft(context, position)
+        bend(bent)
+        return bent.payload(), False
+
+    return build
+
+
+def _bytes(change: Callable[[bytes], bytes]) -> Callable[[Context], tuple[bytes, bool]]:
+    """An attack on the finished payload of an honest command."""
+    return lambda context: (change(draft(context).payload()), False)
+
+
+ATTACKS: list[Attack] = []
+
+
+def _bent(name: str, expected: str | None, bend: Callable[[Draft], None], position: str | None = None):
+    ATTACKS.append(Attack(name, _sent(bend, position), expected))
+
+
+def _changed(name: str, change: Callable[[bytes], bytes]):
+    ATTACKS.append(Attack(name, _bytes(change), NO_ANSWER))
+
+
+# --- Every member of every layer: missing, doubled, of another type; and one too many ---
+
+_PROOF_PATHS = [("proof",)] + [("proof", name) for name in ("method", "time", "zone", "beacons")]
+_BEACON_PATHS = [("proof", "beacons", 0, name) for name in ("major", "minor", "rssi", "packets")]
+_JWK_PATHS = [("cnf",), ("cnf", "jwk")] + [("cnf", "jwk", name) for name in ("kty", "crv", "x")]
+_PATHS = {
+    "envelope": [("alg",), ("typ",), ("cty",), ("kid",)],
+    "header": [("alg",), ("typ",)],
+    "token_header": [("alg",), ("typ",), ("kid",)],
+    "claims": [
+        *[(n,) for n in ("vehicle", "step", "position", "nonce", "token", "epoch", "challenge", "deadline")],
+        *_PROOF_PATHS,
+        *_BEACON_PATHS,
+    ],
+    "token_claims": [*[(n,) for n in ("iss", "sub", "aud", "steps", "nbf", "exp", "jti")], *_JWK_PATHS],
+}
+
+
+def _said_of(layer: str, path: tuple) -> str | None:
+    """What is wrong in claims is `malformed`, but no signature can be checked without the token and the key in it."""
+    unchecked = layer not in ("claims", "token_claims") or path[0] in ("token", "cnf")
+    return NO_ANSWER if unchecked else "malformed"
+
+
+def _title(layer: str, path: tuple = ()) -> str:
+    return ".".join([layer.replace("_", " "), *map(str, path)])
+
+
+for _layer in LAYERS:
+    for _path in _PATHS[_layer]:
+        _bent(f"{_title(_layer, _path)} missing", _said_of(_layer, _path), drop(_layer, _path))
+        _bent(f"{_title(_layer, _path)} twice", NO_ANSWER, double(_layer, _path))
+        _bent(f"{_title(_layer, _path)} null", _said_of(_layer, _path), put(_layer, _path, None))
+        _bent(f"{_title(_layer, _path)} an array", _said_of(_layer, _path), put(_layer, _path, []))
+        _bent(f"{_title(_layer, _path)} true", _said_of(_layer, _path), put(_layer, _path, True))
+    _bent(f"{_title(_layer)} with an unknown member", _said_of(_layer, ("x",)), put(_layer, ("x",), 1))
+
+for _path in (("proof", "x"), ("proof", "beacons", 0, "x")):
+    _bent(f"{_title('claims', _path)} unknown", "malformed", put("claims", _path, 1))
+for _path in (("cnf", "x"), ("cnf", "jwk", "d"), ("cnf", "jwk", "kid")):
+    _bent(f"{_title('token_claims', _path)} unknown", NO_ANSWER, put("token_claims", _path, "x"))
+
+# --- Numbers and octets that are not written as the page says ---
+
+_NUMBERS = {
+    "claims": [("deadline",), ("proof", "time"), *_BEACON_PATHS],
+    "token_claims": [("nbf",), ("exp",)],
+}
+for _layer, _paths in _NUMBERS.items():
+    for _path in _paths:
+        for _text in ("1.5", "1.0", "1e3", '"1000"', "9007199254740992", "18446744073709551616", "1e400"):
+            _bent(f"{_title(_layer, _path)} {_text}", "malformed", spell(_layer, _path, _text))
+        for _text in ("01", "+1", "0x10", "NaN", "Infinity", "1_000", ".5"):
+            _bent(f"{_title(_layer, _path)} {_text}", NO_ANSWER, spell(_layer, _path, _text))
+        if _path[-1] != "rssi":
+            _bent(f"{_title(_layer, _path)} negative", "malformed", spell(_layer, _path, "-1"))
+for _path, _values in {
+    ("proof", "beacons", 0, "major"): (65536,),
+    ("proof", "beacons", 0, "minor"): (65536,),
+    ("proof", "beacons", 0, "rssi"): (0, 1, 127, -128),
+    ("proof", "beacons", 0, "packets"): (0, 1_000_001),
+}.items():
+    for _value in _values:
+        _bent(f"{_title('claims', _path)} {_value}", "malformed", put("claims", _path, _value))
+
+_BAD_OCTETS = {
+    "too short": proto.base64url(bytes(15)),
+    "too long": proto.base64url(bytes(17)),
+    "empty": "",
+    "padded": "AAAAAAAAAAAAAAAAAAAAAA==",
+    "with unused bits set": "AAAAAAAAAAAAAAAAAAAAAB",
+    "in the other alphabet": "AAAAAAAAAAAAAAAAAAAA+/"[:20] + "+A",
+    "with white space": " AAAAAAAAAAAAAAAAAAAAAA",
+    "with a line's end": "AAAAAAAAAAAAAAAAAAAAAA\n",
+}
+for _name in ("nonce", "epoch", "challenge"):
+    for _how, _value in _BAD_OCTETS.items():
+        _bent(f"claims.{_name} {_how}", "malformed", put("claims", (_name,), _value))
+
+# --- Claims of the right form that are wrong ---
+
+_bent("claims.vehicle another", "wrong_vehicle", put("claims", ("vehicle",), ELSEWHERE))
+_bent("claims.vehicle in upper case", "malformed", put("claims", ("vehicle",), lambda d: d.context.vehicle.upper()))
+_bent("claims.vehicle in braces", "malformed", put("claims", ("vehicle",), lambda d: "{" + d.context.vehicle + "}"))
+_bent("claims.vehicle no UUID", "malformed", put("claims", ("vehicle",), "my car"))
+_bent("claims.step another", "wrong_step", put("claims", ("step",), lambda d: d.context.other_step))
+_bent("claims.step of no vehicle", "wrong_step", put("claims", ("step",), "roof"))
+_bent("claims.step in upper case", "malformed", put("claims", ("step",), lambda d: d.context.step.upper()))
+_bent("claims.step a topic", "malformed", put("claims", ("step",), lambda d: f"{d.context.step}/#"))
+_bent("claims.step empty", "malformed", put("claims", ("step",), ""))
+for _value in ("Open", "opened", "toggle", "", "open "):
+    _bent(f"claims.position {_value!r}", "malformed", put("claims", ("position",), _value))
+_bent("claims.position unknown with the members of a move", "malformed", put("claims", ("position",), "unknown"))
+_bent(
+    "claims.position open without the members of a move",
+    "malformed",
+    put("claims", ("position",), "open"),
+    position="unknown",
+)
+_bent("claims.epoch another", "expired", put("claims", ("epoch",), ANOTHER_16_BYTES))
+_bent("claims.challenge that nobody gave", "expired", put("claims", ("challenge",), ANOTHER_16_BYTES))
+_bent(
+    "claims.challenge of another device",
+    "expired",
+    put("claims", ("challenge",), lambda d: d.context.ask(d.context.stranger)["challenge"]),
+)
+_bent(
+    "claims.challenge of another step",
+    "expired",
+    put("claims", ("challenge",), lambda d: d.context.ask(step=d.context.other_step)["challenge"]),
+)
+_bent("claims.deadline at the start of the epoch", "expired", put("claims", ("deadline",), 0))
+_bent("claims.deadline a minute ahead", "expired", put("claims", ("deadline",), lambda d: d.claims["deadline"] + 60_000))
+_bent("claims.deadline the last number", "expired", put("claims", ("deadline",), proto.MAX_NUMBER))
+
+# --- Proofs ---
+
+
+def _beacons(*heard: tuple[str, int]) -> Callable[[Draft], None]:
+    """Replaces the beacons by others: of `mine`, the `other` step, or a major that is no step's, at an RSSI."""
+
+    def beacons(draft):
+        context = draft.context
+        majors = {"mine": context.majors[context.step], "none": 60_000}
+        if any(whose == "other" for whose, _ in heard):
+            majors["other"] = context.majors[context.other_step]
+        return [{"major": majors[whose], "minor": 0, "rssi": rssi, "packets": 10} for whose, rssi in heard]
+
+    return put("claims", ("proof", "beacons"), beacons)
+
+
+for _method in ("nfc", "qr"):
+    _bent(f"claims.proof.method {_method}", "proof_not_accepted", put("claims", ("proof", "method"), _method))
+_bent("claims.proof.method magic", "malformed", put("claims", ("proof", "method"), "magic"))
+for _zone in ("far", "unknown"):
+    _bent(f"claims.proof.zone {_zone}", "not_near", put("claims", ("proof", "zone"), _zone))
+_bent("claims.proof.zone beside", "malformed", put("claims", ("proof", "zone"), "beside"))
+_bent("claims.proof of the other step", "wrong_step", _beacons(("other", -40)))
+_bent("claims.proof with the other step stronger", "wrong_step", _beacons(("mine", -60), ("other", -59)))
+_bent("claims.proof of no step", "wrong_step", _beacons(("none", -40)))
+_bent("claims.proof with one beacon twice", "malformed", _beacons(("mine", -50), ("mine", -60)))
+_bent(
+    "claims.proof with nine beacons",
+    "malformed",
+    put(
+        "claims",
+        ("proof", "beacons"),
+        lambda d: [d.claims["proof"]["beacons"][0] | {"major": 50_000 + index} for index in range(9)],
+    ),
+)
+_bent(
+    "claims.proof a minute in the future",
+    "stale_proof",
+    put("claims", ("proof", "time"), lambda d: d.claims["proof"]["time"] + 60_000),
+)
+
+
+def _stale_proof(context):
+    context.sleep(max(0, 11_000 - context.ask()["clock"]) / 1000)
+    bent = draft(context)
+    bent.claims["proof"]["time"] -= 10_500
+    return bent.payload(), False
+
+
+ATTACKS.append(Attack("claims.proof older than 10 s", _stale_proof, "stale_proof"))
+
+# --- Tokens, signed by the operator ---
+
+
+def _token(change: Callable[[Draft], dict]) -> Callable[[Draft], None]:
+    def bend(draft):
+        draft.token = None
+        draft.token_claims |= change(draft)
+
+    return bend
+
+
+_bent("token that has expired", "token_expired", _token(lambda d: {"exp": d.context.unix_time() - 1, "nbf": 1}))
+_bent("token that expires now", "token_expired", _token(lambda d: {"exp": d.context.unix_time(), "nbf": 1}))
+_bent("token of tomorrow", "token_not_yet_valid", _token(lambda d: {"nbf": d.context.unix_time() + 86_400, "exp": 2**40}))
+_bent("token of a minute ahead", "token_not_yet_valid", _token(lambda d: {"nbf": d.context.unix_time() + 60, "exp": 2**40}))
+_bent("token without a time", "malformed", _token(lambda d: {"nbf": 1_000, "exp": 1_000}))
+_bent("token for another vehicle", "wrong_vehicle", _token(lambda d: {"aud": ELSEWHERE}))
+_bent("token for an array of vehicles", "malformed", _token(lambda d: {"aud": [d.context.vehicle]}))
+_bent("token for the other step", "wrong_step", _token(lambda d: {"steps": [d.context.other_step]}))
+_bent("token for one step twice", "malformed", _token(lambda d: {"steps": [d.context.step] * 2}))
+_bent("token for nine steps", "malformed", _token(lambda d: {"steps": [d.context.step, *map(str, range(8))]}))
+_bent("token for a wildcard", "malformed", _token(lambda d: {"steps": ["*"]}))
+for _name in ("iss", "sub", "jti"):
+    _bent(f"token with an empty {_name}", "malformed", put("token_claims", (_name,), ""))
+    _bent(f"token with 129 bytes of {_name}", "malformed", put("token_claims", (_name,), "a" * 129))
+    _bent(f"token with 129 bytes of {_name} in 65 characters", "malformed", put("token_claims", (_name,), "é" * 64 + "a"))
+_bent(
+    "token of another device",
+    NO_ANSWER,
+    _token(lambda d: {"cnf": {"jwk": proto.jwk(Ed25519PrivateKey.generate().public_key())}}),
+)
+_bent(
+    "token whose device key is for X25519",
+    NO_ANSWER,
+    _token(lambda d: {"cnf": {"jwk": proto.jwk(X25519PrivateKey.generate().public_key())}}),
+)
+
+# --- Signatures by another hand, or by none ---
+
+_SECRETS = {
+    "raw": lambda key: key.public_bytes_raw(),
+    "JWK": lambda key: proto.to_json(proto.jwk(key)),
+    "PEM": lambda key: key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+}
+
+
+def _resigned(text: str, header: dict, sign: Callable[[bytes], bytes]) -> str:
+    """A JWS with the same payload under another header and signature."""
+    signed = proto.base64url(proto.to_json(header)) + "." + text.split(".")[1]
+    return signed + "." + proto.base64url(sign(signed.encode()))
+
+
+def _genuine_token_header(draft: Draft) -> dict:
+    return dict(proto.SignedText.read(draft.context.rider.token).header)
+
+
+def _token_by(key_of: Callable[[Draft], Ed25519PrivateKey], own_name: bool) -> Callable[[Draft], None]:
+    def bend(draft):
+        key = key_of(draft)
+        header = proto.token_header(key.public_key()) if own_name else _genuine_token_header(draft)
+        draft.token = _resigned(draft.context.rider.token, header, key.sign)
+
+    return bend
+
+
+def _token_with(alg: str, sign: Callable[[Draft, bytes], bytes]) -> Callable[[Draft], None]:
+    def bend(draft):
+        header = _genuine_token_header(draft) | {"alg": alg}
+        draft.token = _resigned(draft.context.rider.token, header, lambda signed: sign(draft, signed))
+
+    return bend
+
+
+def _command_with(header: dict, sign: Callable[[Draft, bytes], bytes]) -> Callable[[Draft], None]:
+    def bend(draft):
+        draft.signed = _resigned(draft.signed_command(), header, lambda signed: sign(draft, signed))
+
+    return bend
+
+
+def _operator_key(draft: Draft) -> Ed25519PublicKey:
+    if not draft.context.operator:
+        raise Unavailable("the operator's key")
+    return draft.context.operator.public_key()
+
+
+def _flipped(text: str) -> str:
+    """The JWS with one bit of its signature changed."""
+    head, _, signature = text.rpartition(".")
+    octets = bytearray(proto.from_base64url(signature))
+    octets[10] ^= 1
+    return f"{head}.{proto.base64url(bytes(octets))}"
+
+
+def _put_token(change: Callable[[str], str]) -> Callable[[Draft], None]:
+    def bend(draft):
+        draft.token = change(draft.context.rider.token)
+
+    return bend
+
+
+def _put_signed(change: Callable[[str], str]) -> Callable[[Draft], None]:
+    def bend(draft):
+        draft.signed = change(draft.signed_command())
+
+    return bend
+
+
+_PLAIN = {"alg": "EdDSA", "typ": "step-command+jwt"}
+_new_key = lambda draft: Ed25519PrivateKey.generate()  # noqa: E731
+
+_bent("token by another operator", NO_ANSWER, _token_by(_new_key, own_name=True))
+_bent("token by another operator in this one's name", NO_ANSWER, _token_by(_new_key, own_name=False))
+_bent("token by the device itself", NO_ANSWER, _token_by(lambda d: d.device, own_name=False))
+_bent("token with its signature changed", NO_ANSWER, _put_token(_flipped))
+_bent("token without its signature", NO_ANSWER, _put_token(lambda t: t.rpartition(".")[0] + "."))
+_bent("token in two parts", NO_ANSWER, _put_token(lambda t: t.rpartition(".")[0]))
+_bent("token in four parts", NO_ANSWER, _put_token(lambda t: t + ".AA"))
+_bent("token with padding", NO_ANSWER, _put_token(lambda t: t + "=="))
+_bent("token with a line's end", NO_ANSWER, _put_token(lambda t: t + "\n"))
+_bent("token empty", NO_ANSWER, _put_token(lambda t: ""))
+_bent("token with alg none", NO_ANSWER, _token_with("none", lambda d, signed: b""))
+_bent("token with alg None", NO_ANSWER, _token_with("None", lambda d, signed: b""))
+_bent("token with alg Ed25519", NO_ANSWER, _token_with("Ed25519", lambda d, signed: d.context.operator.sign(signed)))
+for _how, _secret in _SECRETS.items():
+    _bent(
+        f"token with HS256 and the operator's public key as the secret ({_how})",
+        NO_ANSWER,
+        _token_with("HS256", lambda d, m, s=_secret: hmac.digest(s(_operator_key(d)), m, "sha256")),
+    )
+    _bent(
+        f"command with HS256 and the device's public key as the secret ({_how})",
+        NO_ANSWER,
+        _command_with(
+            _PLAIN | {"alg": "HS256"}, lambda d, m, s=_secret: hmac.digest(s(d.device.public_key()), m, "sha256")
+        ),
+    )
+_bent("command with alg none", NO_ANSWER, _command_with(_PLAIN | {"alg": "none"}, lambda d, signed: b""))
+_bent("command by another key", NO_ANSWER, _command_with(_PLAIN, lambda d, m: Ed25519PrivateKey.generate().sign(m)))
+_bent("command by another rider", NO_ANSWER, _command_with(_PLAIN, lambda d, m: d.context.stranger.device.sign(m)))
+_bent("command by the operator", NO_ANSWER, put("claims", ("token",), lambda d: _by_operator(d)))
+
+
+def _by_operator(draft: Draft) -> str:
+    _operator_key(draft)
+    draft.device = draft.context.operator
+    return draft.context.rider.token
+
+
+_bent("command by a key that it brings along", NO_ANSWER, lambda d: _self_made(d))
+
+
+def _self_made(draft: Draft):
+    draft.device = Ed25519PrivateKey.generate()
+    draft.header |= {"jwk": proto.jwk(draft.device.public_key())}
+
+
+_bent("command with its signature changed", NO_ANSWER, _put_signed(_flipped))
+_bent("command without its signature", NO_ANSWER, _put_signed(lambda t: t.rpartition(".")[0] + "."))
+_bent("command in two parts", NO_ANSWER, _put_signed(lambda t: t.rpartition(".")[0]))
+_bent("command in four parts", NO_ANSWER, _put_signed(lambda t: t + "."))
+_bent("command with a line's end inside", NO_ANSWER, _put_signed(lambda t: t + "\n"))
+_bent("command in quotes", NO_ANSWER, _put_signed(lambda t: f'"{t}"'))
+_bent("command that is the token", NO_ANSWER, _put_signed(lambda t: "") if False else lambda d: _only_token(d))
+
+
+def _only_token(draft: Draft):
+    draft.signed = draft.context.rider.token
+
+
+_bent("command that was not signed", NO_ANSWER, _put_signed(lambda t: proto.from_base64url(t.split(".")[1]).decode()))
+
+# --- Headers ---
+
+for _value in ("JWT", "jwt", "step-token+jwt", "step-status+jwt", "application/step-command+jwt", "STEP-COMMAND+JWT"):
+    _bent(f"header.typ {_value}", NO_ANSWER, put("header", ("typ",), _value))
+for _value in ("JWT", "step-command+jwt", "application/step-token+jwt"):
+    _bent(f"token header.typ {_value}", NO_ANSWER, put("token_header", ("typ",), _value))
+for _value in ("JWE", "JWT", "step-command+jwt", "application/step-command+jwe"):
+    _bent(f"envelope.typ {_value}", NO_ANSWER, put("envelope", ("typ",), _value))
+for _value in ("jwt", "json", "application/jwt"):
+    _bent(f"envelope.cty {_value}", NO_ANSWER, put("envelope", ("cty",), _value))
+for _value in ("HPKE-0", "HPKE-3", "HPKE-4-KE", "HPKE-7", "hpke-4", "dir", "ECDH-ES", "none"):
+    _bent(f"envelope.alg {_value}", NO_ANSWER, put("envelope", ("alg",), _value))
+_NEW_NAME = lambda draft: proto.thumbprint(Ed25519PrivateKey.generate())  # noqa: E731
+for _layer in ("token_header", "envelope"):
+    _bent(f"{_title(_layer)}.kid of another key", NO_ANSWER, put(_layer, ("kid",), _NEW_NAME))
+    _bent(f"{_title(_layer)}.kid empty", NO_ANSWER, put(_layer, ("kid",), ""))
+    _bent(f"{_title(_layer)}.kid padded", NO_ANSWER, put(_layer, ("kid",), lambda d, n=_layer: getattr(d, n)["kid"] + "="))
+for _name, _value in {"crit": ["exp"], "b64": False, "jku": "https://example.com", "x5c": []}.items():
+    _bent(f"header with {_name}", NO_ANSWER, put("header", (_name,), _value))
+    _bent(f"token header with {_name}", NO_ANSWER, put("token_header", (_name,), _value))
+for _name, _value in {
+    "enc": "A256GCM",
+    "zip": "DEF",
+    "crit": ["zip"],
+    "ek": ANOTHER_16_BYTES,
+    "psk_id": "",
+    "epk": {},
+    "apu": "",
+}.items():
+    _bent(f"envelope with {_name}", NO_ANSWER, put("envelope", (_name,), _value))
+
+# --- Text that is not JSON, or not an object ---
+
+_NOT_JSON = {
+    "empty": lambda value: b"",
+    "null": lambda value: b"null",
+    "an array": lambda value: b"[" + encode(value) + b"]",
+    "a string": lambda value: json.dumps(encode(value).decode()).encode(),
+    "cut short": lambda value: encode(value)[:-1],
+    "with a byte after it": lambda value: encode(value) + b"x",
+    "twice": lambda value: encode(value) * 2,
+    "with a NUL after it": lambda value: encode(value) + b"\0",
+    "with a trailing comma": lambda value: encode(value)[:-1] + b",}",
+    "with a comment": lambda value: b"/**/" + encode(value),
+    "in single quotes": lambda value: encode(value).replace(b'"', b"'"),
+    "in UTF-16": lambda value: encode(value).decode().encode("utf-16"),
+    "with bytes that are not UTF-8": lambda value: encode(value)[:-1] + b',"x":"\xff"}',
+    "with an overlong slash": lambda value: encode(value)[:-1] + b',"x":"\xc0\xaf"}',
+    "with a surrogate in UTF-8": lambda value: encode(value)[:-1] + b',"x":"\xed\xa0\x80"}',
+    "with a raw control character": lambda value: encode(value)[:-1] + b',"x":"\n"}',
+    "nested too deep": lambda value: encode(value)[:-1] + b',"x":' + b"[" * 40 + b"]" * 40 + b"}",
+    "nested a thousand deep": lambda value: b"[" * 1000 + b"]" * 1000,
+    "nested and never closed": lambda value: b'{"x":' * 600,
+}
+for _layer in LAYERS:
+    for _how, _write in _NOT_JSON.items():
+        _bent(f"{_title(_layer)} {_how}", NO_ANSWER, rewrite(_layer, _write))
+
+# --- The envelope ---
+
+
+def _part(index: int, change: Callable[[str], str]) -> Callable[[bytes], bytes]:
+    def changed(payload):
+        parts = payload.decode().split(".")
+        parts[index] = change(parts[index])
+        return ".".join(parts).encode()
+
+    return changed
+
+
+def _octet_part(index: int, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return _part(index, lambda text: proto.base64url(change(proto.from_base64url(text))))
+
+
+def _unused_bit(text: str) -> str:
+    """The same octets with one of the last character's unused bits set."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    if len(text) % 4 == 0:
+        raise Unavailable("a part with unused bits")
+    return text[:-1] + alphabet[alphabet.index(text[-1]) | 1]
+
+
+def _flip_bit(octets: bytes, at: int = 0) -> bytes:
+    return octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :] if at >= 0 else _flip_bit(octets, len(octets) + at)
+
+
+_changed("payload empty", lambda payload: b"")
+_changed("payload a full stop", lambda payload: b".")
+_changed("payload four full stops", lambda payload: b"....")
+_changed("payload a word", lambda payload: b"open")
+_changed("payload the prototype's JSON", lambda payload: b'{"position":"open"}')
+_changed("payload a megabyte", lambda payload: b"A" * 1_000_000)
+_changed("payload a megabyte of full stops", lambda payload: b"." * 1_000_000)
+_changed("payload a megabyte of brackets", lambda payload: b"[" * 1_000_000)
+_changed("payload not UTF-8", lambda payload: b"\xff\xfe\xfd" + payload)
+_changed("payload not ASCII", lambda payload: "é".encode() + payload)
+_changed("payload of zeros", lambda payload: bytes(512))
+_changed("payload random", lambda payload: os.urandom(1024))
+_changed("payload cut in half", lambda payload: payload[: len(payload) // 2])
+_changed("payload without its last character", lambda payload: payload[:-1])
+_changed("payload with a full stop more", lambda payload: payload + b".")
+_changed("payload with a line's end", lambda payload: payload + b"\n")
+_changed("payload with a NUL at its end", lambda payload: payload + b"\0")
+_changed("payload with a space before it", lambda payload: b" " + payload)
+_changed("payload twice", lambda payload: payload * 2)
+_changed("payload of one byte too many", lambda payload: _padded(payload, proto.MAX_COMMAND_BYTES + 1))
+_changed("envelope with a header of other white space", _octet_part(0, lambda header: header + b" "))
+_changed("envelope with an initialization vector", _part(2, lambda text: "AAAAAAAAAAAAAAAA"))
+_changed("envelope with an authentication tag", _part(4, lambda text: "AAAAAAAAAAAAAAAAAAAAAA"))
+_changed("envelope with the tag in its own part", lambda payload: _moved_tag(payload))
+_changed("envelope with an encapsulated key of 31 bytes", _octet_part(1, lambda octets: octets[:31]))
+_changed("envelope with an encapsulated key of 33 bytes", _octet_part(1, lambda octets: octets + b"\0"))
+_changed("envelope without an encapsulated key", _part(1, lambda text: ""))
+_changed("envelope with another encapsulated key", _octet_part(1, _flip_bit))
+_changed("envelope with the key's unused top bit set", _octet_part(1, lambda o: o[:31] + bytes([o[31] ^ 0x80])))
+_changed("envelope without a ciphertext", _part(3, lambda text: ""))
+_changed("envelope with 15 bytes of ciphertext", _octet_part(3, lambda octets: octets[:15]))
+_changed("envelope with the ciphertext cut short", _octet_part(3, lambda octets: octets[:-1]))
+_changed("envelope with its first bit changed", _octet_part(3, _flip_bit))
+_changed("envelope with its tag's last bit changed", _octet_part(3, lambda octets: _flip_bit(octets, -1)))
+for _index, _which in {1: "key", 3: "ciphertext"}.items():
+    _changed(f"envelope with padding after the {_which}", _part(_index, lambda text: text + "=" * (-len(text) % 4 or 4)))
+    _changed(f"envelope with white space in the {_which}", _part(_index, lambda text: text[:9] + "\r\n" + text[9:]))
+    _changed(f"envelope with a plus in the {_which}", _part(_index, lambda text: "+" + text[1:]))
+_changed("envelope with unused bits set in the key", _part(1, _unused_bit))
+_bent("envelope to another controller", NO_ANSWER, lambda d: _to_another(d))
+
+
+def _padded(payload: bytes, size: int) -> bytes:
+    return payload + b"A" * (size - len(payload))
+
+
+def _moved_tag(payload: bytes) -> bytes:
+    header, enc, iv, ciphertext, _ = payload.decode().split(".")
+    octets = proto.from_base64url(ciphertext)
+    return f"{header}.{enc}.{iv}.{proto.base64url(octets[:-16])}.{proto.base64url(octets[-16:])}".encode()
+
+
+def _to_another(draft: Draft):
+    draft.recipient = X25519PrivateKey.generate().public_key()
+
+
+def _built(name: str, expected: str | None, build: Callable[[Context], bytes], **more):
+    ATTACKS.append(Attack(name, lambda context: (build(context), False), expected, **more))
+
+
+def _unused_ciphertext_bits(context: Context) -> bytes:
+    """White space in the claims until the ciphertext's length leaves unused bits, and one of them set."""
+    for pad in range(3):
+        bent = draft(context)
+        bent.write["claims"] = lambda value, pad=pad: encode(value) + b" " * pad
+        payload = bent.payload()
+        if len(payload.split(b".")[3]) % 4:
+            return _part(3, _unused_bit)(payload)
+    raise Unavailable("a part with unused bits")
+
+
+def _too_long(context: Context) -> bytes:
+    """Valid in all but its size."""
+    bent = draft(context)
+    bent.write["claims"] = lambda value: encode(value) + b" " * 6000
+    return bent.payload()
+
+
+def _flattened(context: Context) -> bytes:
+    protected, key, _, ciphertext, _ = draft(context).payload().decode().split(".")
+    return proto.to_json({"protected": protected, "encrypted_key": key, "ciphertext": ciphertext})
+
+
+_built("envelope with unused bits set in the ciphertext", NO_ANSWER, _unused_ciphertext_bits)
+_built("envelope longer than 8192 bytes", NO_ANSWER, _too_long)
+_built("envelope in the JSON serialization", NO_ANSWER, _flattened)
+_built("signed command without an envelope", NO_ANSWER, lambda context: draft(context).signed_command().encode())
+
+# --- Encapsulated keys of small order: the agreed secret is zero, so that anybody can write such a message ---
+
+SMALL_ORDER = {
+    "0": "0000000000000000000000000000000000000000000000000000000000000000",
+    "1": "0100000000000000000000000000000000000000000000000000000000000000",
+    "order 8": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+    "order 8, the other": "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+    "p - 1": "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "p": "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "p + 1": "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+}
+
+
+def _labeled_extract(suite: bytes, salt: bytes, label: bytes, ikm: bytes) -> bytes:
+    return hmac.digest(salt or bytes(32), b"HPKE-v1" + suite + label + ikm, "sha256")
+
+
+def _labeled_expand(suite: bytes, prk: bytes, label: bytes, info: bytes, length: int) -> bytes:
+    # One block of HKDF is enough for every length here.
+    message = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
+    return hmac.digest(prk, message + b"\x01", "sha256")[:length]
+
+
+def seal_agreed(dh: bytes, enc: bytes, recipient: bytes, aad: bytes, plaintext: bytes) -> bytes:
+    """HPKE's Seal in base mode with empty `info` for a Diffie-Hellman result that is known (RFC 9180, 4.1 and 5.1)."""
+    kem, suite = b"KEM\x00\x20", b"HPKE\x00\x20\x00\x01\x00\x03"
+    shared = _labeled_expand(kem, _labeled_extract(kem, b"", b"eae_prk", dh), b"shared_secret", enc + recipient, 32)
+    context = b"\0" + _labeled_extract(suite, b"", b"psk_id_hash", b"") + _labeled_extract(suite, b"", b"info_hash", b"")
+    secret = _labeled_extract(suite, shared, b"secret", b"")
+    key = _labeled_expand(suite, secret, b"key", context, 32)
+    nonce = _labeled_expand(suite, secret, b"base_nonce", context, 12)
+    return ChaCha20Poly1305(key).encrypt(nonce, plaintext, aad)
+
+
+def _small_order(enc: bytes) -> Callable[[Context], bytes]:
+    def build(context):
+        bent = draft(context)
+        header = proto.base64url(bent.written("envelope"))
+        recipient = bent.recipient.public_bytes_raw()
+        sealed = seal_agreed(bytes(32), enc, recipient, header.encode(), bent.signed_command().encode())
+        return f"{header}.{proto.base64url(enc)}..{proto.base64url(sealed)}.".encode()
+
+    return build
+
+
+for _which, _point in SMALL_ORDER.items():
+    _octets = bytes.fromhex(_point)
+    _built(f"encapsulated key of small order: {_which}", NO_ANSWER, _small_order(_octets))
+    _octets = _octets[:31] + bytes([_octets[31] | 0x80])
+    _built(f"encapsulated key of small order: {_which}, top bit set", NO_ANSWER, _small_order(_octets))
+
+# --- The same again, and too late ---
+
+
+def _obeyed(context: Context, payload: bytes) -> bytes:
+    answers = context.exchange(context.step, payload, False)
+    if not answers or "refusal" in answers[-1]:
+        raise AssertionError(f"the honest command was not obeyed: {answers}")
+    return payload
+
+
+def _replayed_with(bend: Callable[[Draft], None]) -> Callable[[Context], bytes]:
+    """A new command, bent, for the challenge of one that was obeyed."""
+
+    def build(context):
+        statement = context.ask()
+        position = context.target()
+        _obeyed(context, draft(context, position, statement).payload())
+        again = draft(context, position, statement)
+        bend(again)
+        return again.payload()
+
+    return build
+
+
+def _sealed_again(context: Context) -> bytes:
+    first = draft(context)
+    _obeyed(context, first.payload())
+    return first.payload()
+
+
+def _refused_challenge(context: Context) -> bytes:
+    """A challenge is used up by a command that was not obeyed, too."""
+    statement = context.ask()
+    position = context.target()
+    far = draft(context, position, statement)
+    far.claims["proof"]["zone"] = "far"
+    context.exchange(context.step, far.payload(), False)
+    return draft(context, position, statement).payload()
+
+
+def _late(seconds: float, **ahead: int) -> Callable[[Context], bytes]:
+    """Published `seconds` after the challenge, with times that are so much after the statement's clock."""
+
+    def build(context):
+        bent = draft(context)
+        clock = bent.claims["deadline"] - 5_000
+        bent.claims["deadline"] = clock + ahead["deadline"]
+        bent.claims["proof"]["time"] = clock + ahead["proof"]
+        context.sleep(seconds)
+        return bent.payload()
+
+    return build
+
+
+def _after_restart(context: Context) -> bytes:
+    if not context.restart:
+        raise Unavailable("a way to start the controller again")
+    payload = draft(context).payload()
+    context.restart()
+    return payload
+
+
+def _while_moving(context: Context) -> bytes:
+    position = context.target()
+    second = draft(context, "close" if position == "open" else "open").payload()
+    first = draft(context, position).payload()
+    context.exchange(context.step, first, True)
+    return second
+
+
+_built("replay of a command that was obeyed", "replayed", lambda c: _obeyed(c, draft(c).payload()))
+_built("replay of a command that asked", "replayed", lambda c: _obeyed(c, draft(c, "unknown").payload()))
+_built("replay of a signed command in a new envelope", "replayed", _sealed_again)
+_built("challenge used again", "replayed", _replayed_with(lambda d: None))
+_built("challenge used again with another deadline", "replayed", _replayed_with(put("claims", ("deadline",), 1)))
+_built("challenge that a refused command has used", "replayed", _refused_challenge)
+_built("challenge of 10.5 s ago", "expired", _late(10.5, deadline=15_000, proof=5_000))
+_built("deadline that has passed on the way", "expired", _late(1.5, deadline=1_000, proof=0))
+_built("command from before the controller's start", "expired", _after_restart)
+_built("command while the step is moving", "busy", _while_moving)
+
+# --- Kept by the broker ---
+
+ATTACKS.append(Attack("retained move", lambda c: (draft(c).payload(), True), "retained", stored=True))
+ATTACKS.append(Attack("retained question", lambda c: (draft(c, "unknown").payload(), True), "retained", stored=True))
+ATTACKS.append(
+    Attack("retained command by another key", lambda c: (_retained_forgery(c), True), NO_ANSWER, stored=True)
+)
+
+
+def _retained_forgery(context: Context) -> bytes:
+    bent = draft(context)
+    bent.device = Ed25519PrivateKey.generate()
+    return bent.payload()
+
+
+# --- What looks odd and has to be obeyed ---
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A command that is obeyed, or answered with a challenge, however unusual it looks."""
+
+    name: str
+    build: Callable[[Context], tuple[bytes, bool]]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _backwards(value: dict) -> bytes:
+    return proto.to_json(dict(reversed(value.items())))
+
+
+def _spaced(value: dict) -> bytes:
+    return b" \r\n\t" + json.dumps(value, indent=2, separators=(" , ", " : ")).encode() + b" \n"
+
+
+def _escaped(value: dict) -> bytes:
+    """Every character of every string as an escape, names too."""
+    text = json.dumps(value)
+    out, inside = "", False
+    for character in text:
+        if character == '"':
+            inside = not inside
+        out += f"\\u{ord(character):04x}" if inside and character != '"' else character
+    return out.encode()
+
+
+VARIANTS = [Variant("honest move", _sent(lambda d: None)), Variant("honest question", _sent(lambda d: None, "unknown"))]
+for _layer in LAYERS:
+    for _how, _write in {"in another order": _backwards, "with white space": _spaced}.items():
+        VARIANTS.append(Variant(f"{_title(_layer)} {_how}", _sent(rewrite(_layer, _write), "unknown")))
+for _layer in ("envelope", "header", "token_header"):
+    VARIANTS.append(Variant(f"{_title(_layer)} in escapes", _sent(rewrite(_layer, _escaped), "unknown")))
+VARIANTS += [
+    Variant("token from 20 s ahead", _sent(_token(lambda d: {"nbf": d.context.unix_time() + 20, "exp": 2**40}))),
+    Variant("token with 128 bytes of names", _sent(_token(lambda d: {n: "é" * 64 for n in ("iss", "sub", "jti")}))),
+    Variant("proof with the other step as strong", _sent(_beacons(("mine", -60), ("other", -60)))),
+    Variant("proof with a weaker beacon of no step", _sent(_beacons(("mine", -60), ("none", -80)))),
+    Variant("proof from nearby", _sent(put("claims", ("proof", "zone"), "near"))),
+    Variant("proof at the limits", _sent(put("claims", ("proof", "beacons", 0, "rssi"), -127))),
+]
+
+
+def named(name: str) -> Attack | Variant:
+    for attack in (*ATTACKS, *VARIANTS):
+        if attack.name == name:
+            return attack
+    raise SystemExit(f"no attack is named {name!r}")
+
+
+def over(session, operator: Ed25519PrivateKey | None, attack: Attack) -> str | None:
+    """Carries out an attack over a client's session, and says which refusal it got."""
+    vehicle = session.vehicle
+
+    def exchange(step: str, payload: bytes, first_only: bool) -> list[dict]:
+        if step != session.step:
+            raise Unavailable("a subscription to the other step")
+        session.publish(payload)
+        return _answers(session, payload, first_only)
+
+    context = Context(
+        vehicle=vehicle.uuid,
+        majors=vehicle.majors,
+        step=session.step,
+        encryption_key=vehicle.encryption_key,
+        rider=Rider(vehicle.device, vehicle.token),
+        exchange=exchange,
+        operator=operator,
+    )
+    payload, retain = attack.build(context)
+    fence = draft(context, "unknown").payload()
+    session.publish(payload, retain)
+    session.publish(fence)
+    code = None
+    while True:
+        statement = proto.read_status(session.next_status(), vehicle.signing_key)
+        if statement.get("command") == proto.digest(payload) and "refusal" in statement:
+            code = statement["refusal"]["code"]
+        if statement.get("command") == proto.digest(fence):
+            return code
+
+
+def _answers(session, payload: bytes, first_only: bool) -> list[dict]:
+    answers = []
+    while not answers or (answers[-1]["phase"] == "moving" and "refusal" not in answers[-1] and not first_only):
+        statement = proto.read_status(session.next_status(), session.vehicle.signing_key)
+        if statement.get("command") == proto.digest(payload):
+            answers.append(statement)
+    return answers

@@ -1,0 +1,213 @@
+"""A controller that does what section 6 of the protocol page says, and no more: a peer for clients, and the measure
+of attacks.py. Steps are simulated. The clock is passed in.
+
+    controller.py --vehicle vehicle.toml --keys keys.json [--forge NAME]
+
+keys.json holds private JWKs, `encryption` and `signing`, and the operator's public one, `operator`. With --forge every
+status is replaced by that forgery from forgeries.py, for a rider's program to be tested against.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+import stepproto as proto
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from stepproto import ProtocolError
+
+PROOF_LIFETIME_MS = 10_000
+LEEWAY_S = 30
+
+
+class Refusal(Exception):
+    def __init__(self, code: str):
+        super().__init__(code)
+        self.code = code
+
+
+def _refuse_unless(right: bool, code: str):
+    if not right:
+        raise Refusal(code)
+
+
+@dataclass
+class Motion:
+    target: str
+    ends_at: int
+    answering: dict
+
+
+@dataclass
+class Controller:
+    vehicle: str
+    majors: dict[str, int]
+    encryption: X25519PrivateKey
+    signing: Ed25519PrivateKey
+    operator: Ed25519PublicKey
+    motion_ms: int = 200
+    epoch: str = field(default_factory=lambda: proto.base64url(os.urandom(16)))
+
+    def __post_init__(self):
+        self.seq = 0
+        self.positions = {step: "close" for step in self.majors}
+        self.motions: dict[str, Motion] = {}
+        self.challenges: dict[str, tuple[str, str, int]] = {}
+        self.used: set[str] = set()
+        self.seen: set[str] = set()
+
+    def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
+        """The statuses to publish at once, at `clock` milliseconds since the start."""
+        try:
+            claims, token = self._authenticated(payload)
+        except ProtocolError:
+            return []
+        answering = {"command": proto.digest(payload)}
+        try:
+            proto._octets(16)(claims.get("nonce"))
+            answering["nonce"] = claims["nonce"]
+        except ProtocolError:
+            pass
+        try:
+            device = token["cnf"]["jwk"]["x"]
+            self._check(step, payload, retained, clock, unix_time, claims, token, device)
+        except Refusal as refusal:
+            answering["refusal"] = {"code": refusal.code, "retry": proto.REFUSALS[refusal.code]}
+            return [self._status(step, clock, answering)]
+        if claims["position"] == "unknown":
+            challenge = proto.base64url(os.urandom(16))
+            self.challenges[challenge] = (device, step, clock)
+            return [self._status(step, clock, answering | {"challenge": challenge})]
+        if self.positions[step] != claims["position"]:
+            self.motions[step] = Motion(claims["position"], clock + self.motion_ms, answering)
+        return [self._status(step, clock, answering)]
+
+    def finish_motions(self, clock: int) -> list[tuple[str, bytes]]:
+        """The steps whose motion has ended by now, with the second answer."""
+        ended = [step for step, motion in self.motions.items() if motion.ends_at <= clock]
+        answers = []
+        for step in ended:
+            motion = self.motions.pop(step)
+            self.positions[step] = motion.target
+            answers.append((step, self._status(step, clock, motion.answering)))
+        return answers
+
+    def state(self, step: str, clock: int) -> bytes:
+        return self._status(step, clock, {})
+
+    def _authenticated(self, payload: bytes) -> tuple[dict, dict]:
+        """6.1: whatever raises here gets no answer."""
+        signed = proto.SignedText.read(proto.unseal(self.encryption, payload))
+        claims = proto.from_json(signed.payload)
+        if not isinstance(claims, dict) or not isinstance(claims.get("token"), str):
+            raise ProtocolError("no token")
+        token = proto.SignedText.read(claims["token"]).verified(self.operator, proto.token_header(self.operator))
+        return signed.verified(proto.device_of(token), proto.command_header()), token
+
+    def _check(self, step, payload, retained, clock, unix_time, claims, token, device):
+        """6.2, in its order."""
+        try:
+            proto.check_command_claims(claims)
+            proto.check_token_claims(token)
+        except ProtocolError as error:
+            raise Refusal("malformed") from error
+        _refuse_unless(not retained, "retained")
+        _refuse_unless(token["aud"] == claims["vehicle"] == self.vehicle, "wrong_vehicle")
+        _refuse_unless(claims["step"] == step and step in token["steps"], "wrong_step")
+        _refuse_unless(unix_time >= token["nbf"] - LEEWAY_S, "token_not_yet_valid")
+        _refuse_unless(unix_time < token["exp"], "token_expired")
+        digest = proto.digest(payload)
+        _refuse_unless(digest not in self.seen and claims.get("challenge") not in self.used, "replayed")
+        self.seen.add(digest)
+        if claims["position"] != "unknown":
+            self._check_permission(step, clock, claims, device)
+            self._check_proof(step, clock, claims["proof"])
+            _refuse_unless(step not in self.motions, "busy")
+
+    def _check_permission(self, step, clock, claims, device):
+        its_device, its_step, born = self.challenges.get(claims["challenge"], (None, None, 0))
+        _refuse_unless(its_device == device, "expired")
+        self.used.add(claims["challenge"])
+        _refuse_unless(its_step == step and clock - born <= proto.CHALLENGE_LIFETIME_MS, "expired")
+        _refuse_unless(claims["epoch"] == self.epoch, "expired")
+        _refuse_unless(clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS, "expired")
+
+    def _check_proof(self, step, clock, proof):
+        _refuse_unless(proof["method"] == "beacon", "proof_not_accepted")
+        _refuse_unless(clock - PROOF_LIFETIME_MS <= proof["time"] <= clock, "stale_proof")
+        heard = {beacon["major"]: beacon["rssi"] for beacon in proof["beacons"]}
+        mine = heard.pop(self.majors[step], None)
+        _refuse_unless(mine is not None and all(mine >= rssi for rssi in heard.values()), "wrong_step")
+        _refuse_unless(proof["zone"] in ("immediate", "near"), "not_near")
+
+    def _status(self, step, clock, answering) -> bytes:
+        self.seq += 1
+        state = {
+            "vehicle": self.vehicle,
+            "step": step,
+            "position": self.positions[step],
+            "phase": "moving" if step in self.motions else "idle",
+            "seq": self.seq,
+            "epoch": self.epoch,
+            "clock": clock,
+        }
+        return proto.status_of(state | answering, self.signing)
+
+
+def main():
+    import argparse
+    import json
+    import time
+
+    import client
+    import paho.mqtt.client as mqtt
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--vehicle", required=True)
+    parser.add_argument("--keys", required=True)
+    parser.add_argument("--forge")
+    arguments = parser.parse_args()
+    vehicle = client.Vehicle.read(arguments.vehicle)
+    with open(arguments.keys) as file:
+        keys = json.load(file)
+    operator = Ed25519PublicKey.from_public_bytes(proto.from_base64url(keys["operator"]["x"]))
+    encryption, signing = (proto.private_key(keys[name]) for name in ("encryption", "signing"))
+    controller = Controller(vehicle.uuid, vehicle.majors, encryption, signing, operator)
+    forge = lambda status: status  # noqa: E731
+    if arguments.forge:
+        import forgeries
+
+        forgery, earlier = forgeries.named(arguments.forge), []
+
+        def forge(status):
+            earlier.append(status)
+            return forgery.build(forgeries.Genuine(status, signing, earlier[0]))
+
+    started = time.monotonic()
+
+    def clock():
+        return int((time.monotonic() - started) * 1000)
+
+    def publish(step, status, retain=False):
+        connection.publish(f"{vehicle.topic}/{step}/status", forge(status), qos=1, retain=retain)
+
+    def on_connect(connection, _, flags, reason, properties):
+        for step in vehicle.majors:
+            connection.subscribe(f"{vehicle.topic}/{step}/set_position", qos=1)
+            publish(step, controller.state(step, clock()), retain=True)
+
+    def on_message(connection, _, message):
+        step = message.topic.split("/")[-2]
+        for status in controller.receive(step, message.payload, message.retain, clock(), int(time.time())):
+            publish(step, status)
+
+    connection = client.connection(vehicle)
+    connection.on_connect, connection.on_message = on_connect, on_message
+    connection.connect(vehicle.host, vehicle.port)
+    while connection.loop(timeout=0.02) == mqtt.MQTT_ERR_SUCCESS:
+        for step, answer in controller.finish_motions(clock()):
+            publish(step, answer)
+            publish(step, controller.state(step, clock()), retain=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+import Glibc
+import MQTTClient
+import SystemIO
+import Testing
+
+@Suite(
+  "TLS", .serialized, .timeLimit(.minutes(1)),
+  .enabled(if: Mosquitto.isInstalled, "\(Mosquitto.path) is not installed"))
+struct TLSTests {
+  @Test("proves both sides, by name or by address", arguments: ["localhost", "127.0.0.1"], ["1.2", "1.3"])
+  func mutual(host: String, version: String) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "DNS:localhost,IP:127.0.0.1")
+      let client = try certificates.issue("client")
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true",
+        "use_identity_as_username true", "tls_version tlsv\(version)")
+      let broker = mosquitto.broker(host, Broker.TLS(authority: certificates.authority, identity: client))
+      let connection = try fixture.connect(to: broker, subscribing: ["a"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      #expect(try connection.next() == .connected)
+      #expect(try connection.nextMessage()?.payload == [1])
+    }
+  }
+
+  @Test("trusts no broker of another authority, though it has the same name")
+  func otherAuthority() throws {
+    try expectUntrusted(.unknownAuthority) { try $0.issue("server", alternativeName: "IP:127.0.0.1") } trusting: {
+      try Certificates($0, "other").authority
+    }
+  }
+
+  @Test("trusts no expired certificate")
+  func expired() throws {
+    try expectUntrusted(.expired) { try $0.issue("server", alternativeName: "IP:127.0.0.1", days: -1) }
+  }
+
+  @Test("trusts no certificate for another host", arguments: ["DNS:example.org", "IP:127.0.0.2", "DNS:127.0.0.1"])
+  func otherHost(alternativeName: String) throws {
+    try expectUntrusted(.nameMismatch) { try $0.issue("server", alternativeName: alternativeName) }
+  }
+
+  @Test("trusts no certificate for another name", arguments: ["DNS:example.org", "IP:127.0.0.1", "DNS:localhost.example.org"])
+  func otherName(alternativeName: String) throws {
+    try expectUntrusted(.nameMismatch, host: "localhost") { try $0.issue("server", alternativeName: alternativeName) }
+  }
+
+  @Test("trusts no client's certificate in a broker's place")
+  func clientAsServer() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let mosquitto = try Mosquitto.secured(fixture, try certificates.issue("127.0.0.1"))
+      let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: nil))
+      guard case .disconnected(.untrustedBroker(broker, .other)) = try fixture.connect(to: broker).next() else {
+        return #expect(Bool(false))
+      }
+    }
+  }
+
+  private func expectUntrusted(
+    _ fault: MQTTError.CertificateFault, host: String = "127.0.0.1",
+    _ issue: (Certificates) throws -> Broker.Identity, trusting: ((Fixture) throws -> String)? = nil
+  ) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let mosquitto = try Mosquitto.secured(fixture, try issue(certificates))
+      let authority = try trusting?(fixture) ?? certificates.authority
+      let broker = mosquitto.broker(host, Broker.TLS(authority: authority, identity: nil))
+      let connection = try fixture.connect(to: broker, subscribing: ["a"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      #expect(try connection.next() == .disconnected(.untrustedBroker(broker, fault)))
+    }
+  }
+
+  // RFC 8446 6.2: certificate_required 116, unknown_ca 48; TLS 1.2 has handshake_failure 40 for a missing one.
+  @Test("says that the broker wants a client certificate", arguments: [("1.2", 40), ("1.3", 116)] as [(String, UInt8)])
+  func noClientCertificate(version: String, alert: UInt8) throws {
+    try expectAlert(alert, version: version) { _, _ in nil }
+  }
+
+  @Test("says that the broker does not accept the client certificate", arguments: ["1.2", "1.3"])
+  func foreignClientCertificate(version: String) throws {
+    try expectAlert(48, version: version) { fixture, _ in
+      try Certificates(fixture, "other").issue("client")
+    }
+  }
+
+  @Test("says that the client certificate has expired", arguments: ["1.2", "1.3"])
+  func expiredClientCertificate(version: String) throws {
+    try expectAlert(45, version: version) { try $1.issue("client", days: -1) }
+  }
+
+  private func expectAlert(
+    _ alert: UInt8, version: String, _ identity: (Fixture, Certificates) throws -> Broker.Identity?
+  ) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true", "tls_version tlsv\(version)")
+      let tls = Broker.TLS(authority: certificates.authority, identity: try identity(fixture, certificates))
+      let connection = try fixture.connect(to: mosquitto.broker("127.0.0.1", tls), subscribing: ["a"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      #expect(try connection.next() == .disconnected(.refusedByAlert(mosquitto.broker("127.0.0.1", tls), alert)))
+    }
+  }
+
+  @Test("says that the broker speaks no TLS")
+  func clearBroker() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = Broker.TLS(authority: try Certificates(fixture).authority, identity: nil)
+      let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
+      let connection = try fixture.connect(to: broker)
+      try port.accept().write("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
+      // ERR_PACK(ERR_LIB_SSL, 0, SSL_R_WRONG_VERSION_NUMBER)
+      #expect(try connection.next() == .disconnected(.tlsFailed(broker, code: 0x0A00_010B)))
+    }
+  }
+
+  @Test("sends the host's name, but no address, as the server name", arguments: ["localhost", "127.0.0.1"])
+  func serverName(host: String) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = Broker.TLS(authority: try Certificates(fixture).authority, identity: nil)
+      let connection = try fixture.connect(to: Broker(host: host, port: port.number, tls: tls))
+      let peer = try port.accept()
+      var hello = [UInt8](repeating: 0, count: 4096)
+      _ = try hello.withUnsafeMutableBytes { try peer.read(into: $0) }
+      let text = String(decoding: hello, as: Unicode.ASCII.self)
+      #expect(text.contains("localhost") == (host == "localhost"))
+      #expect(!text.contains("127.0.0.1"))
+      withExtendedLifetime(connection) {}
+    }
+  }
+
+  @Test("takes up certificates that were renewed")
+  func renewed() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
+      let stale = try certificates.issue("client", days: -1)
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true")
+      let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: stale))
+      let connection = try fixture.connect(to: broker, reconnecting: .forever)
+      #expect(try connection.next() == .disconnected(.refusedByAlert(broker, 45)))
+      #expect(try certificates.issue("client") == stale)
+      try connection.wait(for: .connected)
+    }
+  }
+}
+
+@Suite("TLS files", .serialized, .timeLimit(.minutes(1)))
+struct TLSFileTests {
+  @Test("names the file that cannot be read, before connecting")
+  func unreadable() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let missing = fixture.path("missing")
+      func expect(_ file: MQTTError.TLSFile, _ authority: String, _ certificate: String, _ key: String) {
+        #expect(throws: MQTTError.unusableFile(file, path: missing, .unreadable(ENOENT))) {
+          try connect(fixture, authority, certificate, key)
+        }
+      }
+      expect(.authority, missing, client.certificate, client.key)
+      expect(.certificate, certificates.authority, missing, client.key)
+      expect(.key, certificates.authority, client.certificate, missing)
+    }
+  }
+
+  @Test("names the file that is not PEM")
+  func malformed() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let text = try fixture.write("text", "not a certificate\n")
+      func expect(_ file: MQTTError.TLSFile, _ authority: String, _ certificate: String, _ key: String) throws {
+        guard
+          case .disconnected(.unusableFile(file, path: text, .malformed)) =
+            try connect(fixture, authority, certificate, key).next()
+        else { return #expect(Bool(false), "\(file)") }
+      }
+      try expect(.authority, text, client.certificate, client.key)
+      try expect(.certificate, certificates.authority, text, client.key)
+      try expect(.key, certificates.authority, client.certificate, text)
+    }
+  }
+
+  @Test("says that the key belongs to another certificate")
+  func mismatch() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let other = try certificates.issue("other").key
+      #expect(
+        try connect(fixture, certificates.authority, client.certificate, other).next()
+          == .disconnected(.unusableFile(.key, path: other, .mismatch)))
+    }
+  }
+
+  @Test("says that the key needs a passphrase, and asks for none")
+  func encrypted() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let locked = fixture.path("locked.key")
+      try run("openssl", "pkey", "-in", client.key, "-aes128", "-passout", "pass:secret", "-out", locked)
+      #expect(
+        try connect(fixture, certificates.authority, client.certificate, locked).next()
+          == .disconnected(.unusableFile(.key, path: locked, .encrypted)))
+    }
+  }
+
+  @discardableResult
+  private func connect(
+    _ fixture: Fixture, _ authority: String, _ certificate: String, _ key: String
+  ) throws -> MQTTConnection {
+    let identity = Broker.Identity(certificate: certificate, key: key)
+    return try fixture.connect(
+      to: Broker(
+        host: "127.0.0.1", port: Port.unused(), tls: Broker.TLS(authority: authority, identity: identity)))
+  }
+}

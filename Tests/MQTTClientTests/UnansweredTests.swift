@@ -1,0 +1,169 @@
+import Glibc
+import MQTTClient
+import SystemIO
+import Testing
+
+/// Other sides that are no broker, or none that works.
+@Suite("Unanswered", .serialized, .timeLimit(.minutes(1)))
+struct UnansweredTests {
+  @Test("says that nobody listens")
+  func refused() throws {
+    try Fixture.with { fixture in
+      let broker = Broker(host: "127.0.0.1", port: try Port.unused(), tls: nil)
+      let connection = try fixture.connect(to: broker)
+      #expect(try connection.next() == .disconnected(.cannotConnect(broker, code: ECONNREFUSED)))
+    }
+  }
+
+  @Test("says that a host cannot be found")
+  func unresolvable() throws {
+    try Fixture.with { fixture in
+      // RFC 6761 6.4: never exists. Without a network, the answer is EAI_AGAIN.
+      let connection = try fixture.connect(to: Broker(host: "broker.invalid", port: 1883, tls: nil))
+      guard case .disconnected(.cannotResolve("broker.invalid", let code)) = try connection.next(until: .now + .seconds(30))
+      else { return #expect(Bool(false)) }
+      #expect([EAI_NONAME, EAI_AGAIN].contains(code))
+    }
+  }
+
+  @Test("gives up on a host that takes no connection")
+  func silentHost() throws {
+    try Fixture.with { fixture in
+      let port = try Port(backlog: 0)
+      // A full queue of connections drops what comes after.
+      let queue = [try Box(Port.connect(to: port.number, flags: Int32(SOCK_NONBLOCK.rawValue))), try Box(Port.connect(to: port.number, flags: Int32(SOCK_NONBLOCK.rawValue)))]
+      let connection = try fixture.connect(to: port.broker, patience: .milliseconds(300))
+      #expect(try connection.next() == .disconnected(.timedOut(port.broker, .connecting)))
+      withExtendedLifetime(queue) {}
+    }
+  }
+
+  @Test("gives up on a broker that accepts and is silent", arguments: [false, true])
+  func silentBroker(secured: Bool) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = secured ? Broker.TLS(authority: try Certificates(fixture).authority, identity: nil) : nil
+      let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
+      let connection = try fixture.connect(to: broker, patience: .milliseconds(300))
+      #expect(try connection.next() == .disconnected(.timedOut(broker, secured ? .handshake : .greeting)))
+    }
+  }
+
+  @Test("closes promptly while connecting", arguments: [false, true])
+  func closeWhileConnecting(secured: Bool) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = secured ? Broker.TLS(authority: try Certificates(fixture).authority, identity: nil) : nil
+      let connection = try fixture.connect(to: Broker(host: "127.0.0.1", port: port.number, tls: tls))
+      usleep(50000)
+      let begin = ContinuousClock.now
+      connection.close()
+      #expect(begin.duration(to: .now) < .milliseconds(200))
+      #expect(try connection.next(until: nil) == nil)
+    }
+  }
+
+  @Test("notices an end before CONNACK", arguments: [false, true])
+  func endBeforeGreeting(byReset: Bool) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let connection = try fixture.connect(to: port.broker)
+      try end(try port.accept(), byReset: byReset)
+      #expect(try connection.next() == .disconnected(.lost(port.broker, .greeting)))
+    }
+  }
+
+  @Test("notices an end in the TLS handshake", arguments: [false, true])
+  func endInHandshake(byReset: Bool) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = Broker.TLS(authority: try Certificates(fixture).authority, identity: nil)
+      let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
+      let connection = try fixture.connect(to: broker)
+      try end(try port.accept(), byReset: byReset)
+      let event = try connection.next()
+      if byReset {
+        #expect(event == .disconnected(.lost(broker, .handshake)))
+      } else {
+        guard case .disconnected(.tlsFailed(broker, _)) = event else { return #expect(event == nil) }
+      }
+    }
+  }
+
+  @Test("says that what answers is not MQTT")
+  func notMQTT() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let connection = try fixture.connect(to: port.broker)
+      let peer = try port.accept()
+      try peer.write("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
+      guard case .disconnected(.protocolViolated(port.broker, _)) = try connection.next() else {
+        return #expect(Bool(false))
+      }
+    }
+  }
+
+  @Test("says which subscription was refused")
+  func subscriptionRefused() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let connection = try fixture.connect(to: port.broker, subscribing: ["a", "b"])
+      let peer = try port.accept()
+      // CONNACK; SUBACK of packet 1, QoS 1; SUBACK of packet 2, failure.
+      try peer.write([0x20, 2, 0, 0, 0x90, 3, 0, 1, 1, 0x90, 3, 0, 2, 0x80])
+      #expect(try connection.next() == .connected)
+      #expect(try connection.next() == .disconnected(.subscriptionRefused(port.broker, filter: "b")))
+    }
+  }
+
+  @Test("sends CONNECT, SUBSCRIBE and PUBLISH before CONNACK")
+  func pipelining() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let connection = try fixture.connect(to: port.broker, subscribing: ["a"])
+      connection.publish(topic: "b", payload: [1], retain: false)
+      let peer = try port.accept()
+      var received: [UInt8] = []
+      var chunk = [UInt8](repeating: 0, count: 256)
+      // CONNECT is 14 + 22 bytes, SUBSCRIBE 8, PUBLISH 8.
+      while received.count < 52, try waitReadable([peer.number], until: .now + .seconds(5))[0] {
+        let count = try chunk.withUnsafeMutableBytes { try peer.read(into: $0) }
+        if count == 0 { break }
+        received += chunk[..<count]
+      }
+      #expect(received.first == 0x10)
+      #expect(received.dropFirst(36).prefix(1) == [0x82])
+      #expect(received.dropFirst(44) == [0x32, 6, 0, 1, 0x62, 0, 2, 1])
+    }
+  }
+
+  @Test("notices a broker that has gone silent, by its keep-alive")
+  func silentAfterwards() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let connection = try fixture.connect(to: port.broker, keepAlive: .seconds(5))
+      let peer = try port.accept()
+      try peer.write([0x20, 2, 0, 0])
+      #expect(try connection.next() == .connected)
+      let begin = ContinuousClock.now
+      #expect(try connection.next(until: .now + .seconds(20)) == .disconnected(.timedOut(port.broker, .established)))
+      #expect(begin.duration(to: .now) < .seconds(13))
+    }
+  }
+
+  private func end(_ peer: consuming Descriptor, byReset: Bool) throws {
+    // What the client sent is read first: closing a socket with unread data resets the connection as well.
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    _ = try chunk.withUnsafeMutableBytes { try peer.read(into: $0) }
+    if byReset {
+      var option = linger(l_onoff: 1, l_linger: 0)
+      setsockopt(peer.number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+  }
+}
+
+/// Keeps a descriptor that arrays cannot hold.
+private final class Box {
+  let descriptor: Descriptor
+  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+}

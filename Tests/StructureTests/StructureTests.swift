@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+/// SwiftPM lets a file import a module that its target does not name, once it was built. This does not.
+@Suite("Structure") struct StructureTests {
+  static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// Which of our modules, and which foreign ones, each may import. Arrows run downward only.
+  static let allowed: [String: Set<String>] = [
+    "StepDomain": [],
+    "StrictJSON": [],
+    "Ranging": ["StepDomain", "Glibc"],
+    "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "FoundationEssentials"],
+    "SystemIO": ["CLinux", "Glibc"],
+    "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
+    "MQTTClient": ["SystemIO", "CMosquitto", "Glibc"],
+    "Configuration": ["SystemIO", "StepDomain", "CTOML", "Glibc"],
+    "Provisioning": [
+      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
+    ],
+    "StepController": [
+      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Glibc",
+    ],
+    "StepCommands": [
+      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
+      "Provisioning", "ArgumentParser", "Glibc",
+    ],
+    "stepctl": ["StepCommands"],
+    "stepd": ["StepController", "ArgumentParser"],
+  ]
+
+  static func imports() throws -> [(module: String, file: String, imported: String)] {
+    let sources = root.appending(path: "Sources")
+    let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)!
+    var found: [(String, String, String)] = []
+    for case let file as URL in files where file.pathExtension == "swift" {
+      let path = file.path.dropFirst(sources.path.count + 1)
+      let module = String(path.prefix { $0 != "/" })
+      for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+        let words = line.split(separator: " ")
+        guard let position = words.firstIndex(of: "import"), position <= 2, position + 1 < words.count,
+          words[..<position].allSatisfy({ ["package", "public", "internal", "private", "@testable"].contains($0) })
+        else { continue }
+        found.append((module, String(path), String(words[position + 1].prefix { $0 != "." })))
+      }
+    }
+    return found
+  }
+
+  @Test("every import runs downward, and adapters do not import each other")
+  func directions() throws {
+    let imports = try Self.imports()
+    #expect(imports.count > 50)
+    for (module, file, imported) in imports {
+      #expect(Self.allowed[module]?.contains(imported) == true, "\(file) imports \(imported)")
+    }
+  }
+
+  @Test("the pure modules import nothing that could do I/O")
+  func pure() {
+    for module in ["StepDomain", "StrictJSON", "Ranging", "StepProtocol"] {
+      #expect(Self.allowed[module]!.isDisjoint(with: ["SystemIO", "CLinux", "Foundation", "Bluetooth", "MQTTClient"]))
+    }
+  }
+
+  @Test("each C library has one importer")
+  func oneImporter() throws {
+    var importers: [String: Set<String>] = [:]
+    for (module, _, imported) in try Self.imports() { importers[imported, default: []].insert(module) }
+    for (library, owner) in [
+      "CBluetooth": "Bluetooth", "CMosquitto": "MQTTClient", "CTOML": "Configuration", "COpenSSL": "Provisioning",
+      "CLinux": "SystemIO",
+    ] {
+      #expect((importers[library] ?? []).isSubset(of: [owner]), "\(library)")
+    }
+  }
+}
