@@ -52,20 +52,27 @@ let package = Package(
     module("SystemIO", ["CLinux"]),
     module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
-    module("Configuration", ["SystemIO", "StepDomain", "StepProtocol", "CTOML"]),
-    module("Provisioning", ["SystemIO", "StepDomain", "StepProtocol", "COpenSSL", crypto]),
+    module("Configuration", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML"]),
+    module(
+      "Provisioning", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL"]),
+
+    // The frame of both programs: what is printed where, and how they end.
+    module("Terminal", ["SystemIO", "StrictJSON", "Configuration", argumentParser]),
 
     // The two programs' insides.
-    module("StepController", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration"]),
+    module(
+      "StepController",
+      ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Terminal"]),
     module(
       "StepCommands",
       [
         "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient",
-        "Configuration", "Provisioning", argumentParser,
+        "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
-    .executableTarget(name: "stepctl", dependencies: ["StepCommands"], swiftSettings: swiftSettings),
+    .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
     .executableTarget(
-      name: "stepd", dependencies: ["StepController", argumentParser], swiftSettings: swiftSettings),
+      name: "stepd", dependencies: ["StepController", "Configuration", "MQTTClient", "Terminal", argumentParser],
+      swiftSettings: swiftSettings),
 
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),

@@ -92,7 +92,7 @@ final class H4Stream: HCILink {
 
   func send(_ packet: [UInt8]) throws(RadioError) {
     // A few bytes, and never more before they were answered: they fit into the socket's buffer.
-    let count = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL.rawValue))
+    let count = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
     guard count == packet.count else { throw .lost(radio: name, reason: SystemError("send").reason) }
   }
 

@@ -31,7 +31,6 @@ final class ConnectionThread {
   }
 
   private func run() {
-    var generator = SystemRandomNumberGenerator()
     var backoff = Backoff()
     while true {
       var established: ContinuousClock.Instant?
@@ -42,7 +41,8 @@ final class ConnectionThread {
         exchange.connectionEnded(error, isFinal: reconnecting == .never)
       }
       let lasted = established.map { $0.duration(to: .now) } ?? .zero
-      if reconnecting == .never || !wait(for: backoff.next(afterLasting: lasted, using: &generator)) { break }
+      let delay = backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
+      if reconnecting == .never || !wait(for: delay) { break }
       exchange.connectionBegan()
     }
     exchange.threadEnded()

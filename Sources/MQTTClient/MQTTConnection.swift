@@ -76,6 +76,8 @@ package final class MQTTConnection: Sendable {
     subscriptions: [String], reconnecting: Reconnecting, patience: Duration = .seconds(10),
     limits: Limits = Limits()
   ) throws(MQTTError) {
+    precondition(
+      subscriptions.allSatisfy { mosquitto_sub_topic_check($0) == MOSQ_ERR_SUCCESS.code }, "not a topic filter")
     try broker.tls?.checkReadable()
     do throws(SystemError) {
       exchange = try Exchange(limits: limits)

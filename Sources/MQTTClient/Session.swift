@@ -32,10 +32,12 @@ final class Session {
   /// By packet identifier.
   private var unacknowledged: [Int32: Outbox.Publication] = [:]
   private var subscribing: [Int32: String] = [:]
+  private var unsubscribed: [String]
 
   init(_ settings: Settings, _ exchange: Exchange) throws(MQTTError) {
     self.settings = settings
     self.exchange = exchange
+    unsubscribed = settings.subscriptions
     tls = if let files = settings.broker.tls { try TLSContext(files, settings.broker) } else { nil }
     _ = library
     guard let handle = mosquitto_new(settings.clientID, true, nil) else {
@@ -65,9 +67,12 @@ final class Session {
   /// - Parameter address: a numeric one.
   func run(connectingTo address: String) throws(MQTTError) {
     let deadline = ContinuousClock.now + settings.patience
+    // Only queues CONNECT, as if another thread were to send it: failing to, it would close the socket unread.
+    mosquitto_threaded_set(handle, true)
     try check(
       mosquitto_connect_async(
         handle, address, Int32(settings.broker.port), Int32(settings.keepAlive.components.seconds)))
+    mosquitto_threaded_set(handle, false)
     // A child process must not hold the connection open.
     _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
 
@@ -87,43 +92,51 @@ final class Session {
     if stage == .established { mosquitto_disconnect(handle) }
   }
 
-  /// Reads before it writes: a write to a connection that the broker has ended would lose what it said last, a
-  /// CONNACK that refuses or a TLS alert.
+  /// Reads before it writes: a write to a connection that the broker has ended fails, and libmosquitto would close
+  /// the socket with what the broker said last still unread, a CONNACK that refuses or a TLS alert.
   private func serve(_ ready: Int32) throws(MQTTError) {
     if stage == .connecting {
       guard ready != 0 else { return }
       try checkConnected()
     }
-    if ready != 0 {
-      if isInHandshake || ready & ~POLLOUT != 0 { try check(mosquitto_loop_read(handle, 1)) }
+    let hasEnded = ready & (POLLERR | POLLHUP) != 0
+    if isInHandshake ? ready != 0 : ready & ~POLLOUT != 0 {
+      try check(mosquitto_loop_read(handle, 1))
       if let refusal { throw refusal }
       // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
-      if ready & (POLLERR | POLLHUP) != 0, unread == 0 { throw lost }
+      if hasEnded, unread == 0 { throw lost }
       acknowledgeAtOnce()
     }
+    if isInHandshake { return }
+    if ready & POLLOUT != 0, !hasEnded { try check(mosquitto_loop_write(handle, 1)) }
+    subscribe()
     publish()
-    if !isInHandshake, mosquitto_want_write(handle) { try check(mosquitto_loop_write(handle, 1)) }
   }
 
-  /// The socket has connected or failed to; in the first case the subscriptions follow CONNECT at once.
+  /// The socket has connected or failed to.
   private func checkConnected() throws(MQTTError) {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
     getsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_ERROR, &code, &size)
     guard code == 0 else { throw .cannotConnect(settings.broker, code: code) }
     stage = tls == nil ? .greeting : .handshake
-    for filter in settings.subscriptions {
-      var packet: Int32 = 0
-      try check(mosquitto_subscribe(handle, &packet, filter, 1))
-      subscribing[packet] = filter
-    }
   }
 
-  /// Hands what was published to libmosquitto, before CONNACK as well.
+  // The next two send at once, CONNECT first where it still waits, and do not wait for CONNACK. A failure to send is
+  // left to the next read, which can tell why: here it does not close the socket, as it does in loop_write.
+
+  private func subscribe() {
+    for filter in unsubscribed {
+      var packet: Int32 = 0
+      mosquitto_subscribe(handle, &packet, filter, 1)
+      subscribing[packet] = filter
+    }
+    unsubscribed = []
+  }
+
   private func publish() {
     for publication in exchange.takePublications(upTo: Self.publicationsInFlight - unacknowledged.count) {
       var packet: Int32 = 0
-      // Failure to send shows in the next read or write, which can tell why.
       _ = publication.payload.withUnsafeBytes {
         mosquitto_publish(
           handle, &packet, publication.topic, Int32($0.count), $0.baseAddress, 1, publication.isRetained)
@@ -179,8 +192,8 @@ final class Session {
     let system = errno
     if code == MOSQ_ERR_SUCCESS.code { return }
     if let refusal { throw refusal }
-    if stage == .connecting, code == MOSQ_ERR_ERRNO.code { throw .cannotConnect(settings.broker, code: system) }
     if let error = tls?.error { throw error }
+    if stage == .connecting, code == MOSQ_ERR_ERRNO.code { throw .cannotConnect(settings.broker, code: system) }
     switch code {
     case MOSQ_ERR_KEEPALIVE.code: throw .timedOut(settings.broker, stage)
     case MOSQ_ERR_CONN_LOST.code, MOSQ_ERR_NO_CONN.code, MOSQ_ERR_ERRNO.code, MOSQ_ERR_TLS.code: throw lost

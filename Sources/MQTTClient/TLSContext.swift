@@ -19,6 +19,8 @@ final class TLSContext {
   /// OpenSSL's code for the failure of the handshake; 0 for none.
   private var failure: UInt = 0
 
+  private var wantsPassphrase = false
+
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
     // exit(3) must not free OpenSSL's tables under a thread that was left to itself.
     OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
@@ -43,7 +45,11 @@ final class TLSContext {
     guard isNamed == 1 else { throw .tlsFailed(broker, code: ERR_get_error()) }
 
     // Without this, OpenSSL would ask for a passphrase at the terminal.
-    SSL_CTX_set_default_passwd_cb(handle) { _, _, _, _ in -1 }
+    SSL_CTX_set_default_passwd_cb(handle) { _, _, _, context in
+      Unmanaged<TLSContext>.fromOpaque(context!).takeUnretainedValue().wantsPassphrase = true
+      return -1
+    }
+    SSL_CTX_set_default_passwd_cb_userdata(handle, Unmanaged.passUnretained(self).toOpaque())
     try load(.authority, tls.authority) { SSL_CTX_load_verify_file(handle, $0) }
     if let identity = tls.identity {
       try load(.certificate, identity.certificate) { SSL_CTX_use_certificate_chain_file(handle, $0) }
@@ -73,7 +79,9 @@ final class TLSContext {
     default: return .untrustedBroker(broker, .other(verification))
     }
     if let alert { return .refusedByAlert(broker, alert) }
-    return failure == 0 ? nil : .tlsFailed(broker, code: failure)
+    // An end of file is no failure of TLS.
+    if failure == 0 || ERR_GET_REASON(failure) == SSL_R_UNEXPECTED_EOF_WHILE_READING { return nil }
+    return .tlsFailed(broker, code: failure)
   }
 
   private func load(
@@ -87,8 +95,7 @@ final class TLSContext {
       switch (ERR_GET_LIB(code), ERR_GET_REASON(code)) {
       case (ERR_LIB_SYS, let number): .unreadable(number)
       case (ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH), (ERR_LIB_X509, X509_R_KEY_TYPE_MISMATCH): .mismatch
-      case (ERR_LIB_PEM, PEM_R_BAD_PASSWORD_READ): .encrypted
-      default: .malformed(code)
+      default: wantsPassphrase ? .encrypted : .malformed(code)
       }
     ERR_clear_error()
     throw .unusableFile(file, path: path, fault)

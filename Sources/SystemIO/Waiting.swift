@@ -83,11 +83,11 @@ package final class Interruption: Sendable {
     return poll(&entry, 1, 0) > 0
   }
 
-  /// The signal that arrived, taken out of the queue.
-  package func take() -> Int32? {
-    var info = signalfd_siginfo()
-    let size = MemoryLayout<signalfd_siginfo>.size
-    return read(descriptor.number, &info, size) == size ? Int32(info.ssi_signo) : nil
+  /// The signal that is waiting, of those that an `Interruption` holds back.
+  package static var pending: Int32? {
+    var signals = sigset_t()
+    sigpending(&signals)
+    return [SIGINT, SIGTERM, SIGHUP].first { sigismember(&signals, $0) == 1 }
   }
 
   /// Ends the process as the signal would have, so that a shell sees an interrupted command.

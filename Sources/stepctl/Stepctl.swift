@@ -1,1 +1,7 @@
-@main struct Stepctl { static func main() {} }
+import StepCommands
+import Terminal
+
+@main
+enum Stepctl {
+  static func main() { Program.run(StepctlCommand.self, explain: StepctlCommand.explain) }
+}

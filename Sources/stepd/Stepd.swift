@@ -1,1 +1,43 @@
-@main struct Stepd { static func main() {} }
+import ArgumentParser
+import Configuration
+import Glibc
+import MQTTClient
+import StepController
+import Terminal
+
+@main
+struct Stepd: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stepd",
+    abstract: "Move a vehicle's entry steps for riders who may and who are there.",
+    version: "0.1.0")
+
+  @Option(
+    help: ArgumentHelp("The controller's configuration.", valueName: "file"),
+    completion: .file(extensions: ["toml"]))
+  var config = "/etc/stepctl/stepd.toml"
+
+  @Flag(help: "Read the configuration and every file that it names, and end.")
+  var check = false
+
+  @Flag(name: .shortAndLong, help: "Log answers too, and not only what moves or is refused.")
+  var verbose = false
+
+  func run() throws {
+    var daemon = try Daemon(
+      ControllerSetup(reading: config), isVerbose: verbose, isJournal: getenv("JOURNAL_STREAM") != nil)
+    if !check { try daemon.run() }
+  }
+
+  static func main() { Program.run(Stepd.self, explain: explain) }
+
+  private static func explain(_ error: any Error) -> any Error {
+    switch error as? Daemon.Failure {
+    case .journal(.unavailable(let error)), .system(let error): CommandFailure(error)
+    case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
+    case .journal(let failure): CommandFailure(.badData, failure.description)
+    case .broker(let error): CommandFailure(.configuration, error.description)
+    case nil: error
+    }
+  }
+}

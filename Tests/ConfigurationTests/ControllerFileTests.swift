@@ -57,8 +57,8 @@ struct ControllerFileTests {
       ("[keys]", "[key]", "stepd.toml:8: key: unknown key, did you mean \"keys\"?"),
       (
         "operator = \"\(Sample.key)\"", "operator = \"x\"",
-        "stepd.toml:11: [keys] operator: expected 32 bytes as base64url without padding (43 characters), "
-          + "found 1 characters"
+        "stepd.toml:11: [keys] operator: expected 32 bytes as base64url without padding (length 43), "
+          + "found text of length 1"
       ),
       (
         "zone = \"immediate\"", "zone = \"far\"",

@@ -87,10 +87,11 @@ struct SettingsTests {
     #expect(complaint(Settings.Flags(), ["STEPCTL_TIMEOUT": "soon"]) == "STEPCTL_TIMEOUT: \(expected) \"soon\"")
     #expect(complaint(Settings.Flags(), ["STEPCTL_TIMEOUT": "nan"]) == "STEPCTL_TIMEOUT: \(expected) nan")
     #expect(
-      complaint(Settings.Flags(vehicle: "")) == "--vehicle: expected text without control characters, found \"\"")
+      complaint(Settings.Flags(vehicle: ""))
+        == "--vehicle: expected non-empty text without control characters, found \"\"")
     #expect(
       complaint(Settings.Flags(), ["STEPCTL_RADIO": "h4:\n"])
-        == "STEPCTL_RADIO: expected text without control characters, found \"h4:\\n\"")
+        == "STEPCTL_RADIO: expected non-empty text without control characters, found \"h4:\\n\"")
     let path = try folder.write("home/.config/stepctl/config.toml", "radio = \"hci0\"\ntimeout = \"5\"\n")
     #expect(complaint() == "\(path):2: timeout: \(expected) \"5\"")
     try folder.write("home/.config/stepctl/config.toml", "\nverbose = true\n")

@@ -11,12 +11,12 @@ struct VehicleLookupTests {
 
   init() throws {
     folder = try TemporaryFolder()
-    mine = "\(folder.path)/.config/stepctl/vehicles"
+    mine = "\(folder.path)/home/.config/stepctl/vehicles"
     systems = "\(folder.path)/etc/vehicles"
   }
 
   private func find(_ vehicle: String? = nil) throws -> String {
-    let environment = ["HOME": folder.path]
+    let environment = ["HOME": "\(folder.path)/home"]
     return try Settings(
       flags: Settings.Flags(vehicle: vehicle), environment: environment,
       folders: ConfigurationFolders(environment: environment, system: "\(folder.path)/etc")
@@ -32,7 +32,7 @@ struct VehicleLookupTests {
   func names() throws {
     try folder.write("etc/vehicles/van.toml")
     #expect(try find("van") == "\(systems)/van.toml")
-    try folder.write(".config/stepctl/vehicles/van.toml")
+    try folder.write("home/.config/stepctl/vehicles/van.toml")
     #expect(try find("van") == "\(mine)/van.toml")
   }
 
@@ -71,9 +71,9 @@ struct VehicleLookupTests {
     try folder.write("etc/vehicles/README")
     try folder.write("etc/vehicles/.van.toml.swp.toml")
     #expect(try find() == "\(systems)/van.toml")
-    try folder.write(".config/stepctl/vehicles/van.toml")
+    try folder.write("home/.config/stepctl/vehicles/van.toml")
     #expect(try find() == "\(mine)/van.toml")
-    try folder.write(".config/stepctl/vehicles/bus.toml")
+    try folder.write("home/.config/stepctl/vehicles/bus.toml")
     #expect(
       throws: ConfigurationError("vehicle", "not given, and there are several: use --vehicle bus or van")
     ) { try find() }
@@ -82,18 +82,19 @@ struct VehicleLookupTests {
   @Test(
     "in config.toml a path leads from that file, and ~ is the home",
     arguments: [
-      ("../../van.toml", ".config/stepctl/../../van.toml"), ("~/cars/van.toml", "cars/van.toml"),
-      ("vehicles/van.toml", ".config/stepctl/vehicles/van.toml"), ("van", ".config/stepctl/vehicles/van.toml"),
+      ("../../van.toml", "home/.config/stepctl/../../van.toml"), ("~/cars/van.toml", "home/cars/van.toml"),
+      ("vehicles/van.toml", "home/.config/stepctl/vehicles/van.toml"),
+      ("van", "home/.config/stepctl/vehicles/van.toml"),
     ])
   func fromFile(text: String, path: String) throws {
-    try folder.write(".config/stepctl/config.toml", "vehicle = \"\(text)\"\n")
-    try folder.write(".config/stepctl/vehicles/van.toml")
+    try folder.write("home/.config/stepctl/config.toml", "vehicle = \"\(text)\"\n")
+    try folder.write("home/.config/stepctl/vehicles/van.toml")
     #expect(try find() == "\(folder.path)/\(path)")
   }
 
   @Test("an unknown name in config.toml names its line")
   func unknownInFile() throws {
-    try folder.write(".config/stepctl/config.toml", "\nvehicle = \"van\"\n")
+    try folder.write("home/.config/stepctl/config.toml", "\nvehicle = \"van\"\n")
     #expect(
       complaint { _ = try find() }
         == "~/.config/stepctl/config.toml:2: no vehicle \"van\": there is no ~/.config/stepctl/vehicles/van.toml or "

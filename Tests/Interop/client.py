@@ -6,8 +6,8 @@
 Prints one JSON object. Exit status: 0 confirmed by a statement, 5 refused, 6 no final answer in time, so that the
 step may have moved. It has no radio: it claims to have heard the step's beacon just now.
 
-With --attack it publishes that attack from attacks.py in place of an honest command and prints the refusal's code, or
-null for no answer; tokens are forged with the operator's key.
+With --attack it publishes that attack from attacks.py in place of an honest command and prints the refusal's code,
+"obeyed", or null for no answer, with exit status 0; tokens are forged with the operator's key.
 """
 
 import argparse
@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
-import stepproto as proto
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+import stepproto as proto
 
 REFUSED, UNCONFIRMED = 5, 6
 
@@ -114,7 +115,9 @@ class Session:
         self._client.loop_stop()
 
     def publish(self, payload: bytes, retain: bool = False):
-        self._client.publish(f"{self.vehicle.topic}/{self.step}/set_position", payload, qos=1, retain=retain)
+        # At QoS 1 a packet that the broker does not like would be sent again after each new connection, for ever.
+        qos = 1 if len(payload) <= proto.MAX_COMMAND_BYTES else 0
+        self._client.publish(f"{self.vehicle.topic}/{self.step}/set_position", payload, qos=qos, retain=retain)
 
     def next_status(self) -> bytes:
         try:
@@ -176,7 +179,11 @@ def attack(session: Session, name: str, operator: str | None) -> str | None:
     import attacks
 
     operator_key = operator and proto.private_key(json.loads(Path(operator).read_bytes()))
-    return attacks.over(session, operator_key, attacks.named(name))
+    try:
+        answer = attacks.over(session, operator_key, attacks.named(name))
+    except attacks.Unavailable as missing:
+        sys.exit(f"this attack needs {missing}")
+    return answer and answer.get("refusal", {}).get("code", "obeyed")
 
 
 def main() -> int:
@@ -192,8 +199,8 @@ def main() -> int:
     try:
         with Session(vehicle, arguments.step, arguments.timeout) as session:
             if arguments.attack:
-                code = attack(session, arguments.attack, arguments.operator)
-                print(json.dumps({"attack": arguments.attack, "refusal": code}))
+                outcome = attack(session, arguments.attack, arguments.operator)
+                print(json.dumps({"attack": arguments.attack, "outcome": outcome}))
                 return 0
             if arguments.position == "unknown":
                 statement, _ = ask(session)

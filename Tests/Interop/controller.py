@@ -10,9 +10,10 @@ status is replaced by that forgery from forgeries.py, for a rider's program to b
 import os
 from dataclasses import dataclass, field
 
-import stepproto as proto
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+import stepproto as proto
 from stepproto import ProtocolError
 
 PROOF_LIFETIME_MS = 10_000
@@ -61,12 +62,8 @@ class Controller:
             claims, token = self._authenticated(payload)
         except ProtocolError:
             return []
-        answering = {"command": proto.digest(payload)}
-        try:
-            proto._octets(16)(claims.get("nonce"))
-            answering["nonce"] = claims["nonce"]
-        except ProtocolError:
-            pass
+        nonce = proto.readable_nonce(claims)
+        answering = {"command": proto.digest(payload)} | ({"nonce": nonce} if nonce else {})
         try:
             device = token["cnf"]["jwk"]["x"]
             self._check(step, payload, retained, clock, unix_time, claims, token, device)
@@ -101,13 +98,13 @@ class Controller:
         if not isinstance(claims, dict) or not isinstance(claims.get("token"), str):
             raise ProtocolError("no token")
         token = proto.SignedText.read(claims["token"]).verified(self.operator, proto.token_header(self.operator))
+        proto.check_token_claims(token)
         return signed.verified(proto.device_of(token), proto.command_header()), token
 
     def _check(self, step, payload, retained, clock, unix_time, claims, token, device):
         """6.2, in its order."""
         try:
             proto.check_command_claims(claims)
-            proto.check_token_claims(token)
         except ProtocolError as error:
             raise Refusal("malformed") from error
         _refuse_unless(not retained, "retained")
@@ -124,15 +121,14 @@ class Controller:
             _refuse_unless(step not in self.motions, "busy")
 
     def _check_permission(self, step, clock, claims, device):
+        _refuse_unless(claims["epoch"] == self.epoch, "expired")
         its_device, its_step, born = self.challenges.get(claims["challenge"], (None, None, 0))
         _refuse_unless(its_device == device, "expired")
         self.used.add(claims["challenge"])
-        _refuse_unless(its_step == step and clock - born <= proto.CHALLENGE_LIFETIME_MS, "expired")
-        _refuse_unless(claims["epoch"] == self.epoch, "expired")
+        _refuse_unless(its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS, "expired")
         _refuse_unless(clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS, "expired")
 
     def _check_proof(self, step, clock, proof):
-        _refuse_unless(proof["method"] == "beacon", "proof_not_accepted")
         _refuse_unless(clock - PROOF_LIFETIME_MS <= proof["time"] <= clock, "stale_proof")
         heard = {beacon["major"]: beacon["rssi"] for beacon in proof["beacons"]}
         mine = heard.pop(self.majors[step], None)
@@ -158,8 +154,10 @@ def main():
     import json
     import time
 
-    import client
     import paho.mqtt.client as mqtt
+
+    import client
+    import forgeries
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--vehicle", required=True)
@@ -172,23 +170,20 @@ def main():
     operator = Ed25519PublicKey.from_public_bytes(proto.from_base64url(keys["operator"]["x"]))
     encryption, signing = (proto.private_key(keys[name]) for name in ("encryption", "signing"))
     controller = Controller(vehicle.uuid, vehicle.majors, encryption, signing, operator)
-    forge = lambda status: status  # noqa: E731
-    if arguments.forge:
-        import forgeries
-
-        forgery, earlier = forgeries.named(arguments.forge), []
-
-        def forge(status):
-            earlier.append(status)
-            return forgery.build(forgeries.Genuine(status, signing, earlier[0]))
-
-    started = time.monotonic()
+    forgery = arguments.forge and forgeries.named(arguments.forge)
+    started, published = time.monotonic(), []
 
     def clock():
         return int((time.monotonic() - started) * 1000)
 
     def publish(step, status, retain=False):
-        connection.publish(f"{vehicle.topic}/{step}/status", forge(status), qos=1, retain=retain)
+        published.append(status)
+        if forgery:
+            try:
+                status = forgery.build(forgeries.Genuine(status, signing, published[0]))
+            except forgeries.Unavailable:
+                pass
+        connection.publish(f"{vehicle.topic}/{step}/status", status, qos=1, retain=retain)
 
     def on_connect(connection, _, flags, reason, properties):
         for step in vehicle.majors:

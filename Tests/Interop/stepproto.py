@@ -172,7 +172,7 @@ def envelope_header(controller: X25519PublicKey) -> dict:
     return {"alg": "HPKE-4", "typ": "step-command+jwe", "cty": "JWT", "kid": thumbprint(controller)}
 
 
-_HPKE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
+HPKE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
 
 
 def seal(
@@ -183,10 +183,10 @@ def seal(
 ) -> bytes:
     """A compact JWE with HPKE integrated encryption. `ephemeral` is fixed for worked examples only."""
     protected = base64url(to_json(envelope_header(controller)) if header is None else header)
-    pair = ephemeral and KEMKeyPair(_hpke_key(ephemeral), _hpke_key(ephemeral.public_key()))
+    pair = ephemeral and KEMKeyPair(hpke_key(ephemeral), hpke_key(ephemeral.public_key()))
     try:
         # X25519 in `cryptography` raises on an agreed secret of zero (RFC 9180, 7.1.4).
-        enc, context = _HPKE.create_sender_context(_hpke_key(controller), eks=pair)
+        enc, context = HPKE.create_sender_context(hpke_key(controller), eks=pair)
     except ValueError as error:
         raise ProtocolError("a controller key of small order") from error
     ciphertext = context.seal(plaintext, aad=protected.encode())
@@ -204,13 +204,13 @@ def unseal(controller: X25519PrivateKey, payload: bytes) -> str:
     if from_json(header) != envelope_header(controller.public_key()):
         raise ProtocolError("another header")
     try:
-        context = _HPKE.create_recipient_context(enc, _hpke_key(controller))
+        context = HPKE.create_recipient_context(enc, hpke_key(controller))
         return context.open(ciphertext, aad=parts[0].encode()).decode("ascii")
     except (ValueError, PyHPKEError) as error:
         raise ProtocolError("not decrypted") from error
 
 
-def _hpke_key(key):
+def hpke_key(key):
     return KEMKey.from_pyca_cryptography_key(key)
 
 
@@ -279,7 +279,7 @@ _BEACON = _object(
 )
 _PROOF = _object(
     {
-        "method": _one_of("beacon", "nfc", "qr"),
+        "method": _one_of("beacon"),
         "time": _number(),
         "zone": _one_of("immediate", "near", "far", "unknown"),
         "beacons": _array(_BEACON, 1, 8),
@@ -334,6 +334,15 @@ def check_command_claims(claims):
         _require(len(set(majors)) == len(majors), "a beacon twice")
 
 
+def readable_nonce(claims: dict) -> str | None:
+    """The nonce of claims that may be malformed otherwise."""
+    try:
+        _octets(16)(claims.get("nonce"))
+    except ProtocolError:
+        return None
+    return claims["nonce"]
+
+
 def check_token_claims(claims):
     """The form of 4.3."""
     _TOKEN(claims)
@@ -341,10 +350,8 @@ def check_token_claims(claims):
     _require(claims["nbf"] < claims["exp"], "no time at which it is valid")
 
 
-def device_of(claims) -> Ed25519PublicKey:
+def device_of(claims: dict) -> Ed25519PublicKey:
     """The key in a token's `cnf`."""
-    _require(isinstance(claims, dict), "not an object")
-    _DEVICE(claims.get("cnf"))
     try:
         return Ed25519PublicKey.from_public_bytes(from_base64url(claims["cnf"]["jwk"]["x"]))
     except ValueError as error:
@@ -411,9 +418,7 @@ def build_command(
 def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
     """The statement in a status, which alone is to be believed."""
     status = from_json(payload)
-    _require(isinstance(status, dict), "not an object")
-    _require(status.keys() <= {"position", "phase", "fault", "statement"}, "other members")
-    _require(isinstance(status.get("statement"), str), "no statement")
+    _require(isinstance(status, dict) and isinstance(status.get("statement"), str), "no statement")
     statement = SignedText.read(status["statement"]).verified(controller, status_header(controller))
     _object(_STATE, _ANSWER)(statement)
     _require(("fault" in statement) == (statement["phase"] == "fault"), "fault and phase differ")

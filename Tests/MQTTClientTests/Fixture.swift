@@ -49,6 +49,12 @@ extension MQTTConnection {
   /// The next event, within a time that only a broken connection takes.
   func next() throws -> Event? { try next(until: .now + .seconds(10)) }
 
+  /// The next event is to be this one.
+  func expect(_ wanted: Event, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let event = try next()
+    #expect(event == wanted, sourceLocation: sourceLocation)
+  }
+
   /// The first message, whatever else happens before it.
   func nextMessage(within wait: Duration = .seconds(10)) throws -> Message? {
     let deadline = ContinuousClock.now + wait
@@ -59,10 +65,10 @@ extension MQTTConnection {
   }
 
   /// Skips events until the one that is wanted.
-  func wait(for wanted: Event) throws {
+  func wait(for wanted: Event, sourceLocation: SourceLocation = #_sourceLocation) throws {
     while let event = try next() {
       if event == wanted { return }
     }
-    Issue.record("never came: \(wanted)")
+    Issue.record("never came: \(wanted)", sourceLocation: sourceLocation)
   }
 }

@@ -17,7 +17,8 @@ final class Mosquitto {
     port = try Port.unused()
     configuration = try fixture.write(
       "mosquitto-\(port).conf",
-      (["listener \(port) 127.0.0.1", "set_tcp_nodelay true"] + lines).joined(separator: "\n") + "\n")
+      // Started by root, it would become a user that cannot read the fixture's files.
+      (["user root", "listener \(port) 127.0.0.1", "set_tcp_nodelay true"] + lines).joined(separator: "\n") + "\n")
     fixture.undo { [self] in stop() }
     try start()
   }

@@ -74,33 +74,22 @@ struct InboxTests {
 
 @Suite("Backoff")
 struct BackoffTests {
-  /// The ends of the jitter.
-  private struct Constant: RandomNumberGenerator {
-    let value: UInt64
-    mutating func next() -> UInt64 { value }
-  }
-
-  private func waits(_ count: Int, _ value: UInt64) -> [Double] {
+  private func waits(_ count: Int, chance: Double) -> [Duration] {
     var backoff = Backoff()
-    var generator = Constant(value: value)
-    return (0..<count).map { _ in
-      let wait = backoff.next(afterLasting: .zero, using: &generator)
-      return (Double(wait.components.attoseconds) * 1e-16).rounded() / 100 + Double(wait.components.seconds)
-    }
+    return (0..<count).map { _ in backoff.next(afterLasting: .zero, chance: chance) }
   }
 
-  @Test("doubles from half a second to half a minute, and jitters down to a half of it")
+  @Test("doubles from half a second to half a minute, less up to a half of it")
   func doubling() {
-    #expect(waits(8, .max) == [0.5, 1, 2, 4, 8, 16, 30, 30])
-    #expect(waits(8, 0) == [0.25, 0.5, 1, 2, 4, 8, 15, 15])
+    #expect(waits(8, chance: 0) == [0.5, 1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+    #expect(waits(8, chance: 1) == [0.25, 0.5, 1, 2, 4, 8, 15, 15].map { .seconds($0) })
   }
 
   @Test("begins anew only after a connection that lasted")
   func anew() {
     var backoff = Backoff()
-    var generator = Constant(value: 0)
-    for _ in 0..<3 { _ = backoff.next(afterLasting: .zero, using: &generator) }
-    #expect(backoff.next(afterLasting: .seconds(30), using: &generator) == .seconds(2))
-    #expect(backoff.next(afterLasting: .seconds(31), using: &generator) == .milliseconds(250))
+    for _ in 0..<3 { _ = backoff.next(afterLasting: .zero, chance: 0) }
+    #expect(backoff.next(afterLasting: .seconds(30), chance: 0) == .seconds(4))
+    #expect(backoff.next(afterLasting: .seconds(31), chance: 0) == .milliseconds(500))
   }
 }

@@ -15,19 +15,20 @@ import Testing
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc"],
-    "Configuration": ["SystemIO", "StepDomain", "CTOML", "Glibc"],
+    "Configuration": ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML", "Glibc"],
     "Provisioning": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
     ],
+    "Terminal": ["SystemIO", "StrictJSON", "Configuration", "ArgumentParser", "Glibc"],
     "StepController": [
-      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Glibc",
+      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Terminal", "Glibc",
     ],
     "StepCommands": [
       "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
-      "Provisioning", "ArgumentParser", "Glibc",
+      "Provisioning", "Terminal", "ArgumentParser", "Glibc",
     ],
-    "stepctl": ["StepCommands"],
-    "stepd": ["StepController", "ArgumentParser"],
+    "stepctl": ["StepCommands", "Terminal"],
+    "stepd": ["StepController", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
   ]
 
   static func imports() throws -> [(module: String, file: String, imported: String)] {

@@ -33,7 +33,8 @@ package struct ControllerSetup: Equatable, Sendable {
       for step in vehicle.steps where pwm.outputs[step.id] == nil {
         throw ConfigurationError(path, "[servo.steps.\(step.id)] is missing: the vehicle has that step")
       }
-      for id in pwm.outputs.keys where vehicle.step(id) == nil {
+      let strangers = pwm.outputs.keys.filter { vehicleFile.vehicle.step($0) == nil }
+      if let id = strangers.map(\.description).min() {
         throw ConfigurationError(path, "[servo.steps.\(id)]: \(vehicleFile.path) has no such step")
       }
     }

@@ -1,4 +1,5 @@
 import CTOML
+import Glibc
 import SystemIO
 
 /// A parsed TOML 1.0 document and the file that it came from.
@@ -31,13 +32,13 @@ struct TOMLDocument: Sendable {
     do throws(SystemError) {
       bytes = try Files.read(path, limit: Self.maximumSize)
     } catch {
-      throw ConfigurationError(path, error)
+      throw error.code == EFBIG ? Self.tooLarge(path) : ConfigurationError(path, error)
     }
     try self.init(parsing: bytes, path: path)
   }
 
   init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
-    guard bytes.count <= Self.maximumSize else { throw ConfigurationError(path, "larger than 64 KiB") }
+    guard bytes.count <= Self.maximumSize else { throw Self.tooLarge(path) }
     let document = bytes.withUnsafeBytes { ctoml_parse($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count) }
     defer { ctoml_free(document) }
     if let error = ctoml_get_error(document)?.pointee {
@@ -66,6 +67,10 @@ struct TOMLDocument: Sendable {
       Node(
         key: String(node.key), value: value, line: node.line == 0 ? nil : Int(node.line), children: node.children)
     }
+  }
+
+  private static func tooLarge(_ path: String) -> ConfigurationError {
+    ConfigurationError(path, "larger than \(maximumSize / 1024) KiB")
   }
 
   /// The parser's words, which begin with a capital and may repeat a key with whatever it holds.

@@ -19,7 +19,7 @@ struct TOMLForm<Value> {
 extension TOMLForm<String> {
   /// Text for people, systems and terminals: something, and nothing that they obey.
   static var text: TOMLForm {
-    .text("text without control characters") {
+    .text("non-empty text without control characters") {
       $0.isEmpty || $0.unicodeScalars.contains(where: TOMLText.isControl) ? nil : $0
     }
   }
@@ -49,13 +49,13 @@ extension TOMLForm<[UInt8]> {
   /// the private key, put where the public one belongs.
   static var key: TOMLForm {
     TOMLForm(
-      expectation: "32 bytes as base64url without padding (43 characters)",
+      expectation: "32 bytes as base64url without padding (length 43)",
       read: {
         guard case .string(let text) = $0, let key = Base64URL.decode(text), key.count == 32 else { return nil }
         return key
       },
       describe: {
-        if case .string(let text) = $0 { "\(text.count) characters" } else { $0.description }
+        if case .string(let text) = $0 { "text of length \(text.count)" } else { $0.description }
       })
   }
 }
@@ -122,10 +122,4 @@ extension TOMLForm {
         return "\(wrong.description) in it"
       })
   }
-}
-
-/// `a`, `a or b`, `a, b or c`.
-func alternatives(_ words: [String]) -> String {
-  guard let last = words.last, words.count > 1 else { return words.first ?? "" }
-  return words.dropLast().joined(separator: ", ") + " or " + last
 }

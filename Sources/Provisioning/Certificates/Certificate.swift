@@ -3,7 +3,7 @@ import Glibc
 
 /// An X.509 certificate (RFC 5280).
 struct Certificate: ~Copyable {
-  private let handle: OpenSSLHandle
+  let handle: OpenSSLHandle
 
   init(pem: [UInt8]) throws(OpenSSLError) {
     let bio = try MemoryBIO(pem)
@@ -16,23 +16,15 @@ struct Certificate: ~Copyable {
   /// - Parameters:
   ///   - key: the holder's; only its public part is used.
   ///   - validity: the first and the last second, Unix time.
-  ///   - authority: nil when the holder is its own.
+  ///   - signer: the issuer's key.
+  ///   - issuer: the issuer's certificate, lent; nil when the holder is its own issuer.
   init(
     _ role: CertificateRole, key: borrowing PrivateKey, validity: ClosedRange<Int64>,
-    authority: borrowing CertificateAuthority?
+    signer: borrowing PrivateKey, issuer: OpaquePointer?
   ) throws(OpenSSLError) {
-    handle = try OpenSSLHandle("make a certificate", adopting: X509_new(), freedBy: X509_free)
+    let handle = try OpenSSLHandle("make a certificate", adopting: X509_new(), freedBy: X509_free)
     let certificate = handle.pointer
-    let issuer: OpaquePointer
-    let signer: OpaquePointer
-    switch authority {
-    case .some(let authority):
-      issuer = authority.certificate.handle.pointer
-      signer = authority.key.handle.pointer
-    case .none:
-      issuer = certificate
-      signer = key.handle.pointer
-    }
+    let issuer = issuer ?? certificate
     try check("set the version", X509_set_version(certificate, Int(X509_VERSION_3)))
     try Self.setRandomSerialNumber(of: certificate)
     try check(
@@ -42,10 +34,10 @@ struct Certificate: ~Copyable {
           X509_get_subject_name(certificate), NID_commonName, MBSTRING_UTF8, $0.baseAddress, Int32($0.count), -1, 0)
       })
     try check("set the issuer", X509_set_issuer_name(certificate, X509_get_subject_name(issuer)))
-    let begin = ASN1_TIME_set(X509_getm_notBefore(certificate), time_t(validity.lowerBound))
-    try check("set the validity", begin == nil ? 0 : 1)
-    let end = ASN1_TIME_set(X509_getm_notAfter(certificate), time_t(validity.upperBound))
-    try check("set the validity", end == nil ? 0 : 1)
+    try check(
+      "set the validity", ASN1_TIME_set(X509_getm_notBefore(certificate), time_t(validity.lowerBound)))
+    try check(
+      "set the validity", ASN1_TIME_set(X509_getm_notAfter(certificate), time_t(validity.upperBound)))
     try check("set the public key", X509_set_pubkey(certificate, key.handle.pointer))
 
     var context = X509V3_CTX()
@@ -56,15 +48,15 @@ struct Certificate: ~Copyable {
         freedBy: X509_EXTENSION_free)
       try check("add the extension \(value)", X509_add_ext(certificate, entry.pointer, -1))
     }
-    try check("sign the certificate", X509_sign(certificate, signer, EVP_sha256()))
+    try check("sign the certificate", X509_sign(certificate, signer.handle.pointer, EVP_sha256()))
+    self.handle = handle
   }
 
   /// 159 random bits: a positive number of at most 20 bytes (RFC 5280 4.1.2.2) that no two certificates share.
   private static func setRandomSerialNumber(of certificate: OpaquePointer) throws(OpenSSLError) {
     let number = try OpenSSLHandle("make a serial number", adopting: BN_new(), freedBy: BN_free)
     try check("make a serial number", BN_rand(number.pointer, 159, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY))
-    let serial = BN_to_ASN1_INTEGER(number.pointer, X509_get_serialNumber(certificate))
-    try check("set the serial number", serial == nil ? 0 : 1)
+    try check("set the serial number", BN_to_ASN1_INTEGER(number.pointer, X509_get_serialNumber(certificate)))
   }
 
   func pem() throws(OpenSSLError) -> [UInt8] {
@@ -78,12 +70,5 @@ struct Certificate: ~Copyable {
     var time = tm()
     try check("read the certificate's end", ASN1_TIME_to_tm(X509_get0_notAfter(handle.pointer), &time))
     return Int64(timegm(&time))
-  }
-
-  /// Whether the private key is the one of this certificate.
-  func belongs(to key: borrowing PrivateKey) -> Bool {
-    let belongs = X509_check_private_key(handle.pointer, key.handle.pointer) == 1
-    if !belongs { ERR_clear_error() }
-    return belongs
   }
 }

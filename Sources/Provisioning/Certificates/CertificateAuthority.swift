@@ -1,3 +1,5 @@
+import COpenSSL
+
 /// A vehicle's own certificate authority, which its broker and everyone who connects to that believe, and no other.
 struct CertificateAuthority: ~Copyable {
   let certificate: Certificate
@@ -10,12 +12,16 @@ struct CertificateAuthority: ~Copyable {
   /// A new authority.
   init(vehicleName: String, now: Int64) throws(OpenSSLError) {
     let role = CertificateRole.authority(vehicleName: vehicleName)
-    key = try PrivateKey()
+    let key = try PrivateKey()
     let validity = now - Self.leeway...now + role.days * Self.secondsADay
-    certificate = try Certificate(role, key: key, validity: validity, authority: nil)
+    certificate = try Certificate(role, key: key, validity: validity, signer: key, issuer: nil)
+    self.key = key
   }
 
-  init(certificate: consuming Certificate, key: consuming PrivateKey) {
+  /// Takes up an authority that was made before; throws when the key is not that of the certificate.
+  init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
+    try check(
+      "issue certificates", X509_check_private_key(certificate.handle.pointer, key.handle.pointer))
     self.certificate = certificate
     self.key = key
   }
@@ -29,6 +35,7 @@ struct CertificateAuthority: ~Copyable {
   ) throws(OpenSSLError) -> Certificate {
     let end = min(max(now + role.days * Self.secondsADay, lastingUntil), try certificate.end())
     let begin = min(now - Self.leeway, end)
-    return try Certificate(role, key: key, validity: begin...end, authority: self)
+    return try Certificate(
+      role, key: key, validity: begin...end, signer: self.key, issuer: certificate.handle.pointer)
   }
 }

@@ -33,9 +33,10 @@ enum CertificateRole {
     let keyIdentifiers = [
       (NID_subject_key_identifier, "hash"), (NID_authority_key_identifier, "keyid:always"),
     ]
-    let leaf = keyIdentifiers + [
-      (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
-    ]
+    let leaf =
+      keyIdentifiers + [
+        (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
+      ]
     switch self {
     case .authority:
       // Without the authority key identifier, which a self-signed certificate need not have (RFC 5280 4.2.1.1).

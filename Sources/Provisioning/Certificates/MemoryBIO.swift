@@ -5,8 +5,9 @@ struct MemoryBIO: ~Copyable {
   private let handle: OpenSSLHandle
 
   init(_ bytes: [UInt8] = []) throws(OpenSSLError) {
-    handle = try OpenSSLHandle("allocate memory", adopting: BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
+    let handle = try OpenSSLHandle("allocate memory", adopting: BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
     if !bytes.isEmpty { try check("allocate memory", BIO_write(handle.pointer, bytes, Int32(bytes.count))) }
+    self.handle = handle
   }
 
   var pointer: OpaquePointer { handle.pointer }

@@ -24,3 +24,8 @@ package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
 func check(_ operation: String, _ status: Int32) throws(OpenSSLError) {
   guard status > 0 else { throw OpenSSLError(operation) }
 }
+
+/// Throws unless a call answered with the object that it filled, which is still its owner's.
+func check<Object>(_ operation: String, _ filled: UnsafeMutablePointer<Object>?) throws(OpenSSLError) {
+  guard filled != nil else { throw OpenSSLError(operation) }
+}

@@ -1,18 +1,25 @@
 import Glibc
-import StrictJSON
-import SystemIO
+package import StrictJSON
 
 /// Where a command writes: results to standard output, everything else to standard error.
 ///
 /// Every record is written at once, so that a pipe sees it when it is true.
-struct Console: Sendable {
-  let isJSON: Bool
-  let isQuiet: Bool
-  let isVerbose: Bool
-  let isColored: Bool
+package struct Console: Sendable {
+  package let isJSON: Bool
+  private let isQuiet: Bool
+  private let isVerbose: Bool
+  private let isColored: Bool
+
+  /// - Parameter isColored: whether attributes may be used where standard output is a terminal.
+  package init(isJSON: Bool, isQuiet: Bool, isVerbose: Bool, isColored: Bool) {
+    self.isJSON = isJSON
+    self.isQuiet = isQuiet
+    self.isVerbose = isVerbose
+    self.isColored = isColored && isatty(STDOUT_FILENO) == 1 && isatty(STDERR_FILENO) == 1
+  }
 
   /// A result. A reader that went away ends the command, as SIGPIPE would.
-  func result(_ line: String) throws {
+  package func result(_ line: String) throws {
     var rest = ArraySlice(Array((line + "\n").utf8))
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
@@ -26,44 +33,44 @@ struct Console: Sendable {
     }
   }
 
-  func result(_ value: JSON) throws { try result(value.text) }
+  package func result(_ value: JSON) throws { try result(value.text) }
 
   /// What is going on, for whoever watches; nothing with `-q`.
-  func note(_ line: String) {
+  package func note(_ line: String) {
     if !isQuiet { Console.standardError(line) }
   }
 
   /// What only someone who looks for a fault wants to know: with `-v`.
-  func detail(_ line: String) {
+  package func detail(_ line: String) {
     if isVerbose { Console.standardError(line) }
   }
 
   /// The one line that says why a command failed, and the hint below it.
-  static func report(_ failure: CommandFailure, program: String) {
-    standardError("\(program): error: \(failure.message)")
-    if let hint = failure.hint { standardError("hint: \(hint)") }
+  package static func report(_ failure: CommandFailure, program: String) {
+    standardError("\(program): error: \(printable(failure.message))")
+    if let hint = failure.hint { standardError("hint: \(printable(hint))") }
   }
 
   private static func standardError(_ line: String) {
-    let bytes = Array((line + "\n").utf8)
-    _ = bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    _ = Array((line + "\n").utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
-  enum Style: String {
-    case good = "32"
-    case bad = "31"
-    case dim = "2"
+  /// Attributes of ECMA-48, 8.3.117 (SGR).
+  package enum Style: String {
     case strong = "1"
+    case dim = "2"
+    case bad = "31"
+    case good = "32"
   }
 
-  /// A part of a line with a terminal's attributes, where colours are wanted.
-  func styled(_ text: String, _ style: Style) -> String {
+  /// A part of a line with a terminal's attributes, where they are wanted.
+  package func styled(_ text: String, _ style: Style) -> String {
     isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
   }
 }
 
-/// Text from outside that may stand in a terminal: control characters are shown, not obeyed.
-func printable(_ text: String) -> String {
+/// Text from outside that may stand in a terminal or a log: what would steer it is shown, not obeyed.
+package func printable(_ text: String) -> String {
   var shown = ""
   for scalar in text.unicodeScalars {
     switch scalar.properties.generalCategory {

@@ -1,0 +1,57 @@
+import Glibc
+
+/// The name or the address that riders reach a vehicle's broker by.
+package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+  private let kind: Kind
+
+  private enum Kind {
+    case address, name
+  }
+
+  package static let localhost = BrokerHost("localhost")!
+
+  /// An IPv4 or IPv6 address, or a host name (RFC 1123 2.1: labels of letters, digits and `-`; at most 253 bytes).
+  /// The addresses that mean "any" are nil: nobody can be reached by them.
+  ///
+  /// What passes can stand in a certificate's alternative names and in mosquitto.conf without being quoted there.
+  package init?(_ text: String) {
+    var address = in6_addr()
+    if inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1 {
+      guard withUnsafeBytes(of: address, { $0.contains { $0 != 0 } }) else { return nil }
+      kind = .address
+    } else {
+      kind = .name
+      let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      let isName = labels.allSatisfy { label in
+        (1...63).contains(label.count) && label.first != 0x2D && label.last != 0x2D
+          && label.allSatisfy {
+            ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
+          }
+      }
+      // What looks like an address but is none (`10.0.0.256`) is nobody's name: top-level domains are no numbers.
+      let looksLikeAddress = labels.last?.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ?? true
+      guard isName, !looksLikeAddress, text.utf8.count <= 253 else { return nil }
+    }
+    description = text
+  }
+
+  /// Whether it means the computer itself, so that nobody else is to be listened to.
+  var isLoopback: Bool {
+    switch kind {
+    case .address: description == "::1" || description.hasPrefix("127.")
+    case .name: description.lowercased() == "localhost"
+    }
+  }
+
+  /// The value of a subjectAltName in the notation of x509v3_config(5).
+  ///
+  /// The names of the computer itself are always among them: on the vehicle, the controller can reach its broker by
+  /// those whatever becomes of the network (`host` in stepd.toml).
+  var alternativeNames: String {
+    var names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
+    let name = kind == .address ? "IP:\(description)" : "DNS:\(description)"
+    if !names.contains(name) { names.insert(name, at: 0) }
+    return names.joined(separator: ",")
+  }
+}

@@ -1,0 +1,94 @@
+package import Configuration
+import Glibc
+package import StepDomain
+package import StepProtocol
+package import SystemIO
+
+/// Why nothing was provisioned.
+package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
+  /// A part of a vehicle exists already at that path; nothing was changed.
+  case inTheWay(String)
+  /// The rider of that folder has been provisioned; nothing was changed.
+  case riderExists(String)
+  /// An earlier run ended in the middle, or another is at work; what it left is at that path.
+  case unfinished(String)
+  /// The vehicle's name is empty, or has control characters in it.
+  case unusableName
+  /// The folder's absolute path cannot be written into mosquitto.conf.
+  case unusablePath
+  /// A token was asked for no step at all.
+  case noSteps
+  /// A token was asked for a step that the vehicle does not have.
+  case noSuchStep(StepID)
+  /// A token that would never be valid, or whose times no calendar has.
+  case unusableLifetime
+  /// The token would be valid for longer than any certificate can be: the authority's own ends then (Unix time).
+  case outlivesAuthority(end: Int64)
+  /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
+  case otherDevice(String)
+  case system(SystemError)
+  case openSSL(String, OpenSSLError)
+  case configuration(ConfigurationError)
+  case token(String, ProtocolError)
+
+  package var description: String {
+    switch self {
+    case .inTheWay(let path): "\(path) exists already; use --force to replace it"
+    case .riderExists(let path): "\(path) exists already; use --force to renew its token"
+    case .unfinished(let path):
+      "\(path) is there: provisioning the vehicle was interrupted, or is going on; to begin anew, use --force for it"
+    case .unusableName: "a vehicle's name has at least one character, and no control characters"
+    case .unusablePath:
+      "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
+    case .noSteps: "a token is for at least one step"
+    case .noSuchStep(let step): "the vehicle has no step \(step)"
+    case .unusableLifetime: "a token is valid for at least one second, and ends before the year 10000"
+    case .outlivesAuthority(let end):
+      "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"
+        + " use a shorter time, or provision the vehicle anew"
+    case .otherDevice(let path):
+      "\(path) is the key of another device; remove the rider's folder to begin anew"
+    case .system(let error): error.description
+    case .openSSL(let path, let error): "\(path): \(error)"
+    case .configuration(let error): error.description
+    case .token(let path, let error): "\(path): \(error)"
+    }
+  }
+
+  /// The day of a Unix time in UTC: `2036-11-18`.
+  private static func date(_ time: Int64) -> String {
+    var time = time_t(time)
+    var parts = tm()
+    gmtime_r(&time, &parts)
+    var text = [CChar](repeating: 0, count: 16)
+    let count = strftime(&text, text.count, "%Y-%m-%d", &parts)
+    return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+/// An error from below that says by itself what it is about.
+protocol UnderlyingError: Error {
+  var provisioningError: ProvisioningError { get }
+}
+
+extension SystemError: UnderlyingError {
+  var provisioningError: ProvisioningError { .system(self) }
+}
+
+extension ConfigurationError: UnderlyingError {
+  var provisioningError: ProvisioningError { .configuration(self) }
+}
+
+/// Gives an error from below its place in this module's.
+func rethrowing<Failure: UnderlyingError, Result: ~Copyable>(
+  _ body: () throws(Failure) -> Result
+) throws(ProvisioningError) -> Result {
+  do throws(Failure) { return try body() } catch let failure { throw failure.provisioningError }
+}
+
+/// Gives libcrypto's error its place in this module's, with the file that it is about.
+func rethrowing<Result: ~Copyable>(
+  about path: String, _ body: () throws(OpenSSLError) -> Result
+) throws(ProvisioningError) -> Result {
+  do throws(OpenSSLError) { return try body() } catch { throw .openSSL(path, error) }
+}

@@ -1,0 +1,73 @@
+import Glibc
+import SystemIO
+
+/// A folder in which files are put together before they go to their places, and which is removed, with what is still
+/// in it, when its owner goes.
+struct StagingFolder: ~Copyable {
+  let path: String
+  /// Set while leaving would lose something: then the folder stays, for people to see.
+  var isToStay = false
+
+  /// Creates it (mode 0700); EEXIST when it is there, so that of two runs at a time only one begins.
+  init(_ path: String) throws(SystemError) {
+    _ = try check("create the folder", path) { mkdir(path, 0o700) }
+    self.path = path
+  }
+
+  deinit {
+    if !isToStay { try? Self.remove(path) }
+  }
+
+  /// Creates a file in it or in one of its folders, on the medium when this returns.
+  func write(_ file: NewFile) throws(SystemError) {
+    try Files.create("\(path)/\(file.name)", with: file.content, mode: file.mode)
+  }
+
+  func createFolder(_ name: String, mode: mode_t) throws(SystemError) {
+    let path = "\(path)/\(name)"
+    _ = try check("create the folder", path) { mkdir(path, mode) }
+  }
+
+  /// Moves something in it to its place, where nothing but an empty folder may be.
+  func move(_ name: String, to destination: String) throws(SystemError) {
+    _ = try check("create", destination) { rename("\(path)/\(name)", destination) }
+  }
+
+  /// Moves something from its place into it, to be removed with it.
+  func take(_ source: String, as name: String) throws(SystemError) {
+    _ = try check("replace", source) { rename(source, "\(path)/\(name)") }
+  }
+
+  /// Makes the whole folder the one at its place, where nothing but an empty folder may be.
+  func become(_ destination: String) throws(SystemError) {
+    _ = try check("create", destination) { rename(path, destination) }
+    try Self.synchronize(Files.parent(of: destination))
+  }
+
+  /// Waits until the entries of it, or of one of its folders, are on the medium.
+  func synchronize(_ name: String = ".") throws(SystemError) { try Self.synchronize("\(path)/\(name)") }
+
+  static func synchronize(_ folder: String) throws(SystemError) {
+    try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
+  }
+
+  /// Removes a file, or a folder with all that is in it; links are removed and not followed.
+  static func remove(_ path: String) throws(SystemError) {
+    // Linux says EISDIR where POSIX has EPERM (unlink(2)).
+    if unlink(path) == 0 || errno == ENOENT { return }
+    guard errno == EISDIR else { throw SystemError("remove", path) }
+    for name in try names(in: path) { try remove("\(path)/\(name)") }
+    _ = try check("remove", path) { rmdir(path) }
+  }
+
+  private static func names(in folder: String) throws(SystemError) -> [String] {
+    guard let stream = opendir(folder) else { throw SystemError("open", folder) }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+}

@@ -1,0 +1,18 @@
+package import StepDomain
+
+/// What a vehicle is to be.
+package struct VehiclePlan: Sendable {
+  package var vehicle: Vehicle
+  package var topic: TopicPrefix
+  package var host: BrokerHost
+  package var port: UInt16
+  package var servo: ServoKind
+
+  package init(vehicle: Vehicle, topic: TopicPrefix, host: BrokerHost, port: UInt16, servo: ServoKind) {
+    self.vehicle = vehicle
+    self.topic = topic
+    self.host = host
+    self.port = port
+    self.servo = servo
+  }
+}

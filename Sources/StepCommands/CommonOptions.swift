@@ -1,0 +1,78 @@
+import ArgumentParser
+import Configuration
+import Glibc
+import SystemIO
+import Terminal
+
+/// What every command that prints takes.
+struct OutputOptions: ParsableArguments {
+  @Flag(help: "Print JSON, one object a line.")
+  var json = false
+
+  @Flag(name: .shortAndLong, help: "Print results and errors only.")
+  var quiet = false
+
+  @Flag(name: .shortAndLong, help: "Say more about what is going on.")
+  var verbose = false
+
+  @Flag(name: .customLong("no-color"), help: "Print without colors. So does NO_COLOR in the environment.")
+  var noColor = false
+
+  var console: Console {
+    let environment = Environment.current
+    let wantsColor = !noColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    return Console(isJSON: json, isQuiet: quiet, isVerbose: verbose, isColored: wantsColor && !json)
+  }
+}
+
+/// Which vehicle it is about.
+struct VehicleOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
+    completion: .file(extensions: ["toml"]))
+  var vehicle: String?
+}
+
+/// How long to wait, and with what to listen.
+struct RadioOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "What to listen with: hci0, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
+      valueName: "spec"),
+    completion: .list(["hci0", "h4:tcp:", "h4:unix:", "btsnoop:"]))
+  var radio: String?
+}
+
+struct TimeoutOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("How long to wait (default: 10).", valueName: "seconds"))
+  var timeout: Double?
+}
+
+extension Settings {
+  /// From the flags, the environment and the files, in this order.
+  init(vehicle: String? = nil, radio: String? = nil, timeout: Double? = nil) throws(ConfigurationError) {
+    let environment = Environment.current
+    try self.init(
+      flags: Flags(vehicle: vehicle, radio: radio, timeout: timeout), environment: environment,
+      folders: ConfigurationFolders(environment: environment))
+  }
+
+  var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }
+}
+
+enum Environment {
+  /// The environment of this process. Of a variable that is there twice the first counts, as with getenv(3).
+  static var current: [String: String] {
+    var variables: [String: String] = [:]
+    var entry = environ
+    while let variable = entry.pointee {
+      let text = String(cString: variable)
+      if let equals = text.firstIndex(of: "=") {
+        let name = String(text[..<equals])
+        if variables[name] == nil { variables[name] = String(text[text.index(after: equals)...]) }
+      }
+      entry += 1
+    }
+    return variables
+  }
+}

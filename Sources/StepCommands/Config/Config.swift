@@ -1,0 +1,7 @@
+import ArgumentParser
+
+struct Config: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show what stepctl is configured to do, and by which file.",
+    subcommands: [ConfigShow.self, ConfigPath.self])
+}

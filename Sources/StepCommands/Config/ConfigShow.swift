@@ -1,0 +1,79 @@
+import ArgumentParser
+import Configuration
+import StepDomain
+import StrictJSON
+import SystemIO
+import Terminal
+
+struct ConfigShow: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show",
+    abstract: "Print every setting, its value and where that comes from.")
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var radio: RadioOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+
+  func run() throws {
+    let console = output.console
+    let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
+    let rows: [(name: String, value: String, origin: SettingOrigin)] = [
+      ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
+      ("radio", settings.radio.value, settings.radio.origin),
+      ("timeout", "\(tenths(settings.timeout.value)) s", settings.timeout.origin),
+    ]
+    let file = try vehicleFile(settings)
+
+    if console.isJSON {
+      var members = rows.map { row in
+        JSON.Member(row.name, ["value": .string(row.value), "origin": .string(row.origin.description)])
+      }
+      members.append(JSON.Member("vehicle_file", file.map(ConfigShow.json) ?? .null))
+      try console.result(JSON.object(members))
+      return
+    }
+    for row in rows {
+      try console.result(
+        "\(padded(row.name, to: 8)) \(padded(row.value.isEmpty ? "-" : printable(row.value), to: 32)) (\(row.origin))")
+    }
+    if let file { try show(file, console) }
+  }
+
+  /// The vehicle's file, if one is meant; that none is, is no error here.
+  private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
+    if settings.vehicle.value == nil, settings.folders.vehicles().count != 1 { return nil }
+    return try VehicleFile(reading: settings.vehicleFile())
+  }
+
+  /// Keys and tokens are named by their files, never shown.
+  private func show(_ file: VehicleFile, _ console: Console) throws {
+    let vehicle = file.vehicle
+    try console.result("")
+    try console.result("\(printable(vehicle.name)) (\(file.path))")
+    try console.result("  uuid       \(vehicle.uuid)")
+    for step in vehicle.steps {
+      try console.result("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)")
+    }
+    if let topic = file.topic { try console.result("  topic      \(topic)") }
+    if let broker = file.broker { try console.result("  broker     \(broker.host):\(broker.port), CA \(broker.ca)") }
+    if let rider = file.rider {
+      try console.result("  rider      \(printable(rider.name)), token \(rider.token), device key \(rider.deviceKey)")
+    }
+  }
+
+  private static func json(_ file: VehicleFile) -> JSON {
+    [
+      "path": .string(file.path), "name": .string(file.vehicle.name), "uuid": .string(file.vehicle.uuid.description),
+      "steps": .array(
+        file.vehicle.steps.map {
+          [
+            "id": .string($0.id.description), "side": .string($0.side.rawValue), "major": .integer(Int64($0.major)),
+          ]
+        }),
+      "topic": file.topic.map { .string($0.description) } ?? .null,
+      "broker": file.broker.map { ["host": .string($0.host), "port": .integer(Int64($0.port))] } ?? .null,
+      "rider": file.rider.map { .string($0.name) } ?? .null,
+    ]
+  }
+}

@@ -1,0 +1,59 @@
+import Bluetooth
+import Glibc
+import MQTTClient
+import Provisioning
+import SystemIO
+import Terminal
+
+extension StepctlCommand {
+  /// What the errors of the modules mean for the one who typed the command.
+  package static func explain(_ error: any Error) -> any Error {
+    switch error {
+    case let error as MalformedRadioSpec: CommandFailure(.usage, error.description)
+    case RadioError.interrupted, RiderSession.Failure.interrupted: Interrupted()
+    case let error as RadioError: CommandFailure(error)
+    case let error as MQTTError: CommandFailure(error)
+    case let error as ProvisioningError: CommandFailure(error)
+    case RiderSession.Failure.timedOut:
+      CommandFailure(
+        .unavailable, "the vehicle does not answer; nothing was sent that could move a step",
+        hint: "is stepd running, and is this vehicle file its own?")
+    case RiderSession.Failure.connection(let error): CommandFailure(error)
+    case RiderSession.Failure.system(let error): CommandFailure(error)
+    default: error
+    }
+  }
+}
+
+extension CommandFailure {
+  init(_ error: RadioError) {
+    switch error {
+    case .file(let error): self.init(error)
+    case .notACapture, .damaged: self.init(.badData, error.description)
+    case .notPermitted: self.init(.noPermission, error.description)
+    default: self.init(.unavailable, error.description)
+    }
+  }
+
+  init(_ error: MQTTError) {
+    switch error {
+    case .unusableFile(_, let path, .unreadable(let code)):
+      self.init(SystemError("read", path, code: code))
+    case .unusableFile: self.init(.configuration, error.description)
+    case .refused(_, .notAuthorized), .subscriptionRefused: self.init(.noPermission, error.description)
+    case .system(let error): self.init(error)
+    default: self.init(.unavailable, error.description)
+    }
+  }
+
+  init(_ error: ProvisioningError) {
+    switch error {
+    case .system(let error): self.init(error)
+    case .configuration(let error): self.init(error)
+    case .unusableName, .noSuchStep, .unusableLifetime, .outlivesAuthority: self.init(.usage, error.description)
+    case .unusablePath: self.init(.usage, error.description)
+    case .openSSL, .token: self.init(.badData, error.description)
+    default: self.init(.failure, error.description)
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import Ranging
+import StepDomain
+import StrictJSON
+import Terminal
+
+/// A decision of the locator, for people and for programs.
+struct LocationReport {
+  let vehicle: Vehicle
+  let location: Location
+
+  private var faced: Location.Reading? { location.facing.flatMap(location.reading) }
+
+  var json: JSON {
+    [
+      "elapsed_s": .rounded(location.time, places: 3),
+      "vehicle": .string(vehicle.uuid.description),
+      "located": .bool(location.isLocated),
+      "step": location.facing.map { .string($0.id.description) } ?? .null,
+      "zone": .string((faced?.zone ?? .unknown).rawValue),
+      "distance_m": .rounded(faced?.distance, places: 2),
+      "method": .string(ProofMethod.beacon.rawValue),
+      "steps": .array(
+        location.readings.map { reading in
+          [
+            "step": .string(reading.step.id.description),
+            "zone": .string(reading.zone.rawValue),
+            "distance_m": .rounded(reading.distance, places: 2),
+            "rssi_dbm": reading.rssi.map { .integer(Int64($0.rounded())) } ?? .null,
+            "packets": .integer(Int64(reading.packets)),
+            "age_s": .rounded(reading.age, places: 2),
+          ]
+        }),
+    ]
+  }
+
+  /// One line that says it all, for a list of them; the step that is faced is marked.
+  var line: String {
+    let steps = location.readings.map { reading in
+      let mark = reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
+      return "\(mark)\(padded(reading.step.id.description, to: 6)) \(Self.columns(reading))"
+    }
+    return "\(padded("\(tenths(location.time)) s", to: 8)) \(steps.joined(separator: " "))  \(summary)"
+  }
+
+  /// A line for each step, with what it rests on.
+  var lines: [String] {
+    location.readings.map { reading in
+      let rssi = reading.rssi.map { "\(Int($0.rounded())) dBm" } ?? "-"
+      let age = reading.age.map { ", last \(tenths($0)) s ago" } ?? ""
+      return """
+        \(padded(reading.step.id.description, to: 8)) \(Self.columns(reading)) \(padded(rssi, to: 8)) \
+        \(reading.packets) packets\(age)
+        """
+    }
+  }
+
+  private static func columns(_ reading: Location.Reading) -> String {
+    let distance = reading.distance.map { "\(tenths($0)) m" } ?? "-"
+    return "\(padded(reading.zone.rawValue, to: 9)) \(padded(distance, to: 7))"
+  }
+
+  /// What the proof rests on: `at the left step: near, 0.9 m, 11 packets (beacon)`
+  var evidence: String {
+    let distance = faced?.distance.map { ", \(tenths($0)) m" } ?? ""
+    return "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced?.packets ?? 0) packets (beacon)"
+  }
+
+  /// What it means for the rider.
+  var summary: String {
+    guard let facing = location.facing else { return "which side is open" }
+    return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
+  }
+
+  /// What a rider may do about it when it is not enough.
+  var advice: String {
+    if let facing = location.facing { return "come closer to the \(facing.id) step" }
+    if location.readings.allSatisfy({ $0.packets == 0 }) { return "no beacon of \(vehicle.name) is heard" }
+    return "stand in front of one step"
+  }
+
+  /// What is sent to the controller.
+  var proof: Proof? {
+    guard location.isLocated else { return nil }
+    return .beacon(
+      zone: zoneOfProof,
+      beacons: location.readings.compactMap { reading in
+        guard let minor = reading.minor, let rssi = reading.rssi, reading.packets > 0 else { return nil }
+        return HeardBeacon(
+          major: reading.step.major, minor: minor, rssi: Int(rssi.rounded()), packets: reading.packets)
+      })
+  }
+
+  /// To be located is a decision of its own and means reach, into whatever zone the mean level happens to fall.
+  private var zoneOfProof: Zone { faced?.zone == .immediate ? .immediate : .near }
+}

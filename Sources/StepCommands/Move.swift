@@ -1,0 +1,216 @@
+import ArgumentParser
+import Bluetooth
+import Configuration
+import MQTTClient
+import Ranging
+import StepDomain
+import StepProtocol
+import StrictJSON
+import SystemIO
+import Terminal
+
+struct Open: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Open the step that you are standing in front of.")
+  @OptionGroup var move: MoveOptions
+
+  func run() throws { try Move(move).run(.open) }
+}
+
+struct Close: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Close the step that you are standing in front of.")
+  @OptionGroup var move: MoveOptions
+
+  func run() throws { try Move(move).run(.close) }
+}
+
+/// Which step is meant. A side is a claim, with which the proof must agree.
+enum SideChoice: String, ExpressibleByArgument, CaseIterable {
+  case left, right, facing
+
+  var side: Side? { Side(rawValue: rawValue) }
+}
+
+/// How to find out where the rider is.
+enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
+  case auto, beacon
+}
+
+struct MoveOptions: ParsableArguments {
+  @Option(help: "Which step: left, right, or the one that you are facing.")
+  var side: SideChoice
+
+  @Option(help: "How to find out where you are.")
+  var by: MethodChoice = .auto
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var radio: RadioOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+}
+
+/// `open` and `close`: proof, challenge, command, confirmation. Prints the chain as it goes.
+struct Move {
+  /// How far ahead of the controller's clock the deadline is set, milliseconds.
+  private static let deadline: Int64 = 5_000
+  /// How long after the deadline a first answer can still be on its way.
+  private static let delay = Duration.seconds(2)
+  /// The longest motion that a controller can be configured to allow.
+  private static let longestMotion = Duration.seconds(62)
+
+  private let options: MoveOptions
+  private let console: Console
+
+  init(_ options: MoveOptions) {
+    self.options = options
+    console = options.output.console
+  }
+
+  func run(_ target: Command.Move.Target) throws {
+    let settings = try Settings(
+      vehicle: options.vehicle.vehicle, radio: options.radio.radio, timeout: options.timeout.timeout)
+    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
+    if let side = options.side.side, access.vehicle.step(at: side) == nil {
+      throw CommandFailure(.configuration, "\(access.vehicle.name) has no step at the \(side.rawValue) side")
+    }
+    let interruption = try Interruption()
+    let started = ContinuousClock.now
+
+    let (presence, step, proof) = try locate(access.vehicle, settings, interruption)
+    let session = try RiderSession(
+      access, steps: [step], patience: settings.patience, interruption: interruption, console: console)
+    defer { session.close() }
+    note("token", TokenReport(session.token).line)
+    note("broker", "\(access.broker.host):\(access.broker.port), TLS")
+
+    let challenge = try self.challenge(session, step, settings)
+    let digest = try send(target, step, presence, proof, challenge, session)
+    let statement = try confirm(target, step, digest, session)
+    note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
+    try finish(step, statement, since: started)
+  }
+
+  // MARK: - Proof
+
+  private func locate(
+    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption
+  ) throws -> (Presence, Step, Proof) {
+    let radio = try RadioSpec(settings.radio.value).open(interruption: interruption)
+    defer { radio.close() }
+    let presence = try Presence.find(vehicle, radio, limit: settings.timeout.value)
+    let report = presence.report
+    guard let step = report.location.facing, let proof = report.proof else {
+      throw CommandFailure(.notLocated, "not located: \(report.summary)", hint: report.advice)
+    }
+    note("proof", report.evidence)
+    if let side = options.side.side, side != step.side {
+      throw CommandFailure(
+        .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
+        hint: "go to the \(side.rawValue) side, or use --side facing")
+    }
+    return (presence, step, proof)
+  }
+
+  // MARK: - Challenge and command
+
+  private func challenge(
+    _ session: RiderSession, _ step: Step, _ settings: Settings
+  ) throws -> (answer: RiderSession.Answer, bytes: [UInt8]) {
+    let answer = try session.ask(step, until: .now + settings.patience)
+    switch answer.statement.answer?.outcome {
+    case .challenge(let bytes): return (answer, bytes)
+    case .refused(let code): throw try refused(code, step, answer.statement)
+    default: throw CommandFailure(.unavailable, "the controller answered without a challenge")
+    }
+  }
+
+  private func send(
+    _ target: Command.Move.Target, _ step: Step, _ presence: Presence, _ proof: Proof,
+    _ challenge: (answer: RiderSession.Answer, bytes: [UInt8]), _ session: RiderSession
+  ) throws -> CommandDigest {
+    let move = Command.Move(
+      target: target, epoch: challenge.answer.statement.epoch, challenge: challenge.bytes,
+      deadline: challenge.answer.clock(at: .now) + Move.deadline, proof: proof,
+      proofTime: challenge.answer.clock(at: presence.heard))
+    guard let digest = session.send(.move(move), to: step) else {
+      throw CommandFailure(.unavailable, "the connection to the broker was lost; nothing was sent")
+    }
+    note("command", "\(target.rawValue) \(step.id), encrypted, good for \(Move.deadline / 1000) s")
+    return digest
+  }
+
+  // MARK: - Confirmation
+
+  /// Waits until a statement says what has become of the command. Whatever goes wrong from here on, the step may have
+  /// moved.
+  private func confirm(
+    _ target: Command.Move.Target, _ step: Step, _ digest: CommandDigest, _ session: RiderSession
+  ) throws -> Statement {
+    var limit = ContinuousClock.now + .milliseconds(Move.deadline) + Move.delay
+    while true {
+      let statement: Statement
+      do throws(RiderSession.Failure) {
+        statement = try session.answer(to: digest, until: limit).statement
+      } catch {
+        let reason =
+          switch error {
+          case .interrupted: "interrupted after the command was sent"
+          case .timedOut: "no confirmation came in time"
+          case .connection(let error): "\(error) after the command was sent"
+          case .system(let error): "\(error)"
+          }
+        throw unconfirmed(reason, step)
+      }
+      if case .refused(let code)? = statement.answer?.outcome { throw try refused(code, step, statement) }
+      switch statement.phase {
+      case .moving:
+        note("answer", "moving")
+        limit = .now + Move.longestMotion
+      case .idle:
+        guard statement.position.rawValue == target.rawValue else {
+          throw unconfirmed("the controller says that the step is \(statement.position.rawValue)", step)
+        }
+        note("answer", statement.position.rawValue)
+        return statement
+      case .fault:
+        throw unconfirmed("the step stopped on its way (\(statement.fault?.rawValue ?? "fault"))", step)
+      }
+    }
+  }
+
+  private func unconfirmed(_ reason: String, _ step: Step) -> CommandFailure {
+    if console.isJSON {
+      try? console.result(["step": .string(step.id.description), "outcome": "unconfirmed"])
+    }
+    return CommandFailure(
+      .unconfirmed, "\(reason): the \(step.id) step may have moved",
+      hint: "look at it, or ask with `stepctl status`")
+  }
+
+  private func refused(_ code: RefusalCode, _ step: Step, _ statement: Statement) throws -> CommandFailure {
+    if console.isJSON {
+      try console.result([
+        "step": .string(step.id.description), "outcome": "refused", "refusal": .string(code.rawValue),
+        "retry": .bool(code.retryCanHelp), "position": .string(statement.position.rawValue),
+      ])
+    }
+    return CommandFailure(code)
+  }
+
+  private func finish(
+    _ step: Step, _ statement: Statement, since started: ContinuousClock.Instant
+  ) throws {
+    if console.isJSON {
+      try console.result([
+        "step": .string(step.id.description), "outcome": "done", "position": .string(statement.position.rawValue),
+        "method": .string(ProofMethod.beacon.rawValue),
+        "duration_s": .rounded(started.duration(to: .now).inSeconds, places: 3),
+      ])
+    } else {
+      try console.result("the \(step.id) step is \(statement.position.state)")
+    }
+  }
+
+  private func note(_ label: String, _ text: String) {
+    console.note("\(console.styled(padded(label, to: 8), .dim)) \(text)")
+  }
+}

@@ -1,0 +1,158 @@
+import Configuration
+import Glibc
+import MQTTClient
+import StepDomain
+import StepProtocol
+import SystemIO
+import Terminal
+
+/// A rider's side of the protocol, over one connection: asks, commands, and believes only what is signed.
+final class RiderSession {
+  private let access: RiderAccess
+  private let device: SigningKey
+  private let tokenText: String
+  private let controllerKey: EncryptionKey
+  private let statementKey: VerificationKey
+  private let connection: MQTTConnection
+  private let interruption: Interruption
+  private let console: Console
+
+  /// What the token says, unverified: for the rider to read, who cannot and need not check it.
+  let token: Token
+
+  /// Why there is no answer. As it stands it means that nothing was sent that could move a step; whoever has sent such
+  /// a thing says something else.
+  enum Failure: Error {
+    case interrupted
+    case timedOut
+    case connection(MQTTError)
+    case system(SystemError)
+  }
+
+  /// A statement and the moment at which it came.
+  struct Answer {
+    let statement: Statement
+    let received: ContinuousClock.Instant
+
+    /// What the controller's clock shows at a moment, milliseconds; never below zero.
+    func clock(at moment: ContinuousClock.Instant) -> Int64 {
+      max(0, statement.clock + Int64((received.duration(to: moment).inSeconds * 1000).rounded(.down)))
+    }
+  }
+
+  /// Reads what the rider has, and starts to connect.
+  init(
+    _ access: RiderAccess, steps: [Step], patience: Duration, interruption: Interruption, console: Console
+  ) throws {
+    self.access = access
+    self.interruption = interruption
+    self.console = console
+    device = try KeyFile.signingKey(access.rider.deviceKey)
+    tokenText = try KeyFile.token(access.rider.token)
+    do throws(ProtocolError) { token = try Token(unverified: tokenText) } catch {
+      throw CommandFailure(.configuration, "\(access.rider.token): not a token: \(error)")
+    }
+    do throws(KeyError) {
+      controllerKey = try EncryptionKey(access.controller.encryption)
+      statementKey = try VerificationKey(access.controller.signing)
+    } catch {
+      throw CommandFailure(.configuration, "[controller]: \(error)")
+    }
+    connection = try MQTTConnection(
+      broker: MQTTClient.Broker(
+        host: access.broker.host, port: access.broker.port,
+        tls: .init(
+          authority: access.broker.ca,
+          identity: .init(certificate: access.certificate.cert, key: access.certificate.key))),
+      subscriptions: steps.map { access.topic.status($0.id) }, reconnecting: .never, patience: patience)
+  }
+
+  func close() { connection.close() }
+
+  /// Publishes a command.
+  ///
+  /// - Returns: what answers to it will name; nil when the connection is gone and nothing was sent.
+  func send(_ request: Command.Request, to step: Step) -> CommandDigest? {
+    let command = Command(vehicle: access.vehicle.uuid, step: step.id, request: request, token: tokenText)
+      .sealed(by: device, to: controllerKey)
+    let taken = connection.publish(
+      topic: access.topic.setPosition(step.id), payload: command.bytes, retain: false)
+    return taken == nil ? nil : command.digest
+  }
+
+  /// Asks for a step's status, and with it for a challenge.
+  func ask(_ step: Step, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
+    guard let digest = send(.status, to: step) else { throw try lost() }
+    return try answer(to: digest, until: deadline)
+  }
+
+  /// Waits for an answer to a command.
+  ///
+  /// A refusal as `replayed` is passed over: the broker delivered our command twice, and the first copy's answer is on
+  /// its way (the protocol's section 2).
+  func answer(to digest: CommandDigest, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
+    while true {
+      let answer = try next(until: deadline)
+      guard let content = answer.statement.answer, content.command == digest,
+        content.outcome != .refused(.replayed)
+      else { continue }
+      return answer
+    }
+  }
+
+  /// The next statement of this vehicle, whatever it is about.
+  func next(until deadline: ContinuousClock.Instant?) throws(Failure) -> Answer {
+    while true {
+      let event: MQTTConnection.Event?
+      do throws(MQTTError) { event = try connection.next(until: .now) } catch { throw .connection(error) }
+      switch event {
+      case .message(let message):
+        if let statement = read(message) { return Answer(statement: statement, received: .now) }
+      case .connected:
+        console.detail("connected")
+      case .disconnected(let error):
+        throw .connection(error)
+      case .acknowledged:
+        break
+      case nil:
+        let ready: [Bool]
+        do throws(SystemError) {
+          ready = try waitReadable([interruption.number, connection.descriptor], until: deadline)
+        } catch {
+          throw .system(error)
+        }
+        if ready[0] { throw .interrupted }
+        if !ready[1] { throw .timedOut }
+      }
+    }
+  }
+
+  private func read(_ message: Message) -> Statement? {
+    do throws(ProtocolError) {
+      let statement = try Statement(payload: message.payload, verifiedBy: statementKey)
+      guard statement.vehicle == access.vehicle.uuid,
+        message.topic == access.topic.status(statement.step)
+      else {
+        console.detail("ignored a status of another vehicle or step")
+        return nil
+      }
+      return statement
+    } catch {
+      console.detail("ignored a status that the controller did not sign: \(error)")
+      return nil
+    }
+  }
+
+  /// Why nothing can be sent any more.
+  private func lost() throws(Failure) -> Failure {
+    while true {
+      let event: MQTTConnection.Event?
+      do throws(MQTTError) { event = try connection.next(until: .now) } catch { return .connection(error) }
+      switch event {
+      case .disconnected(let error): return .connection(error)
+      case nil: return .timedOut
+      default: continue
+      }
+    }
+  }
+}

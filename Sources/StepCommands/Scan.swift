@@ -1,0 +1,58 @@
+import ArgumentParser
+import Bluetooth
+import Configuration
+import Ranging
+import StepDomain
+import StrictJSON
+import SystemIO
+import Terminal
+
+struct Scan: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Print every iBeacon frame that is heard, one a line.")
+
+  @OptionGroup var radio: RadioOptions
+  @Option(help: ArgumentHelp("End after this time on the radio's clock (default: never).", valueName: "seconds"))
+  var timeout: Double?
+  @OptionGroup var output: OutputOptions
+
+  func run() throws {
+    let console = output.console
+    let interruption = try Interruption()
+    let settings = try Settings(radio: radio.radio, timeout: timeout)
+    let radio = try RadioSpec(settings.radio.value).open(interruption: interruption)
+    defer { radio.close() }
+    let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
+
+    while true {
+      switch try radio.next(until: end) {
+      case .heard(let advertisement):
+        guard let beacon = advertisement.iBeacon else { continue }
+        try console.isJSON
+          ? console.result(Scan.json(advertisement, beacon)) : console.result(Scan.line(advertisement, beacon))
+      case .deadline, .ended:
+        return
+      }
+    }
+  }
+
+  static func json(_ advertisement: Advertisement, _ beacon: IBeacon) -> JSON {
+    [
+      "time_s": .number(Double(advertisement.time.microseconds) / 1e6),
+      "address": .string(advertisement.address.description),
+      "uuid": .string(beacon.uuid.description),
+      "major": .integer(Int64(beacon.major)),
+      "minor": .integer(Int64(beacon.minor)),
+      "measured_power_dbm": .integer(Int64(beacon.measuredPower)),
+      "rssi_dbm": advertisement.rssi.map { .integer(Int64($0)) } ?? .null,
+    ]
+  }
+
+  private static func line(_ advertisement: Advertisement, _ beacon: IBeacon) -> String {
+    let rssi = advertisement.rssi.map { "\($0) dBm" } ?? "no RSSI"
+    return """
+      \(timeOfDay(advertisement.time))  \(beacon.uuid)  major \(beacon.major)  minor \(beacon.minor)  \
+      \(rssi)  (\(beacon.measuredPower) at 1 m)
+      """
+  }
+}

@@ -1,0 +1,19 @@
+package import ArgumentParser
+
+/// The tree of commands. `run()` of each reads as parse, act, render.
+package struct StepctlCommand: ParsableCommand {
+  package static let configuration = CommandConfiguration(
+    commandName: "stepctl",
+    abstract: "Move the entry step that you stand in front of, and no other.",
+    discussion: """
+      stepctl finds out at which side of a vehicle you are, proves it, and sends one encrypted command. See stepctl(1), \
+      and stepctl-COMMAND(1) for each command.
+      """,
+    version: "0.1.0",
+    groupedSubcommands: [
+      CommandGroup(name: "For riders:", subcommands: [Open.self, Close.self, Status.self, Locate.self]),
+      CommandGroup(name: "For technicians:", subcommands: [Scan.self, Provision.self, Config.self]),
+    ])
+
+  package init() {}
+}

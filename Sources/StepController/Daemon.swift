@@ -1,0 +1,153 @@
+package import Configuration
+package import MQTTClient
+import StepDomain
+import StepProtocol
+package import SystemIO
+
+/// `stepd`: joins the controller to a broker, a clock and the signals that end it. One loop on one thread; the
+/// broker has another, so that a connection that hangs does not hold up a motion.
+package struct Daemon {
+  private let setup: ControllerSetup
+  private let keys: Controller.Keys
+  private var log: Log
+
+  /// Reads what the configuration names; nothing is connected and nothing moves.
+  package init(
+    _ setup: ControllerSetup, isVerbose: Bool = false, isJournal: Bool = false
+  ) throws(ConfigurationError) {
+    self.setup = setup
+    let operatorKey: VerificationKey
+    do throws(KeyError) { operatorKey = try VerificationKey(setup.keys.operatorKey) } catch {
+      throw ConfigurationError("[keys] operator", "\(error)")
+    }
+    keys = Controller.Keys(
+      decryption: try KeyFile.decryptionKey(setup.keys.encryption),
+      signing: try KeyFile.signingKey(setup.keys.signing), operatorKey: operatorKey)
+    log = Log(isVerbose: isVerbose, isJournal: isJournal)
+  }
+
+  /// Why the daemon cannot start. Once it runs, only a signal ends it.
+  package enum Failure: Error {
+    case journal(Journal.Failure)
+    case broker(MQTTError)
+    case system(SystemError)
+  }
+
+  /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
+  package mutating func run() throws(Failure) {
+    let interruption = try system { () throws(SystemError) in try Interruption() }
+    let journal: Journal
+    do throws(Journal.Failure) {
+      journal = try Journal.open(
+        setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.servo.installed)
+    } catch {
+      throw .journal(error)
+    }
+    let log = LogBox(log)
+    let controller = Controller(
+      vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), profile: MotionProfile(setup.servo),
+      journal: journal, servo: driver(), record: { log.log.write($0) })
+    let topics = Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) })
+    let connection: MQTTConnection
+    do throws(MQTTError) {
+      connection = try MQTTConnection(
+        broker: broker, subscriptions: topics.keys.sorted(), reconnecting: .forever)
+    } catch {
+      throw .broker(error)
+    }
+    defer { connection.close() }
+
+    let start = ContinuousClock.now
+    func time() -> ControllerTime {
+      ControllerTime(
+        clock: Int64(start.duration(to: .now).inSeconds * 1000), wall: WallClock.seconds)
+    }
+    func publish(_ publications: [Controller.Publication]) {
+      for publication in publications {
+        connection.publish(
+          topic: setup.topic.status(publication.step), payload: publication.payload, retain: publication.retain)
+      }
+    }
+
+    log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(broker)")
+    var isEnding = false
+    while !isEnding || controller.isMoving {
+      let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
+      let waited = isEnding ? [connection.descriptor] : [connection.descriptor, interruption.number]
+      _ = try system { () throws(SystemError) in try waitReadable(waited, until: tick) }
+      if !isEnding, interruption.isPending {
+        isEnding = true
+        log.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
+      }
+      publish(controller.advance(to: time()))
+      while !isEnding, let event = try next(connection) {
+        switch event {
+        case .connected:
+          log.log.write(.notice, "connected to \(broker)")
+          publish(controller.announcements(at: time()))
+        case .disconnected(let error):
+          log.log.write(.warning, "\(error); trying again")
+        case .message(let message):
+          guard let step = topics[message.topic] else { continue }
+          publish(
+            controller.receive(message.payload, on: step, retained: message.isRetained, at: time()))
+        case .acknowledged:
+          break
+        }
+      }
+    }
+    // A last word of a motion that has just ended is given the time to leave.
+    let patience = ContinuousClock.now + .milliseconds(200)
+    while ContinuousClock.now < patience, let event = try? connection.next(until: patience) {
+      if case .disconnected = event { break }
+    }
+  }
+
+  private func next(_ connection: MQTTConnection) throws(Failure) -> MQTTConnection.Event? {
+    do throws(MQTTError) { return try connection.next(until: .now) } catch { throw .broker(error) }
+  }
+
+  private func system<Result>(_ call: () throws(SystemError) -> Result) throws(Failure) -> Result {
+    do throws(SystemError) { return try call() } catch { throw .system(error) }
+  }
+
+  private var broker: MQTTClient.Broker {
+    MQTTClient.Broker(
+      host: setup.broker.host, port: setup.broker.port,
+      tls: .init(
+        authority: setup.broker.ca,
+        identity: .init(certificate: setup.certificate.cert, key: setup.certificate.key)))
+  }
+
+  private func driver() -> any ServoDriver {
+    switch setup.servo.driver {
+    case .simulated(let log):
+      SimulatedServo(log: log)
+    case .pwm(let pwm):
+      PWMServo(
+        root: pwm.root, frequency: pwm.frequency,
+        channels: pwm.outputs.mapValues {
+          PWMServo.Channel(
+            chip: $0.chip, channel: $0.channel, closedPulse: $0.closedPulse, openPulse: $0.openPulse)
+        })
+    }
+  }
+
+  /// The log counts what it leaves out, and the controller's record and the loop share that count.
+  private final class LogBox {
+    var log: Log
+    init(_ log: Log) { self.log = log }
+  }
+}
+
+extension Policy {
+  package init(_ settings: AccessPolicy) {
+    self.init(methods: settings.proofs, zone: settings.zone, proofAge: Int64(settings.proofAge * 1000))
+  }
+}
+
+extension MotionProfile {
+  package init(_ settings: ServoSettings) {
+    self.init(travel: Int64(settings.travel * 1000), limit: Int64(settings.limit * 1000))
+  }
+}

@@ -1,0 +1,276 @@
+"""stepproto.py against published vectors and other libraries, and the attacks against a controller by the page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from joserfc import jws
+from joserfc.jwk import OKPKey
+
+import attacks
+import forgeries
+import make_example
+import stepproto as proto
+from controller import Controller
+
+FIXTURES = Path(__file__).parent.parent / "Fixtures"
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+NOW = 1_767_254_400
+
+
+def fixture(name: str) -> dict:
+    return json.loads((FIXTURES / name).read_bytes())
+
+
+# --- Published vectors ---
+
+
+def test_thumbprint_and_signature_of_rfc_8037():
+    vector = fixture("rfc8037.json")
+    key = proto.private_key(vector["jwk"])
+    assert proto.jwk(key) == vector["jwk"]
+    assert proto.thumbprint(key) == vector["thumbprint"]
+    assert proto.sign(key, vector["header"].encode(), vector["payload"].encode()) == vector["jws"]
+
+
+def test_opens_the_drafts_hpke_4_vector():
+    vector = fixture("jose-hpke-4.json")
+    key = X25519PrivateKey.from_private_bytes(proto.from_base64url(vector["jwk"]["d"]))
+    assert proto.thumbprint(key) == vector["jwk"]["kid"]
+    header, enc, iv, ciphertext, tag = vector["compact"].split(".")
+    assert (iv, tag) == ("", "")
+    context = proto.HPKE.create_recipient_context(proto.from_base64url(enc), proto.hpke_key(key))
+    assert context.open(proto.from_base64url(ciphertext), aad=header.encode()).decode() == vector["plaintext"]
+
+
+def test_seals_as_rfc_9180_does():
+    vector = fixture("rfc9180.json")
+    ephemeral, recipient = (X25519PrivateKey.from_private_bytes(bytes.fromhex(vector[k])) for k in ("skEm", "skRm"))
+    pair = proto.KEMKeyPair(proto.hpke_key(ephemeral), proto.hpke_key(ephemeral.public_key()))
+    enc, context = proto.HPKE.create_sender_context(
+        proto.hpke_key(recipient.public_key()), bytes.fromhex(vector["info"]), eks=pair
+    )
+    assert enc.hex() == vector["enc"]
+    for number, each in enumerate(vector["encryptions"]):
+        sealed = context.seal(bytes.fromhex(each["pt"]), aad=bytes.fromhex(each["aad"])).hex()
+        assert each["sequence"] != number or sealed == each["ct"]
+
+
+def test_two_ways_to_seal_agree():
+    ephemeral, recipient = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    payload = proto.seal(recipient.public_key(), b"plaintext", ephemeral=ephemeral).decode()
+    header, enc, _, ciphertext, _ = payload.split(".")
+    agreed = attacks.seal_agreed(
+        ephemeral.exchange(recipient.public_key()),
+        proto.from_base64url(enc),
+        recipient.public_key().public_bytes_raw(),
+        header.encode(),
+        b"plaintext",
+    )
+    assert proto.base64url(agreed) == ciphertext
+    assert proto.unseal(recipient, payload.encode()) == "plaintext"
+
+
+@pytest.mark.parametrize("point", attacks.SMALL_ORDER.values())
+def test_points_of_small_order_agree_on_zero(point):
+    with pytest.raises(ValueError):
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(point)))
+
+
+def test_joserfc_agrees_on_signatures_and_thumbprints():
+    device = Ed25519PrivateKey.generate()
+    key = OKPKey.import_key(proto.jwk(device))
+    assert key.thumbprint() == proto.thumbprint(device)
+    ours = proto.sign(device, b'{"alg":"EdDSA"}', b"{}")
+    assert jws.deserialize_compact(ours, key, algorithms=["EdDSA"]).payload == b"{}"
+    theirs = jws.serialize_compact({"alg": "EdDSA"}, b"{}", key, algorithms=["EdDSA"])
+    assert proto.SignedText.read(theirs).verified(device.public_key(), {"alg": "EdDSA"}) == {}
+
+
+@pytest.mark.parametrize("text", ["A", "AB", "AAB", "AA==", "AA+A", "AA/A", "A A", "AAA\n", "é"])
+def test_refuses_base64url_that_is_not_canonical(text):
+    with pytest.raises(proto.ProtocolError):
+        proto.from_base64url(text)
+
+
+# --- Attacks ---
+
+
+def with_k(kind):
+    """A key whose name has a K in it, for the attacks that need one."""
+    while True:
+        key = kind.generate()
+        if "K" in proto.thumbprint(key):
+            return key
+
+
+class Bench:
+    """A controller by the page, riders, and a clock."""
+
+    def __init__(self):
+        self.operator = with_k(Ed25519PrivateKey)
+        self.encryption, self.signing = with_k(X25519PrivateKey), with_k(Ed25519PrivateKey)
+        self.clock = 1_000
+        self.start()
+        self.context = attacks.Context(
+            vehicle=VEHICLE,
+            majors={"left": 1, "right": 2},
+            step="left",
+            encryption_key=self.encryption.public_key(),
+            rider=self.rider("anna"),
+            exchange=self.exchange,
+            sleep=self.sleep,
+            unix_time=lambda: NOW,
+            restart=self.start,
+            other_rider=self.rider("bert"),
+            operator=self.operator,
+        )
+
+    def start(self):
+        majors = {"left": 1, "right": 2}
+        self.controller = Controller(VEHICLE, majors, self.encryption, self.signing, self.operator.public_key())
+
+    def rider(self, name: str) -> attacks.Rider:
+        device = Ed25519PrivateKey.generate()
+        claims = {
+            "iss": "arena2036",
+            "sub": name,
+            "aud": VEHICLE,
+            "steps": ["left", "right"],
+            "nbf": NOW - 60,
+            "exp": NOW + 60,
+            "jti": f"{name}-1",
+            "cnf": {"jwk": proto.jwk(device.public_key())},
+        }
+        return attacks.Rider(device, proto.sign_token(claims, self.operator))
+
+    def sleep(self, seconds: float):
+        self.clock += int(seconds * 1000)
+        self.controller.finish_motions(self.clock)
+
+    def statuses(self, step: str, payload: bytes, retained: bool = False) -> list[bytes]:
+        return self.controller.receive(step, payload, retained, self.clock, NOW)
+
+    def exchange(self, step: str, payload: bytes, first_only: bool) -> list[dict]:
+        statuses = self.statuses(step, payload)
+        if not first_only:
+            self.clock += self.controller.motion_ms
+            statuses += [status for _, status in self.controller.finish_motions(self.clock)]
+        return [proto.read_status(status, self.signing.public_key()) for status in statuses]
+
+    def answer(self, payload: bytes, retained: bool) -> dict | None:
+        statuses = self.statuses("left", payload, retained)
+        return proto.read_status(statuses[0], self.signing.public_key()) if statuses else None
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_names_are_unique():
+    for table in (attacks.ATTACKS + attacks.VARIANTS, forgeries.FORGERIES + forgeries.LIES):
+        names = [each.name for each in table]
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("attack", attacks.ATTACKS, ids=str)
+def test_attack_gets_what_the_page_says(attack, bench):
+    try:
+        payload, retain = attack.build(bench.context)
+    except attacks.Unavailable as missing:
+        pytest.skip(f"needs {missing}")
+    before = dict(bench.controller.positions), set(bench.controller.motions)
+    answer = bench.answer(payload, retain and attack.stored)
+    assert (answer and answer["refusal"]["code"]) == attack.expected
+    assert (dict(bench.controller.positions), set(bench.controller.motions)) == before
+
+
+@pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)
+def test_variant_is_obeyed(variant, bench):
+    payload, retain = variant.build(bench.context)
+    answer = bench.answer(payload, retain)
+    assert "challenge" in answer or answer["phase"] == "moving"
+
+
+# --- Statements ---
+
+
+def answers(bench: Bench) -> list[tuple[proto.Command, bytes]]:
+    """Genuine answers: a challenge, moving, idle, a refusal."""
+
+    def command(position, moving=None):
+        rider = bench.context.rider
+        key = bench.encryption.public_key()
+        return proto.build_command(rider.device, key, VEHICLE, "left", position, rider.token, moving)
+
+    ask = command("unknown")
+    asked = bench.statuses("left", ask.payload)[0]
+    statement = proto.read_status(asked, bench.signing.public_key())
+    move = command("open", proto.permission(statement, proto.beacon_proof(1, statement["clock"])))
+    moving = bench.statuses("left", move.payload)[0]
+    bench.clock += 1_000
+    idle = bench.controller.finish_motions(bench.clock)[0][1]
+    again = command("close", proto.permission(statement, proto.beacon_proof(1, statement["clock"])))
+    refused = bench.statuses("left", again.payload)[0]
+    return [(ask, asked), (move, moving), (move, idle), (again, refused)]
+
+
+def test_genuine_answers_are_believed(bench):
+    read = [proto.read_answer(status, bench.signing.public_key(), command) for command, status in answers(bench)]
+    assert "challenge" in read[0]
+    assert [statement["phase"] for statement in read] == ["idle", "moving", "idle", "idle"]
+    assert read[3]["refusal"] == {"code": "replayed", "retry": False}
+
+
+@pytest.mark.parametrize("forgery", forgeries.FORGERIES, ids=str)
+def test_forgery_is_not_believed(forgery, bench):
+    genuine, tried = answers(bench), 0
+    for index, (command, status) in enumerate(genuine):
+        earlier = genuine[0 if index else 1][1]
+        try:
+            forged = forgery.build(forgeries.Genuine(status, bench.signing, earlier))
+        except forgeries.Unavailable:
+            continue
+        tried += 1
+        try:
+            assert proto.read_answer(forged, bench.signing.public_key(), command) is None
+        except proto.ProtocolError:
+            pass
+    if not tried:
+        pytest.skip("there is nothing to forge so")
+
+
+@pytest.mark.parametrize("lie", forgeries.LIES, ids=str)
+def test_lie_outside_the_statement_is_not_heard(lie, bench):
+    for command, status in answers(bench):
+        told = lie.build(forgeries.Genuine(status, bench.signing, status))
+        key = bench.signing.public_key()
+        assert proto.read_answer(told, key, command) == proto.read_answer(status, key, command)
+
+
+# --- The worked example of the page ---
+
+
+def test_example_is_the_pages():
+    values = make_example.example()
+    page = make_example.PAGE.read_text()
+    assert json.loads((make_example.HERE / "example.json").read_bytes()) == values
+    blocks = dict(re.findall(r"^```(?:json|text) (\S+)\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL))
+    shown = {name: json.loads(text) if text.startswith("{\n") else text for name, text in blocks.items()}
+    assert shown == {name: value for name, value in values.items() if not name.endswith("-thumbprint")}
+
+
+def test_example_is_believed_by_a_controller():
+    values, now = make_example.example(), make_example.NOT_BEFORE + 60
+    keys = (make_example.ENCRYPTION, make_example.SIGNING, make_example.OPERATOR.public_key())
+    controller = Controller(VEHICLE, {"left": 1, "right": 2}, *keys, epoch=values["challenge-claims"]["epoch"])
+    proto.check_token(values["token"], keys[2], now, VEHICLE, "left")
+    for name, clock in {"unknown": 61_250, "open": 61_300}.items():
+        status = controller.receive("left", values[f"{name}-command"].encode(), False, clock, now)[0]
+        assert "refusal" not in proto.read_status(status, keys[1].public_key())
+        device = values["device-key"]["x"]
+        controller.challenges = {values["challenge-claims"]["challenge"]: (device, "left", clock)}
