@@ -100,14 +100,18 @@ final class Session {
       try checkConnected()
     }
     let hasEnded = ready & (POLLERR | POLLHUP) != 0
-    if isInHandshake ? ready != 0 : ready & ~POLLOUT != 0 {
+    if ready & ~POLLOUT != 0 || stage == .handshake && ready != 0 {
+      // It also continues the handshake, which may wait to write.
       try check(mosquitto_loop_read(handle, 1))
       if let refusal { throw refusal }
       // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
       if hasEnded, unread == 0 { throw lost }
       acknowledgeAtOnce()
     }
-    if isInHandshake { return }
+    if stage == .handshake {
+      guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
+      stage = .greeting
+    }
     if ready & POLLOUT != 0, !hasEnded { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
@@ -118,7 +122,9 @@ final class Session {
     var code: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
     getsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_ERROR, &code, &size)
-    guard code == 0 else { throw .cannotConnect(settings.broker, code: code) }
+    // Linux has these two for a connection that was made and reset since, and ECONNREFUSED for one that was not;
+    // there may be something to read.
+    guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
     stage = tls == nil ? .greeting : .handshake
   }
 
@@ -147,19 +153,14 @@ final class Session {
 
   // MARK: The socket
 
-  private var isInHandshake: Bool {
-    guard stage == .handshake, let connection = mosquitto_ssl_get(handle) else { return false }
-    if SSL_is_init_finished(OpaquePointer(connection)) == 0 { return true }
-    stage = .greeting
-    return false
-  }
-
   private var interests: Int16 {
-    var wantsWrite = stage == .connecting || mosquitto_want_write(handle)
-    if stage == .handshake, let connection = mosquitto_ssl_get(handle) {
-      // libmosquitto's answer stays true for the rest of the handshake once it has been.
-      wantsWrite = SSL_want(OpaquePointer(connection)) == SSL_WRITING
-    }
+    let wantsWrite =
+      switch stage {
+      case .connecting: true
+      // libmosquitto's own answer stays true for the rest of the handshake once it has been.
+      case .handshake: SSL_want(OpaquePointer(mosquitto_ssl_get(handle))) == SSL_WRITING
+      case .greeting, .established: mosquitto_want_write(handle)
+      }
     return Int16(POLLIN | (wantsWrite ? POLLOUT : 0))
   }
 

@@ -19,11 +19,9 @@ package struct AdvertisingReports: Sendable {
   }
 
   /// Who is in the middle of a fragmented advertisement: address, address type and advertising set, in 64 bits.
-  @usableFromInline
-  package var unfinished: [UInt64] = []
+  private var unfinished: [UInt64] = []
   /// Advertisers that never finish must not take all memory; more than this at a time are not kept in mind.
-  @usableFromInline
-  package static let maximumUnfinished = 32
+  private static let maximumUnfinished = 32
 
   package init() {}
 
@@ -33,93 +31,86 @@ package struct AdvertisingReports: Sendable {
   ///   - event: an HCI event packet from its event code on (no H4 packet type).
   ///   - body: gets the sender's address, the RSSI in dBm (nil when it is not available) and the AD structures, which
   ///     are lent for the time of the call.
-  @inlinable @inline(__always)
   package mutating func read(
     event: Span<UInt8>, _ body: (_ address: DeviceAddress, _ rssi: Int8?, _ data: Span<UInt8>) -> Void
   ) -> Outcome {
     // Event code 0x3E, LE Meta; length of what follows; subevent; number of reports.
-    guard event.count >= 4, event[unchecked: 0] == 0x3E else { return .unrelated }
-    let end = min(2 &+ Int(event[unchecked: 1]), event.count)
-    let next: Int
-    switch event[unchecked: 2] {
-    case 0x02: next = readLegacy(event, upTo: end, body)
-    case 0x0D: next = readExtended(event, upTo: end, body)
+    guard event.count >= 4, event[0] == 0x3E else { return .unrelated }
+    // The event's own end, which a cut packet does not reach and behind which nothing is looked at.
+    let length = 2 + Int(event[1])
+    guard length >= 4 else { return .torn }
+    let whole = event.extracting(first: length)
+    let isWhole: Bool
+    switch event[2] {
+    case 0x02: isWhole = readLegacy(whole, body)
+    case 0x0D: isWhole = readExtended(whole, body)
     default: return .unrelated
     }
-    // A cut packet ends before its length says; a report that lies about its length leaves bytes behind.
-    return next == event.count && end == 2 &+ Int(event[unchecked: 1]) && event[unchecked: 3] > 0 ? .whole : .torn
+    return isWhole && length == event.count && event[3] > 0 ? .whole : .torn
   }
 
-  /// - Returns: where the first report that is not whole begins, or the end of the last.
-  @inlinable @inline(__always)
-  package func readLegacy(
-    _ event: Span<UInt8>, upTo end: Int, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
-  ) -> Int {
+  /// - Returns: whether the reports are whole and fill the event.
+  private func readLegacy(
+    _ event: Span<UInt8>, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
+  ) -> Bool {
     // Event type 1, address type 1, address 6, length of the data 1, data, RSSI 1.
     var start = 4
-    for _ in 0..<event[unchecked: 3] {
-      guard end &- start >= 10 else { return start }
-      let length = Int(event[unchecked: start &+ 8])
-      guard length <= 31, end &- start >= 10 &+ length else { return start }
-      let data = start &+ 9
-      body(
-        Self.address(event, at: start &+ 2), Self.rssi(event[unchecked: data &+ length]), event.extracting(unchecked: data..<data &+ length))
-      start = data &+ length &+ 1
+    for _ in 0..<event[3] {
+      guard event.count - start >= 10 else { return false }
+      let length = Int(event[start + 8])
+      guard length <= 31, event.count - start >= 10 + length else { return false }
+      let data = start + 9
+      let end = data + length
+      body(Self.address(event, at: start + 2), Self.rssi(event[end]), event.extracting(data..<end))
+      start = end + 1
     }
-    return start
+    return start == event.count
   }
 
-  /// - Returns: where the first report that is not whole begins, or the end of the last.
-  @inlinable @inline(__always)
-  package mutating func readExtended(
-    _ event: Span<UInt8>, upTo end: Int, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
-  ) -> Int {
+  /// - Returns: whether the reports are whole and fill the event.
+  private mutating func readExtended(
+    _ event: Span<UInt8>, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
+  ) -> Bool {
     // Event type 2, address type 1, address 6, PHYs 2, advertising set 1, transmit power 1, RSSI 1, interval 2, direct
     // address with its type 7, length of the data 1, data.
     var start = 4
-    for _ in 0..<event[unchecked: 3] {
-      guard end &- start >= 24 else { return start }
-      let length = Int(event[unchecked: start &+ 23])
-      guard end &- start >= 24 &+ length else { return start }
+    for _ in 0..<event[3] {
+      guard event.count - start >= 24 else { return false }
+      let data = start + 24
+      let end = data + Int(event[start + 23])
+      guard end <= event.count else { return false }
       // Bits 5 and 6 of the event type: 0 complete, 1 more to come, 2 truncated by the controller.
-      let status = event[unchecked: start] >> 5 & 3
-      if status != 0 || !unfinished.isEmpty, isFragment(event, at: start, moreToCome: status == 1) {
-        start = start &+ 24 &+ length
-        continue
+      let status = event[start] >> 5 & 3
+      if status == 0 && unfinished.isEmpty || !isFragment(event, at: start, moreToCome: status == 1) {
+        body(Self.address(event, at: start + 3), Self.rssi(event[start + 13]), event.extracting(data..<end))
       }
-      let data = start &+ 24
-      body(Self.address(event, at: start &+ 3), Self.rssi(event[unchecked: start &+ 13]), event.extracting(unchecked: data..<data &+ length))
-      start = data &+ length
+      start = end
     }
-    return start
+    return start == event.count
   }
 
-  /// Whether a report is a part of a longer advertisement.
-  @usableFromInline
-  package mutating func isFragment(_ event: Span<UInt8>, at start: Int, moreToCome: Bool) -> Bool {
-    let advertiser =
-      Self.address(event, at: start &+ 3).value | UInt64(event[unchecked: start &+ 2]) << 48 | UInt64(event[unchecked: start &+ 11]) << 56
+  /// Whether an extended report is a part of a longer advertisement.
+  private mutating func isFragment(_ event: Span<UInt8>, at start: Int, moreToCome: Bool) -> Bool {
+    let address = Self.address(event, at: start + 3).value
+    let advertiser = address | UInt64(event[start + 2]) << 48 | UInt64(event[start + 11]) << 56
     let index = unfinished.firstIndex(of: advertiser)
     if moreToCome {
       if index == nil, unfinished.count < Self.maximumUnfinished { unfinished.append(advertiser) }
       return true
     }
-    if let index { unfinished.swapAt(index, unfinished.count - 1); unfinished.removeLast() }
+    if let index { unfinished.remove(at: index) }
     return index != nil
   }
 
-  @inlinable @inline(__always)
-  package static func address(_ event: Span<UInt8>, at start: Int) -> DeviceAddress {
-    let bytes = event.bytes
-    let low = UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt32.self))
-    let high = UInt16(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 4, as: UInt16.self))
-    return DeviceAddress(UInt64(high) << 32 | UInt64(low))
+  private static func address(_ event: Span<UInt8>, at start: Int) -> DeviceAddress {
+    let low = event.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt32.self)
+    let high = event.bytes.unsafeLoadUnaligned(fromByteOffset: start + 4, as: UInt16.self)
+    return DeviceAddress(UInt64(UInt16(littleEndian: high)) << 32 | UInt64(UInt32(littleEndian: low)))
   }
 
   /// HCI gives -127 to +20 dBm, and 127 for not available. Nothing arrives at 0 dBm or more: controllers that say so
   /// mean that they do not know.
-  @inlinable @inline(__always)
-  package static func rssi(_ byte: UInt8) -> Int8? {
+  private static func rssi(_ byte: UInt8) -> Int8? {
     let value = Int8(bitPattern: byte)
     return value < 0 && value != -128 ? value : nil
   }

@@ -21,28 +21,28 @@ package struct IBeacon: Hashable, Sendable {
   /// data early (Core 5.4, Vol 3, Part C, 11).
   ///
   /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
-  @inlinable @inline(__always)
   package init?(advertisingData data: Span<UInt8>) {
     var start = 0
     while start < data.count {
-      let length = Int(data[unchecked: start])
-      guard length > 0, length < data.count &- start else { return nil }
-      // AD type 0xFF, manufacturer specific; the company, Apple (0x004C); a type, proximity beacon (2), and the length of
-      // what follows it: UUID 16, major 2, minor 2, measured power 1.
-      let bytes = data.bytes
-      if length == 26,
-        UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self)) == 0xFF4C_0002,
-        data[unchecked: start &+ 5] == 0x15
-      {
-        uuid = StepDomain.UUID(
-          high: UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 6, as: UInt64.self)),
-          low: UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 14, as: UInt64.self)))
-        major = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 22, as: UInt16.self))
-        minor = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 24, as: UInt16.self))
-        measuredPower = Int8(bitPattern: data[unchecked: start &+ 26])
-        return
+      let length = Int(data[start])
+      let next = start + 1 + length
+      guard length > 0, next <= data.count else { return nil }
+      if length == 26 {
+        // AD type 0xFF, manufacturer specific; the company, Apple (0x004C); a type, proximity beacon (2), and the length
+        // of what follows it: UUID 16, major 2, minor 2, measured power 1.
+        let frame = data.extracting(start + 1..<next).bytes
+        func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _ type: Word.Type) -> Word {
+          Word(bigEndian: frame.unsafeLoadUnaligned(fromByteOffset: offset, as: type))
+        }
+        if word(0, UInt32.self) == 0xFF4C_0002, word(4, UInt8.self) == 0x15 {
+          uuid = StepDomain.UUID(high: word(5, UInt64.self), low: word(13, UInt64.self))
+          major = word(21, UInt16.self)
+          minor = word(23, UInt16.self)
+          measuredPower = word(25, Int8.self)
+          return
+        }
       }
-      start = start &+ 1 &+ length
+      start = next
     }
     return nil
   }

@@ -36,29 +36,30 @@ extension VehicleFolder {
     _ plan: VehiclePlan, now: Int64, force: Bool
   ) throws(ProvisioningError) -> VehicleSummary {
     let present = (Self.parts + [VehicleLayout.riders]).filter { Files.exists(path($0)) }
-    if force {
-      try rethrowing { () throws(SystemError) in try StagingFolder.remove(path(VehicleLayout.staging)) }
-    } else {
+    let wasInterrupted = Files.exists(path(VehicleLayout.staging))
+    if !force {
       try checkFinished()
       if let first = present.first { throw .inTheWay(path(first)) }
     }
     let new = try NewVehicle(plan, in: self, now: now)
 
     try rethrowing { () throws(SystemError) in
+      if wasInterrupted { try StagingFolder.remove(path(VehicleLayout.staging)) }
       var staging = try StagingFolder(path(VehicleLayout.staging))
+      // Then the folder holds parts of two vehicles already, and only success takes the mark away.
+      staging.isToStay = wasInterrupted
       // mosquitto may be another user, who is to reach its key: there, the modes of the files protect.
       try staging.createFolder(VehicleLayout.tls, mode: 0o755)
       try staging.createFolder(VehicleLayout.keys, mode: 0o700)
       try staging.createFolder(VehicleLayout.operator, mode: 0o700)
+      try staging.createFolder("replaced", mode: 0o700)
       for file in new.files { try staging.write(file) }
-      for folder in [VehicleLayout.tls, VehicleLayout.keys, VehicleLayout.operator] {
+      for folder in [VehicleLayout.tls, VehicleLayout.keys, VehicleLayout.operator, "."] {
         try staging.synchronize(folder)
       }
 
       // From here to the end nobody could say which of two vehicles the folder holds.
       staging.isToStay = true
-      try staging.createFolder("replaced", mode: 0o700)
-      try staging.synchronize()
       for name in present { try staging.take(path(name), as: "replaced/\(name)") }
       for name in Self.parts { try staging.move(name, to: path(name)) }
       try StagingFolder.synchronize(path)
