@@ -8,6 +8,11 @@ package struct H4Deframer: Sendable {
     /// Bytes since the stream's beginning.
     package let offset: UInt64
     package let byte: UInt8
+
+    package init(offset: UInt64, byte: UInt8) {
+      self.offset = offset
+      self.byte = byte
+    }
   }
 
   private var bytes: [UInt8] = []

@@ -12,14 +12,14 @@ struct HeardLevels: Sendable {
   private(set) var newest = -Double.infinity
   private(set) var minor: UInt16?
   /// As the last frame gave it, dBm.
-  private(set) var measuredPower = 0.0
+  private(set) var measuredPower: Int8?
 
   init(capacity: Int) {
     times = Array(repeating: 0, count: capacity)
     levels = times
   }
 
-  mutating func append(level: Double, minor: UInt16, power: Double, at time: Double) {
+  mutating func append(level: Double, minor: UInt16, power: Int8, at time: Double) {
     times[next] = time
     levels[next] = level
     next = (next + 1) % times.count

@@ -30,8 +30,7 @@ package struct Locator: Sendable {
     if time < last - model.backwardJump { forget() }
     last = max(last, time)
     beacons[index].append(
-      level: Double(rssi) - Double(beacon.measuredPower), minor: beacon.minor,
-      power: Double(beacon.measuredPower), at: last)
+      level: Double(rssi) - Double(beacon.measuredPower), minor: beacon.minor, power: beacon.measuredPower, at: last)
   }
 
   private mutating func forget() {
@@ -75,12 +74,13 @@ package struct Locator: Sendable {
     guard count >= model.zoneMinimum, age <= model.silence else {
       return Location.Reading(
         step: steps[index], zone: .unknown, distance: nil, rssi: nil, packets: age <= model.silence ? count : 0,
-        age: age.isFinite ? age : nil, minor: beacons[index].minor)
+        age: age.isFinite ? age : nil, minor: beacons[index].minor, measuredPower: beacons[index].measuredPower)
     }
     let level = interquartileMean(&scratch)
     return Location.Reading(
       step: steps[index], zone: model.zone(of: level), distance: model.distance(at: level),
-      rssi: level + beacons[index].measuredPower, packets: count, age: age, minor: beacons[index].minor)
+      rssi: level + Double(beacons[index].measuredPower ?? 0), packets: count, age: age,
+      minor: beacons[index].minor, measuredPower: beacons[index].measuredPower)
   }
 
   /// The beacon that is heard more strongly than all others, and by how many decibels.
@@ -112,7 +112,7 @@ package struct Locator: Sendable {
       guard beacons[best.index].count(since: time - window) >= max(model.missingMinimum, least),
         best.power >= model.missingLevel
       else { return nil }
-      let floor = model.sensitivity - beacons[best.index].measuredPower
+      let floor = model.sensitivity - Double(beacons[best.index].measuredPower ?? 0)
       second = max(second ?? floor, floor)
     }
     return second.map { (best.index, best.power - $0) }
@@ -142,6 +142,8 @@ package struct Location: Sendable, Equatable {
     package let age: Double?
     /// Of the last frame.
     package let minor: UInt16?
+    /// Of the last frame, dBm.
+    package let measuredPower: Int8?
   }
 
   package func reading(of step: Step) -> Reading? { readings.first { $0.step == step } }

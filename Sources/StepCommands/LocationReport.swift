@@ -84,9 +84,10 @@ struct LocationReport {
     return .beacon(
       zone: zoneOfProof,
       beacons: location.readings.compactMap { reading in
-        guard let minor = reading.minor, let rssi = reading.rssi, reading.packets > 0 else { return nil }
+        guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
         return HeardBeacon(
-          major: reading.step.major, minor: minor, rssi: Int(rssi.rounded()), packets: reading.packets)
+          major: reading.step.major, minor: minor, rssi: Int(rssi.rounded()), measuredPower: Int(power),
+          packets: reading.packets)
       })
   }
 

@@ -66,6 +66,17 @@ struct Move {
   }
 
   func run(_ target: Command.Move.Target) throws {
+    do {
+      try perform(target)
+    } catch let failure as CommandFailure {
+      if console.isJSON, let outcome = failure.status.outcome {
+        try console.result(.object([.init("outcome", .string(outcome))] + failure.details))
+      }
+      throw failure
+    }
+  }
+
+  private func perform(_ target: Command.Move.Target) throws {
     let settings = try Settings(
       vehicle: options.vehicle.vehicle, radio: options.radio.radio, timeout: options.timeout.timeout)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
@@ -82,9 +93,15 @@ struct Move {
     note("token", TokenReport(session.token).line)
     note("broker", "\(access.broker.host):\(access.broker.port), TLS")
 
-    let challenge = try self.challenge(session, step, settings)
-    let digest = try send(target, step, presence, proof, challenge, session)
-    let statement = try confirm(target, step, digest, session)
+    let (answer, challenge) = try session.ask(step, until: .now + settings.patience)
+    let command = Command.Move(
+      target: target, epoch: answer.statement.epoch, challenge: challenge,
+      deadline: answer.clock(at: .now) + Move.deadline, proof: proof, proofTime: answer.clock(at: presence.heard))
+    guard let pending = session.send(.move(command), to: step) else {
+      throw CommandFailure(.unavailable, "the connection to the broker was lost; nothing was sent")
+    }
+    note("command", "\(target.rawValue) \(step.id), encrypted, good for \(Move.deadline / 1000) s")
+    let statement = try confirm(target, step, pending, session)
     note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
     try finish(step, statement, since: started)
   }
@@ -105,37 +122,10 @@ struct Move {
     if let side = options.side.side, side != step.side {
       throw CommandFailure(
         .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
-        hint: "go to the \(side.rawValue) side, or use --side facing")
+        hint: "go to the \(side.rawValue) side, or use --side facing",
+        details: [.init("step", .string(step.id.description))])
     }
     return (presence, step, proof)
-  }
-
-  // MARK: - Challenge and command
-
-  private func challenge(
-    _ session: RiderSession, _ step: Step, _ settings: Settings
-  ) throws -> (answer: RiderSession.Answer, bytes: [UInt8]) {
-    let answer = try session.ask(step, until: .now + settings.patience)
-    switch answer.statement.answer?.outcome {
-    case .challenge(let bytes): return (answer, bytes)
-    case .refused(let code): throw try refused(code, step, answer.statement)
-    default: throw CommandFailure(.unavailable, "the controller answered without a challenge")
-    }
-  }
-
-  private func send(
-    _ target: Command.Move.Target, _ step: Step, _ presence: Presence, _ proof: Proof,
-    _ challenge: (answer: RiderSession.Answer, bytes: [UInt8]), _ session: RiderSession
-  ) throws -> CommandDigest {
-    let move = Command.Move(
-      target: target, epoch: challenge.answer.statement.epoch, challenge: challenge.bytes,
-      deadline: challenge.answer.clock(at: .now) + Move.deadline, proof: proof,
-      proofTime: challenge.answer.clock(at: presence.heard))
-    guard let digest = session.send(.move(move), to: step) else {
-      throw CommandFailure(.unavailable, "the connection to the broker was lost; nothing was sent")
-    }
-    note("command", "\(target.rawValue) \(step.id), encrypted, good for \(Move.deadline / 1000) s")
-    return digest
   }
 
   // MARK: - Confirmation
@@ -143,13 +133,13 @@ struct Move {
   /// Waits until a statement says what has become of the command. Whatever goes wrong from here on, the step may have
   /// moved.
   private func confirm(
-    _ target: Command.Move.Target, _ step: Step, _ digest: CommandDigest, _ session: RiderSession
+    _ target: Command.Move.Target, _ step: Step, _ pending: RiderSession.Pending, _ session: RiderSession
   ) throws -> Statement {
     var limit = ContinuousClock.now + .milliseconds(Move.deadline) + Move.delay
     while true {
       let statement: Statement
       do throws(RiderSession.Failure) {
-        statement = try session.answer(to: digest, until: limit).statement
+        statement = try session.answer(to: pending, until: limit).statement
       } catch {
         let reason =
           switch error {
@@ -160,7 +150,7 @@ struct Move {
           }
         throw unconfirmed(reason, step)
       }
-      if case .refused(let code)? = statement.answer?.outcome { throw try refused(code, step, statement) }
+      if case .refused(let code)? = statement.answer?.outcome { throw CommandFailure(code) }
       switch statement.phase {
       case .moving:
         note("answer", "moving")
@@ -178,22 +168,9 @@ struct Move {
   }
 
   private func unconfirmed(_ reason: String, _ step: Step) -> CommandFailure {
-    if console.isJSON {
-      try? console.result(["step": .string(step.id.description), "outcome": "unconfirmed"])
-    }
-    return CommandFailure(
+    CommandFailure(
       .unconfirmed, "\(reason): the \(step.id) step may have moved",
-      hint: "look at it, or ask with `stepctl status`")
-  }
-
-  private func refused(_ code: RefusalCode, _ step: Step, _ statement: Statement) throws -> CommandFailure {
-    if console.isJSON {
-      try console.result([
-        "step": .string(step.id.description), "outcome": "refused", "refusal": .string(code.rawValue),
-        "retry": .bool(code.retryCanHelp), "position": .string(statement.position.rawValue),
-      ])
-    }
-    return CommandFailure(code)
+      hint: "look at it, or ask with `stepctl status`", details: [.init("step", .string(step.id.description))])
   }
 
   private func finish(
@@ -201,7 +178,7 @@ struct Move {
   ) throws {
     if console.isJSON {
       try console.result([
-        "step": .string(step.id.description), "outcome": "done", "position": .string(statement.position.rawValue),
+        "outcome": "done", "step": .string(step.id.description), "position": .string(statement.position.rawValue),
         "method": .string(ProofMethod.beacon.rawValue),
         "duration_s": .rounded(started.duration(to: .now).inSeconds, places: 3),
       ])
@@ -212,5 +189,18 @@ struct Move {
 
   private func note(_ label: String, _ text: String) {
     console.note("\(console.styled(padded(label, to: 8), .dim)) \(text)")
+  }
+}
+
+extension ExitStatus {
+  /// The word for it in JSON; nil for what is no outcome of a command but a failure to give it.
+  fileprivate var outcome: String? {
+    switch self {
+    case .notLocated: "not_located"
+    case .otherSide: "other_side"
+    case .refused: "refused"
+    case .unconfirmed: "unconfirmed"
+    default: nil
+    }
   }
 }

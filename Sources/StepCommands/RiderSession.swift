@@ -69,31 +69,49 @@ final class RiderSession {
 
   func close() { connection.close() }
 
+  /// A command that is under way: what its answers have to name.
+  struct Pending {
+    fileprivate let step: StepID
+    fileprivate let digest: CommandDigest
+    fileprivate let nonce: [UInt8]
+  }
+
   /// Publishes a command.
   ///
-  /// - Returns: what answers to it will name; nil when the connection is gone and nothing was sent.
-  func send(_ request: Command.Request, to step: Step) -> CommandDigest? {
+  /// - Returns: nil when the connection is gone and nothing was sent.
+  func send(_ request: Command.Request, to step: Step) -> Pending? {
     let command = Command(vehicle: access.vehicle.uuid, step: step.id, request: request, token: tokenText)
-      .sealed(by: device, to: controllerKey)
+    let sealed = command.sealed(by: device, to: controllerKey)
     let taken = connection.publish(
-      topic: access.topic.setPosition(step.id), payload: command.bytes, retain: false)
-    return taken == nil ? nil : command.digest
+      topic: access.topic.setPosition(step.id), payload: sealed.bytes, retain: false)
+    return taken == nil ? nil : Pending(step: step.id, digest: sealed.digest, nonce: command.nonce)
   }
 
   /// Asks for a step's status, and with it for a challenge.
-  func ask(_ step: Step, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
-    guard let digest = send(.status, to: step) else { throw try lost() }
-    return try answer(to: digest, until: deadline)
+  ///
+  /// - Throws: `Failure`, or `CommandFailure` when the controller refuses.
+  func ask(_ step: Step, until deadline: ContinuousClock.Instant) throws -> (Answer, challenge: [UInt8]) {
+    guard let pending = send(.status, to: step) else { throw lost() }
+    while true {
+      let answer = try answer(to: pending, until: deadline)
+      switch answer.statement.answer?.outcome {
+      case .challenge(let challenge): return (answer, challenge)
+      case .refused(let code): throw CommandFailure(code)
+      // To this request there is no such answer; the right one may follow.
+      case .obeyed, nil: continue
+      }
+    }
   }
 
   /// Waits for an answer to a command.
   ///
   /// A refusal as `replayed` is passed over: the broker delivered our command twice, and the first copy's answer is on
   /// its way (the protocol's section 2).
-  func answer(to digest: CommandDigest, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
+  func answer(to pending: Pending, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
     while true {
       let answer = try next(until: deadline)
-      guard let content = answer.statement.answer, content.command == digest,
+      guard answer.statement.step == pending.step, let content = answer.statement.answer,
+        content.command == pending.digest, content.nonce == pending.nonce || content.outcome == .refused(.malformed),
         content.outcome != .refused(.replayed)
       else { continue }
       return answer
@@ -144,7 +162,7 @@ final class RiderSession {
   }
 
   /// Why nothing can be sent any more.
-  private func lost() throws(Failure) -> Failure {
+  private func lost() -> Failure {
     while true {
       let event: MQTTConnection.Event?
       do throws(MQTTError) { event = try connection.next(until: .now) } catch { return .connection(error) }

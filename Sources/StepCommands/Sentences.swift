@@ -1,5 +1,6 @@
 import StepDomain
 import StepProtocol
+import StrictJSON
 import SystemIO
 import Terminal
 
@@ -29,7 +30,8 @@ extension CommandFailure {
   init(_ code: RefusalCode) {
     self.init(
       .refused, "the vehicle refused (\(code.rawValue)): \(code.sentence)",
-      hint: code.retryCanHelp ? "trying again can help" : nil)
+      hint: code.retryCanHelp ? "trying again can help" : nil,
+      details: [.init("refusal", .string(code.rawValue)), .init("retry", .bool(code.retryCanHelp))])
   }
 }
 

@@ -46,8 +46,7 @@ struct Status: ParsableCommand {
   private func ask(
     _ session: RiderSession, _ step: Step, _ settings: Settings, _ console: Console
   ) throws -> Statement {
-    let statement = try session.ask(step, until: .now + settings.patience).statement
-    if case .refused(let code)? = statement.answer?.outcome { throw CommandFailure(code) }
+    let statement = try session.ask(step, until: .now + settings.patience).0.statement
     try print(statement, console)
     return statement
   }

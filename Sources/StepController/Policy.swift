@@ -26,7 +26,7 @@ package struct Policy: Sendable, Equatable {
     switch proof {
     case .beacon(let zone, let beacons):
       guard let own = beacons.first(where: { $0.major == step.major }),
-        !beacons.contains(where: { $0.rssi > own.rssi })
+        !beacons.contains(where: { $0.level > own.level })
       else { return .wrongStep }
       guard zone <= self.zone else { return .notNear }
       return nil

@@ -17,13 +17,19 @@ package struct HeardBeacon: Hashable, Sendable {
   package let minor: UInt16
   /// The mean that the decision rests on, dBm.
   package let rssi: Int
+  /// The RSSI at 1 m that the frame gives, dBm: beacons of different strengths compare by the difference.
+  package let measuredPower: Int
   /// How many frames it rests on.
   package let packets: Int
 
-  package init(major: UInt16, minor: UInt16, rssi: Int, packets: Int) {
+  package init(major: UInt16, minor: UInt16, rssi: Int, measuredPower: Int, packets: Int) {
     self.major = major
     self.minor = minor
     self.rssi = rssi
+    self.measuredPower = measuredPower
     self.packets = packets
   }
+
+  /// Decibels above the level at 1 m: the more, the nearer.
+  package var level: Int { rssi - measuredPower }
 }

@@ -30,10 +30,10 @@ enum EncryptedObject {
     else { throw .malformed("not a compact JWE with integrated encryption") }
 
     var members = try Members(parse(header, "the JWE header"), of: "the JWE header")
-    guard try members.string("alg") == "HPKE-4" else { throw .malformed("alg is not HPKE-4") }
-    guard try members.string("typ") == type else { throw .malformed("typ is not \(type)") }
-    guard try members.string("cty") == "JWT" else { throw .malformed("cty is not JWT") }
-    guard try members.string("kid") == key.thumbprint.description else { throw .unknownKey }
+    try members.constant("alg", "HPKE-4")
+    try members.constant("typ", type)
+    try members.constant("cty", "JWT")
+    guard identical(try members.string("kid"), key.thumbprint.description) else { throw .unknownKey }
     try members.end()
 
     return try open(ciphertext, encapsulated, info: [], additional: Array(parts[0].utf8), with: key)

@@ -5,11 +5,11 @@ import StrictJSON
 ///
 /// A member that a version 1 reader does not know could change what a message means, so it is refused, not skipped.
 struct Members {
-  private var rest: [String: JSON] = [:]
+  private var rest: [JSON.Member]
 
   init(_ value: JSON, of what: String) throws(ProtocolError) {
     guard let members = value.object else { throw .malformed("\(what) is not an object") }
-    for member in members { rest[member.name] = member.value }
+    rest = members
   }
 
   mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value {
@@ -20,12 +20,17 @@ struct Members {
   mutating func takeIfPresent<Value>(
     _ name: String, _ expected: String, _ read: (JSON) -> Value?
   ) throws(ProtocolError) -> Value? {
-    guard let value = rest.removeValue(forKey: name) else { return nil }
-    guard let result = read(value) else { throw .malformed("\(name) is not \(expected)") }
+    guard let index = rest.firstIndex(where: { identical($0.name, name) }) else { return nil }
+    guard let result = read(rest.remove(at: index).value) else { throw .malformed("\(name) is not \(expected)") }
     return result
   }
 
   mutating func string(_ name: String) throws(ProtocolError) -> String { try take(name, "a string") { $0.string } }
+
+  /// A member that can have one value only.
+  mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
+    _ = try take(name, value) { $0.string.flatMap { identical($0, value) ? $0 : nil } }
+  }
 
   /// Base64url of exactly `count` bytes.
   mutating func bytes(_ name: String, count: Int) throws(ProtocolError) -> [UInt8] {
@@ -48,13 +53,13 @@ struct Members {
   mutating func word<Word: RawRepresentable>(
     _ name: String, _ type: Word.Type
   ) throws(ProtocolError) -> Word where Word.RawValue == String {
-    try take(name, "one of its words") { $0.string.flatMap(Word.init(rawValue:)) }
+    try take(name, "one of its words") { $0.string.flatMap(Word.init(exactly:)) }
   }
 
   /// Lower case only, so that one vehicle has one text.
   mutating func uuid(_ name: String) throws(ProtocolError) -> UUID {
     try take(name, "a UUID in lower case") { value in
-      value.string.flatMap { text in UUID(text).flatMap { $0.description == text ? $0 : nil } }
+      value.string.flatMap { text in UUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
     }
   }
 
@@ -63,7 +68,7 @@ struct Members {
   }
 
   func end() throws(ProtocolError) {
-    if let name = rest.keys.min() { throw .malformed("\(name.prefix(32)) is not a member that version 1 knows") }
+    if let member = rest.first { throw .malformed("\(member.name.prefix(32)) is not a member that version 1 knows") }
   }
 
   private static func bytes(_ value: JSON, count: Int) -> [UInt8]? {
@@ -73,5 +78,13 @@ struct Members {
   private static func count(_ value: JSON) -> Int64? {
     // Below 2^53, so that every JSON library reads the same number (RFC 7493 2.2).
     value.integer.flatMap { (0..<(1 << 53)).contains($0) ? $0 : nil }
+  }
+}
+
+extension RawRepresentable where RawValue == String {
+  /// The word with just this text, and no equivalent one.
+  init?(exactly text: String) {
+    self.init(rawValue: text)
+    guard identical(rawValue, text) else { return nil }
   }
 }

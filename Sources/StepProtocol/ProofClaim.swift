@@ -14,7 +14,7 @@ extension Proof {
           beacons.map {
             [
               "major": .integer(Int64($0.major)), "minor": .integer(Int64($0.minor)), "rssi": .integer(Int64($0.rssi)),
-              "packets": .integer(Int64($0.packets)),
+              "power": .integer(Int64($0.measuredPower)), "packets": .integer(Int64($0.packets)),
             ]
           }),
       ]
@@ -56,6 +56,9 @@ extension HeardBeacon {
       minor: try members.take("minor", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },
       rssi: try members.take("rssi", "-127 to -1 dBm") { value in
         value.integer.flatMap { (-127 ... -1).contains($0) ? Int($0) : nil }
+      },
+      measuredPower: try members.take("power", "-128 to 127 dBm") { value in
+        value.integer.flatMap { Int8(exactly: $0) }.map(Int.init)
       },
       packets: try members.take("packets", "1 to 1000000") { value in
         value.integer.flatMap { (1...1_000_000).contains($0) ? Int($0) : nil }

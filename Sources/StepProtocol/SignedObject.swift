@@ -10,12 +10,15 @@ struct SignedObject {
     case command = "step-command+jwt"
     case token = "step-token+jwt"
     case status = "step-status+jwt"
+
+    /// Whether the header names the key; a command's is named by the token inside.
+    var hasKeyID: Bool { self != .command }
   }
 
   /// What was signed: the claims.
   let payload: JSON
-  /// The `kid` of the header.
-  let keyID: String?
+  /// The `kid` of the header, in those kinds that have one.
+  private let keyID: String?
 
   private let signingInput: [UInt8]
   private let signature: [UInt8]
@@ -28,9 +31,9 @@ struct SignedObject {
     else { throw .malformed("not a compact JWS") }
 
     var members = try Members(parse(header, "the JWS header"), of: "the JWS header")
-    guard try members.string("alg") == "EdDSA" else { throw .malformed("alg is not EdDSA") }
-    guard try members.string("typ") == kind.rawValue else { throw .malformed("typ is not \(kind.rawValue)") }
-    keyID = try members.takeIfPresent("kid", "a string") { $0.string }
+    try members.constant("alg", "EdDSA")
+    try members.constant("typ", kind.rawValue)
+    keyID = kind.hasKeyID ? try members.string("kid") : nil
     try members.end()
 
     self.payload = try parse(payload, "the JWS payload")
@@ -38,15 +41,15 @@ struct SignedObject {
     signingInput = Array(parts[0].utf8) + [0x2E] + Array(parts[1].utf8)
   }
 
-  /// Throws unless the signature is that key's.
+  /// Throws unless the header names that key, where it names one, and the signature is the key's.
   func verify(by key: VerificationKey) throws(ProtocolError) {
+    if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
     guard key.key.isValidSignature(signature, for: signingInput) else { throw .badSignature }
   }
 
-  /// - Parameter keyID: stands in the header where the reader cannot know the key otherwise.
-  static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey, keyID: Thumbprint? = nil) -> String {
+  static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
     var header: [JSON.Member] = [JSON.Member("alg", "EdDSA"), JSON.Member("typ", .string(kind.rawValue))]
-    if let keyID { header.append(JSON.Member("kid", .string(keyID.description))) }
+    if kind.hasKeyID { header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description))) }
     let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(payload.bytes)
     return input + "." + Base64URL.encode(key.signature(for: Array(input.utf8)))
   }

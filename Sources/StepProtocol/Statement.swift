@@ -60,7 +60,7 @@ package struct Statement: Sendable, Equatable {
 
   /// The payload on `status`: the signed statement, and beside it a courtesy to simple clients.
   package func payload(signedBy key: SigningKey) -> [UInt8] {
-    let signed = SignedObject.sign(claims, as: .status, by: key, keyID: key.verificationKey.thumbprint)
+    let signed = SignedObject.sign(claims, as: .status, by: key)
     return JSON.object(state + [.init("statement", .string(signed))]).bytes
   }
 
@@ -103,7 +103,6 @@ package struct Statement: Sendable, Equatable {
       throw .malformed("statement is missing")
     }
     let object = try SignedObject(parsing: signed, as: .status)
-    guard object.keyID == key.thumbprint.description else { throw .unknownKey }
     try object.verify(by: key)
 
     var members = try Members(object.payload, of: "the statement")
@@ -111,7 +110,7 @@ package struct Statement: Sendable, Equatable {
     step = try members.step("step")
     position = try members.word("position", Position.self)
     phase = try members.word("phase", Phase.self)
-    fault = try members.takeIfPresent("fault", "a kind of fault") { $0.string.flatMap(Fault.init(rawValue:)) }
+    fault = try members.takeIfPresent("fault", "a kind of fault") { $0.string.flatMap(Fault.init(exactly:)) }
     sequence = try members.count("seq")
     epoch = try members.bytes("epoch", count: Statement.epochSize)
     clock = try members.count("clock")
@@ -120,7 +119,7 @@ package struct Statement: Sendable, Equatable {
     let challenge = try members.bytesIfPresent("challenge", count: Statement.challengeSize)
     let refusal = try members.takeIfPresent("refusal", "a code and whether a retry can help") { value in
       value.object?.count == 2 && value["retry"]?.bool != nil
-        ? value["code"]?.string.flatMap(RefusalCode.init(rawValue:)) : nil
+        ? value["code"]?.string.flatMap(RefusalCode.init(exactly:)) : nil
     }
     try members.end()
     guard (fault != nil) == (phase == .fault) else { throw .malformed("fault and phase do not agree") }

@@ -26,7 +26,7 @@ package enum JSON: Hashable, Sendable {
   /// The member of that name, if this is an object that has it.
   package subscript(name: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
-    return members.first { $0.name == name }?.value
+    return members.first { identical($0.name, name) }?.value
   }
 
   package var string: String? { if case .string(let value) = self { value } else { nil } }
@@ -56,3 +56,9 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
     return .number((value * scale).rounded() / scale)
   }
 }
+
+/// Whether two texts are the same, scalar by scalar.
+///
+/// Swift's `==` takes canonically equivalent texts for equal, so that `HP\u{212A}E` with a Kelvin sign is `HPKE`. Nothing
+/// that was signed may be read in such a way (RFC 8259 8.3).
+package func identical(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }

@@ -70,7 +70,7 @@ private struct JSONParser {
     guard depth > 0 else { throw error("less nesting") }
     position += 1
     var members: [JSON.Member] = []
-    var names: Set<String> = []
+    var names: Set<[UInt8]> = []
     skipSpace()
     if take("}") { return .object([]) }
     while true {
@@ -78,7 +78,7 @@ private struct JSONParser {
       guard next == 0x22 else { throw error("a name") }
       let start = position
       let name = try string()
-      guard names.insert(name).inserted else {
+      guard names.insert(Array(name.utf8)).inserted else {
         position = start
         throw error("each name once")
       }

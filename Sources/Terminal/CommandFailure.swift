@@ -1,5 +1,6 @@
 package import Configuration
 import Glibc
+package import StrictJSON
 package import SystemIO
 
 /// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
@@ -9,11 +10,14 @@ package struct CommandFailure: Error {
   package let message: String
   /// What to do.
   package let hint: String?
+  /// What a program is told besides, where the command prints JSON.
+  package let details: [JSON.Member]
 
-  package init(_ status: ExitStatus, _ message: String, hint: String? = nil) {
+  package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
     self.status = status
     self.message = message
     self.hint = hint
+    self.details = details
   }
 
   package init(_ error: ConfigurationError) {

@@ -265,7 +265,7 @@ def _changed(name: str, change: Callable[[bytes], bytes]):
 # --- Every member of every layer: missing, doubled, of another type; and one too many ---
 
 _PROOF_PATHS = [("proof",)] + [("proof", name) for name in ("method", "time", "zone", "beacons")]
-_BEACON_PATHS = [("proof", "beacons", 0, name) for name in ("major", "minor", "rssi", "packets")]
+_BEACON_PATHS = [("proof", "beacons", 0, name) for name in ("major", "minor", "rssi", "power", "packets")]
 _JWK_PATHS = [("cnf",), ("cnf", "jwk")] + [("cnf", "jwk", name) for name in ("kty", "crv", "x")]
 _PATHS = {
     "envelope": [("alg",), ("typ",), ("cty",), ("kid",)],
@@ -315,12 +315,13 @@ for _layer, _paths in _NUMBERS.items():
             _bent(f"{_title(_layer, _path)} {_text}", _said_of(_layer, _path), spell(_layer, _path, _text))
         for _text in ("01", "+1", "0x10", "NaN", "Infinity", "1_000", ".5"):
             _bent(f"{_title(_layer, _path)} {_text}", NO_ANSWER, spell(_layer, _path, _text))
-        if _path[-1] != "rssi":
+        if _path[-1] not in ("rssi", "power"):
             _bent(f"{_title(_layer, _path)} negative", _said_of(_layer, _path), spell(_layer, _path, "-1"))
 for _path, _values in {
     ("proof", "beacons", 0, "major"): (65536,),
     ("proof", "beacons", 0, "minor"): (65536,),
     ("proof", "beacons", 0, "rssi"): (0, 1, 127, -128),
+    ("proof", "beacons", 0, "power"): (128, -129),
     ("proof", "beacons", 0, "packets"): (0, 1_000_001),
 }.items():
     for _value in _values:
@@ -389,7 +390,7 @@ def _beacons(*heard: tuple[str, int]) -> Callable[[Draft], None]:
         majors = {"mine": context.majors[context.step], "none": 60_000}
         if any(whose == "other" for whose, _ in heard):
             majors["other"] = context.majors[context.other_step]
-        return [{"major": majors[whose], "minor": 0, "rssi": rssi, "packets": 10} for whose, rssi in heard]
+        return [{"major": majors[whose], "minor": 0, "rssi": rssi, "power": -59, "packets": 10} for whose, rssi in heard]
 
     return put("claims", ("proof", "beacons"), beacons)
 

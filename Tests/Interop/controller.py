@@ -130,9 +130,9 @@ class Controller:
 
     def _check_proof(self, step, clock, proof):
         _refuse_unless(clock - PROOF_LIFETIME_MS <= proof["time"] <= clock, "stale_proof")
-        heard = {beacon["major"]: beacon["rssi"] for beacon in proof["beacons"]}
+        heard = {beacon["major"]: beacon["rssi"] - beacon["power"] for beacon in proof["beacons"]}
         mine = heard.pop(self.majors[step], None)
-        _refuse_unless(mine is not None and all(mine >= rssi for rssi in heard.values()), "wrong_step")
+        _refuse_unless(mine is not None and all(mine >= level for level in heard.values()), "wrong_step")
         _refuse_unless(proof["zone"] in ("immediate", "near"), "not_near")
 
     def _status(self, step, clock, answering) -> bytes:

@@ -113,7 +113,7 @@ def example() -> dict:
 
     heard = 61_100  # The last frame came 150 ms before the statement did.
     proof = proto.beacon_proof(1, heard, rssi=-55, packets=11, minor=7)
-    proof["beacons"].append({"major": 2, "minor": 7, "rssi": -74, "packets": 9})
+    proof["beacons"].append({"major": 2, "minor": 7, "rssi": -74, "power": -59, "packets": 9})
     moved, parts = command("open", "open", jwt, proto.permission(values["challenge-claims"], proof))
     values |= parts
     values |= status("moving", 8, 61_300, "close", "moving", moved, {})

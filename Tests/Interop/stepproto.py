@@ -275,7 +275,13 @@ _UUID = _match(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _STEP = _match(r"[a-z0-9_-]{1,32}")
 
 _BEACON = _object(
-    {"major": _number(0, 65535), "minor": _number(0, 65535), "rssi": _number(-127, -1), "packets": _number(1, 10**6)}
+    {
+        "major": _number(0, 65535),
+        "minor": _number(0, 65535),
+        "rssi": _number(-127, -1),
+        "power": _number(-128, 127),
+        "packets": _number(1, 10**6),
+    }
 )
 _PROOF = _object(
     {
@@ -383,7 +389,7 @@ class Command:
 
 
 def beacon_proof(major: int, time: int, rssi: int = -55, packets: int = 10, minor: int = 0) -> dict:
-    beacon = {"major": major, "minor": minor, "rssi": rssi, "packets": packets}
+    beacon = {"major": major, "minor": minor, "rssi": rssi, "power": -59, "packets": packets}
     return {"method": "beacon", "time": time, "zone": "immediate", "beacons": [beacon]}
 
 

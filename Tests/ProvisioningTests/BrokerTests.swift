@@ -90,15 +90,15 @@ struct BrokerTests {
 
     // An authority of the same name, which has another key.
     let other = VehicleFolder("\(folder.path)/other")
-    _ = try other.provision(.sample(), now: now, force: false)
-    _ = try other.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try other.provisionVehicle(.sample(), now: now, force: false)
+    _ = try other.provisionToken(.sample(), now: now, force: false)
     var foreign = Mosquitto.Identity.rider(other)
     foreign.authority = broker.rider.authority
     #expect(try !connects(broker, as: foreign))
 
     let past = now - 2 * 365 * day
     let former = RiderName("former")!
-    _ = try broker.vehicle.provision(TokenPlan.sample(former, from: past), now: past, force: false)
+    _ = try broker.vehicle.provisionToken(.sample(former, from: past), now: past, force: false)
     #expect(try !connects(broker, as: .rider(broker.vehicle, "former")))
     #expect(broker.clients == clients)
   }
@@ -110,8 +110,9 @@ struct BrokerTests {
     // The same computer, by an address that is not in the certificate; the broker is not asked to listen there.
     let elsewhere = VehicleFolder("\(folder.path)/elsewhere")
     let port = try Mosquitto.unusedPort()
-    _ = try elsewhere.provision(.sample(host: BrokerHost("vehicle.example")!, port: port), now: now, force: false)
-    _ = try elsewhere.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try elsewhere.provisionVehicle(
+      .sample(host: BrokerHost("vehicle.example")!, port: port), now: now, force: false)
+    _ = try elsewhere.provisionToken(.sample(), now: now, force: false)
     let everywhere = try Mosquitto(elsewhere, port: port, in: folder)
     #expect(try connects(everywhere, as: everywhere.rider))
     #expect(try !connects(everywhere, as: everywhere.rider, host: "127.0.0.2"))
@@ -164,7 +165,7 @@ struct BrokerTests {
   func relocation() throws {
     let port = try Mosquitto.unusedPort()
     let vehicle = try folder.vehicle(.sample(port: port))
-    _ = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     // With all that people put into the names of folders.
     let moved = VehicleFolder("\(folder.path)/a vehicle, # 2 (\"Ω\")")
     _ = try check("rename") { rename(vehicle.path, moved.path) }
@@ -181,7 +182,7 @@ struct BrokerTests {
     let port = try Mosquitto.unusedPort()
     let long = 1000 * day
     let vehicle = try folder.vehicle(.sample(port: port), now: now - long)
-    _ = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     do {
       let broker = try Mosquitto(vehicle, port: port, in: folder)
       #expect(try !connects(broker, as: broker.rider))
@@ -201,7 +202,7 @@ struct BrokerTests {
     chmod(folder.path, 0o755)
     let port = try Mosquitto.unusedPort()
     let vehicle = try folder.vehicle(.sample(port: port))
-    _ = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     #expect(try TemporaryFolder.text("\(vehicle.path)/mosquitto.conf").hasSuffix("\nuser root\n"))
 
     let user = try #require(getpwnam("mosquitto")).pointee.pw_uid

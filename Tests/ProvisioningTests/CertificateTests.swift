@@ -29,7 +29,7 @@ struct CertificateTests {
   @discardableResult
   func provision(_ plan: VehiclePlan? = nil, now: Int64 = now) throws -> VehicleFolder {
     let vehicle = try folder.vehicle(plan, now: now)
-    _ = try vehicle.provision(TokenPlan.sample(from: now), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(from: now), now: now, force: false)
     return vehicle
   }
 

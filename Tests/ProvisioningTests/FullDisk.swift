@@ -1,5 +1,6 @@
 import Glibc
 import SystemIO
+import Testing
 
 /// A file system that is soon full, mounted while its owner lives.
 final class FullDisk {
@@ -20,18 +21,20 @@ final class FullDisk {
     _ = try check("mount", path) { mount("tmpfs", path, "tmpfs", 0, "size=40k,mode=755") }
   }
 
-  deinit { umount2(path, Int32(MNT_DETACH.rawValue)) }
+  deinit { umount2(path, Int32(MNT_DETACH)) }
 
   func enlarge() throws {
     let path = path
-    _ = try check("mount", path) { mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT.rawValue), "size=200k") }
+    _ = try check("mount", path) { mount("tmpfs", path, "tmpfs", UInt(MS_REMOUNT), "size=200k") }
   }
 
   /// Leaves no room for a single byte.
   func fill() throws {
     let file = try Descriptor.open("\(path)/filling", O_WRONLY | O_CREAT, mode: 0o600)
-    do throws(SystemError) {
-      while true { try file.write([UInt8](repeating: 0, count: 4096)) }
-    } catch  where error.code == ENOSPC {}
+    var error: SystemError?
+    while error == nil {
+      do throws(SystemError) { try file.write([UInt8](repeating: 0, count: 4096)) } catch let failure { error = failure }
+    }
+    try #require(error?.code == ENOSPC)
   }
 }

@@ -1,23 +1,25 @@
 import Glibc
 import Provisioning
 import StepDomain
+import StepProtocol
 import SystemIO
 import Testing
+
+/// A Python that has the library.
+private let python: String? = {
+  guard let folder = try? TemporaryFolder() else { return nil }
+  let python = getenv("STEPCTL_PYTHON").map { String(cString: $0) } ?? "python3"
+  let result = try? Program([python, "-c", "import joserfc"], in: folder).finish()
+  return result?.status == 0 ? python : nil
+}()
 
 /// What Python's joserfc reads in the keys and tokens.
 @Suite(
   "Keys and tokens elsewhere",
   .enabled(
-    if: InteroperabilityTests.python != nil,
+    if: python != nil,
     "needs a Python with Tests/Interop/requirements.txt: python3, or the one that STEPCTL_PYTHON names"))
 struct InteroperabilityTests {
-  static let python: String? = {
-    guard let folder = try? TemporaryFolder() else { return nil }
-    let python = getenv("STEPCTL_PYTHON").map { String(cString: $0) } ?? "python3"
-    let result = try? Program([python, "-c", "import joserfc"], in: folder).finish()
-    return result?.status == 0 ? python : nil
-  }()
-
   let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }
@@ -25,7 +27,7 @@ struct InteroperabilityTests {
   @Test("reads the keys by their kind, verifies the token, and finds the device's key in it")
   func token() throws {
     let vehicle = try folder.vehicle()
-    let summary = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    let summary = try vehicle.provisionToken(.sample(), now: now, force: false)
     let script = """
       import json, sys
       from joserfc import jwt
@@ -43,7 +45,7 @@ struct InteroperabilityTests {
       print(key("keys/encryption.jwk").thumbprint(), key("keys/signing.jwk").thumbprint())
 
       """
-    let python = try #require(Self.python)
+    let python = try #require(python)
     let result = try Program([python, "-c", script, vehicle.path], in: folder).finish()
     #expect(result.status == 0, "\(result.printed)")
     for expected in [

@@ -26,7 +26,7 @@ final class Mosquitto {
   convenience init(in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
     let port = try Self.unusedPort()
     let vehicle = try folder.vehicle(.sample(port: port))
-    _ = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     try self.init(vehicle, port: port, in: folder, environment: environment)
   }
 

@@ -11,8 +11,8 @@ final class Program {
   ///   - environment: added to this process's.
   init(_ arguments: [String], in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
     output = "\(folder.path)/output-\(Foundation.UUID())"
-    FileManager.default.createFile(atPath: output, contents: nil)
-    let handle = FileHandle(forWritingAtPath: output)
+    try Data().write(to: URL(filePath: output))
+    let handle = try FileHandle(forWritingTo: URL(filePath: output))
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = arguments
     process.currentDirectoryURL = URL(filePath: "/")

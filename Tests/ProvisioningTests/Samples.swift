@@ -48,7 +48,7 @@ extension TemporaryFolder {
   /// A vehicle in the folder `vehicle`.
   func vehicle(_ plan: VehiclePlan? = nil, now: Int64 = now) throws -> VehicleFolder {
     let folder = VehicleFolder("\(path)/vehicle")
-    _ = try folder.provision(try plan ?? .sample(), now: now, force: false)
+    _ = try folder.provisionVehicle(try plan ?? .sample(), now: now, force: false)
     return folder
   }
 }

@@ -20,7 +20,7 @@ import Testing
 
   @discardableResult
   func provision(_ plan: TokenPlan = .sample(), now: Int64 = now, force: Bool = false) throws -> TokenSummary {
-    try vehicle.provision(plan, now: now, force: force)
+    try vehicle.provisionToken(plan, now: now, force: force)
   }
 
   func operatorKey() throws -> VerificationKey {
@@ -200,7 +200,7 @@ import Testing
     #expect(
       throws: ProvisioningError.configuration(
         ConfigurationError("\(path)/vehicle.toml", "cannot open: No such file or directory", kind: .missing))
-    ) { try VehicleFolder(path).provision(TokenPlan.sample(), now: now, force: false) }
+    ) { try VehicleFolder(path).provisionToken(.sample(), now: now, force: false) }
     #expect(!Files.exists(path))
   }
 

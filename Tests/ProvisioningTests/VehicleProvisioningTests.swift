@@ -21,7 +21,7 @@ import Testing
   @Test("writes these files, of which only their owner can read the private ones, and says so")
   func files() throws {
     let vehicle = VehicleFolder("\(folder.path)/new/vehicle/")
-    let summary = try vehicle.provision(.sample(), now: now, force: false)
+    let summary = try vehicle.provisionVehicle(.sample(), now: now, force: false)
     #expect(try folder.listing("new/vehicle") == Self.listing)
     let names = Self.listing.filter { $0.contains(".") }.map { String($0.split(separator: " ")[0]) }
     #expect(summary.files.sorted() == names)
@@ -52,7 +52,7 @@ import Testing
   @Test("publishes the public parts of the private keys that it wrote, and says their thumbprints")
   func keys() throws {
     let folder = VehicleFolder("\(folder.path)/vehicle")
-    let summary = try folder.provision(.sample(), now: now, force: false)
+    let summary = try folder.provisionVehicle(.sample(), now: now, force: false)
     let setup = try ControllerSetup(reading: "\(folder.path)/stepd.toml")
     let file = try VehicleFile(reading: "\(folder.path)/vehicle.toml")
     let encryption = try KeyFile.decryptionKey(setup.keys.encryption)
@@ -69,8 +69,8 @@ import Testing
 
   @Test("makes other keys for every vehicle")
   func newKeys() throws {
-    let a = try VehicleFolder("\(folder.path)/a").provision(.sample(), now: now, force: false)
-    let b = try VehicleFolder("\(folder.path)/b").provision(.sample(), now: now, force: false)
+    let a = try VehicleFolder("\(folder.path)/a").provisionVehicle(.sample(), now: now, force: false)
+    let b = try VehicleFolder("\(folder.path)/b").provisionVehicle(.sample(), now: now, force: false)
     #expect(
       Set([a, b].flatMap { [$0.tokenKey, $0.encryptionKey, $0.signingKey] }).count == 6)
   }
@@ -78,7 +78,7 @@ import Testing
   @Test("works in the working folder, and in one that is there and holds other things")
   func existingFolder() throws {
     try Files.create("\(folder.path)/notes", with: [], mode: 0o600)
-    _ = try VehicleFolder(folder.path).provision(.sample(), now: now, force: false)
+    _ = try VehicleFolder(folder.path).provisionVehicle(.sample(), now: now, force: false)
     #expect(try folder.listing().contains("notes 600"))
     #expect(try folder.listing().contains("mosquitto.conf 644"))
   }
@@ -91,7 +91,7 @@ import Testing
   func inTheWay(name: String) throws {
     try Files.create("\(folder.path)/\(name)", with: "mine".utf8, mode: 0o640)
     #expect(throws: ProvisioningError.inTheWay("\(folder.path)/\(name)")) {
-      try VehicleFolder(folder.path).provision(.sample(), now: now, force: false)
+      try VehicleFolder(folder.path).provisionVehicle(.sample(), now: now, force: false)
     }
     #expect(try folder.listing() == ["\(name) 640"])
     #expect(try TemporaryFolder.text("\(folder.path)/\(name)") == "mine")
@@ -100,11 +100,11 @@ import Testing
   @Test("replaces a vehicle and its riders when it is forced to, and nothing else")
   func force() throws {
     let vehicle = try folder.vehicle()
-    _ = try vehicle.provision(TokenPlan.sample(), now: now, force: false)
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     try Files.create("\(vehicle.path)/journal.json", with: "journal".utf8, mode: 0o600)
     try Files.create("\(vehicle.path)/tls/old.pem", with: [], mode: 0o600)
     let before = try KeyFile.signingKey("\(vehicle.path)/operator/token.jwk").verificationKey
-    let summary = try vehicle.provision(.sample("Another"), now: now, force: true)
+    let summary = try vehicle.provisionVehicle(.sample("Another"), now: now, force: true)
     #expect(try folder.listing("vehicle") == (Self.listing + ["journal.json 600"]).sorted())
     #expect(summary.tokenKey != before.thumbprint)
     #expect(try VehicleFile(reading: "\(vehicle.path)/vehicle.toml").vehicle.name == "Another")
@@ -112,7 +112,7 @@ import Testing
 
   @Test("can be forced where nothing is")
   func forceNew() throws {
-    _ = try VehicleFolder("\(folder.path)/vehicle").provision(.sample(), now: now, force: true)
+    _ = try VehicleFolder("\(folder.path)/vehicle").provisionVehicle(.sample(), now: now, force: true)
     #expect(try folder.listing("vehicle") == Self.listing)
   }
 
@@ -122,11 +122,11 @@ import Testing
     let mark = "\(vehicle.path)/.provisioning"
     try Files.createFolder("\(mark)/replaced/keys", mode: 0o700)
     let unfinished = ProvisioningError.unfinished(mark)
-    #expect(throws: unfinished) { try vehicle.provision(.sample(), now: now, force: false) }
-    #expect(throws: unfinished) { try vehicle.provision(TokenPlan.sample(), now: now, force: false) }
+    #expect(throws: unfinished) { try vehicle.provisionVehicle(.sample(), now: now, force: false) }
+    #expect(throws: unfinished) { try vehicle.provisionToken(.sample(), now: now, force: false) }
     #expect(throws: unfinished) { try vehicle.relocate() }
     #expect(throws: unfinished) { try vehicle.renewCertificates(now: now) }
-    _ = try vehicle.provision(.sample(), now: now, force: true)
+    _ = try vehicle.provisionVehicle(.sample(), now: now, force: true)
     #expect(try folder.listing("vehicle") == Self.listing)
   }
 
@@ -138,7 +138,7 @@ import Testing
     // A file system of 40 KiB: some of the files fit, and not all.
     let vehicle = VehicleFolder("\(disk.path)/vehicle")
     #expect {
-      try vehicle.provision(.sample(), now: now, force: false)
+      try vehicle.provisionVehicle(.sample(), now: now, force: false)
     } throws: {
       guard case ProvisioningError.system(let error) = $0 else { return false }
       return error.code == ENOSPC
@@ -146,12 +146,12 @@ import Testing
     #expect(try folder.listing() == ["disk 755"])
 
     try disk.enlarge()
-    _ = try vehicle.provision(.sample(), now: now, force: false)
+    _ = try vehicle.provisionVehicle(.sample(), now: now, force: false)
     try disk.fill()
     let before = try Self.contents(vehicle)
-    #expect(throws: ProvisioningError.self) { try vehicle.provision(.sample(), now: now, force: true) }
+    #expect(throws: ProvisioningError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
     #expect(try Self.contents(vehicle) == before)
-    #expect(throws: ProvisioningError.self) { try vehicle.provision(TokenPlan.sample(), now: now, force: false) }
+    #expect(throws: ProvisioningError.self) { try vehicle.provisionToken(.sample(), now: now, force: false) }
     #expect(try folder.listing("disk/vehicle").filter { $0.contains("ann") } == [])
   }
 
@@ -162,7 +162,7 @@ import Testing
   @Test("refuses names that no file can have", arguments: ["", "a\nb", "a\u{1B}[2J", "\u{85}"])
   func names(name: String) throws {
     #expect(throws: ProvisioningError.unusableName) {
-      try VehicleFolder("\(folder.path)/vehicle").provision(.sample(name), now: now, force: false)
+      try VehicleFolder("\(folder.path)/vehicle").provisionVehicle(.sample(name), now: now, force: false)
     }
     #expect(try folder.listing() == [])
   }
@@ -170,7 +170,7 @@ import Testing
   @Test("refuses folders that mosquitto could not be told of", arguments: ["a\nlistener 1883", "a\u{7F}", "a\u{FFFE}"])
   func paths(name: String) throws {
     #expect(throws: ProvisioningError.unusablePath) {
-      try VehicleFolder("\(folder.path)/\(name)").provision(.sample(), now: now, force: false)
+      try VehicleFolder("\(folder.path)/\(name)").provisionVehicle(.sample(), now: now, force: false)
     }
     #expect(try folder.listing() == [])
   }
@@ -180,7 +180,7 @@ import Testing
     try Files.create("\(folder.path)/file", with: [], mode: 0o600)
     let expected = SystemError("create the folder", "\(folder.path)/file/.provisioning", code: ENOTDIR)
     #expect(throws: ProvisioningError.system(expected)) {
-      try VehicleFolder("\(folder.path)/file").provision(.sample(), now: now, force: false)
+      try VehicleFolder("\(folder.path)/file").provisionVehicle(.sample(), now: now, force: false)
     }
   }
 

@@ -188,7 +188,7 @@ import Testing
     #expect(refusal(.standing(at: left), age: 10_001) == .staleProof)
     #expect(refusal(.standing(at: left), age: -1) == .staleProof)
     #expect(refusal(.standing(at: right)) == .wrongStep)
-    #expect(refusal(.beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, packets: 9)])) == .wrongStep)
+    #expect(refusal(.beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)])) == .wrongStep)
     #expect(refusal(.standing(at: left, zone: .far)) == .notNear)
     #expect(refusal(.standing(at: left, zone: .unknown)) == .notNear)
     #expect(bench.servo.calls.isEmpty)

@@ -156,7 +156,7 @@ extension Proof {
     return .beacon(
       zone: zone,
       beacons: car.steps.map {
-        HeardBeacon(major: $0.major, minor: 7, rssi: $0.major == own ? -52 : -71, packets: 11)
+        HeardBeacon(major: $0.major, minor: 7, rssi: $0.major == own ? -52 : -71, measuredPower: -59, packets: 11)
       })
   }
 }

@@ -10,7 +10,7 @@ extension VehicleFolder {
   ///   - now: Unix time, from which the rider's certificate is valid.
   ///   - force: when the rider is known, replaces the token, and the certificate if that would end before the token.
   ///     Keys stay as they are.
-  package func provision(_ plan: TokenPlan, now: Int64, force: Bool) throws(ProvisioningError) -> TokenSummary {
+  package func provisionToken(_ plan: TokenPlan, now: Int64, force: Bool) throws(ProvisioningError) -> TokenSummary {
     try checkFinished()
     guard (0...Self.lastSecond).contains(plan.notBefore), plan.lifetime > 0,
       plan.lifetime <= Self.lastSecond - plan.notBefore

@@ -18,7 +18,9 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces a vehicle that is there, with all its riders: none of their tokens is valid any more.
-  package func provision(_ plan: VehiclePlan, now: Int64, force: Bool) throws(ProvisioningError) -> VehicleSummary {
+  package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws(ProvisioningError)
+    -> VehicleSummary
+  {
     guard !plan.vehicle.name.isEmpty,
       plan.vehicle.name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
     else { throw .unusableName }

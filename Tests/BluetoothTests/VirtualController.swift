@@ -1,0 +1,162 @@
+import Glibc
+import Synchronization
+import SystemIO
+
+/// A small Bluetooth controller behind a local socket, strict where the specification is (Core 5.4, Vol 4, Part E).
+final class VirtualController: Sendable {
+  /// How it differs from a good Bluetooth 5 controller.
+  struct Character: Sendable {
+    var extended = true
+    var lowEnergy = true
+    /// Gives no credit with an answer, and one a little later, in a Command Complete for no command (4.4).
+    var givesCreditsLate = false
+    /// Commands that it answers with an error status, by opcode.
+    var refuses: [UInt16: UInt8] = [:]
+    /// Commands that it does not answer.
+    var ignores: Set<UInt16> = []
+    /// What it sends when it is told to scan, if the host has unmasked LE events.
+    var sends: [[UInt8]] = []
+    /// Closes the connection after having sent that.
+    var hangsUp = false
+  }
+
+  struct Command: Equatable, Sendable {
+    let opcode: UInt16
+    let parameters: [UInt8]
+  }
+
+  let path: String
+  private let character: Character
+  private let received = Mutex<[Command]>([])
+
+  /// Listens; call `serve` on a thread.
+  private let listener: Descriptor
+
+  init(_ folder: TemporaryFolder, _ character: Character = Character()) throws {
+    path = "\(folder.path)/socket"
+    self.character = character
+    listener = Descriptor(adopting: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { [path] in $0.copyBytes(from: path.utf8) }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let number = listener.number
+    _ = try withUnsafeBytes(of: &address) { bytes in
+      try check("bind", path) { bind(number, bytes.assumingMemoryBound(to: sockaddr.self).baseAddress, size) }
+    }
+    _ = try check("listen") { listen(number, 1) }
+  }
+
+  /// The commands so far, in order.
+  var commands: [Command] { received.withLock { $0 } }
+
+  /// Serves one host until it hangs up.
+  func serve() {
+    let host = Descriptor(adopting: accept(listener.number, nil, nil))
+    var state = State()
+    var buffer: [UInt8] = []
+    while let command = nextCommand(host, &buffer) {
+      received.withLock { $0.append(command) }
+      if character.ignores.contains(command.opcode) { continue }
+      let status = character.refuses[command.opcode] ?? state.status(of: command, extended: character.extended)
+      let answer =
+        [0x04, 0x0E, 0, character.givesCreditsLate ? 0 : 1] + [UInt8(command.opcode & 0xFF), UInt8(command.opcode >> 8)]
+        + [status] + (status == 0 ? returnParameters(command.opcode) : [])
+      guard send(answer, to: host) else { return }
+      if character.givesCreditsLate {
+        usleep(2000)
+        // 7.7.14: opcode 0 only tells the credits.
+        guard send([0x04, 0x0E, 0, 1, 0x00, 0x00], to: host) else { return }
+      }
+      if status == 0, command.isScanEnable, command.parameters[0] == 1, state.reportsAdvertisements(character.extended) {
+        for packet in character.sends { guard write(packet, to: host) else { return } }
+        if character.hangsUp { return }
+      }
+    }
+  }
+
+  /// What the specification makes of the commands so far.
+  private struct State {
+    var eventMask: UInt64 = 0x1FFF_FFFF_FFFF
+    var leEventMask: UInt64 = 0x1F
+    var isScanning = false
+    var isReset = false
+
+    func reportsAdvertisements(_ extended: Bool) -> Bool {
+      eventMask >> 61 & 1 == 1 && leEventMask >> (extended ? 12 : 1) & 1 == 1
+    }
+
+    mutating func status(of command: Command, extended: Bool) -> UInt8 {
+      let invalidParameters: UInt8 = 0x12
+      let disallowed: UInt8 = 0x0C
+      let parameters = command.parameters
+      switch command.opcode {
+      case 0x0C03:
+        self = State()
+        isReset = true
+      case _ where !isReset: return disallowed
+      case 0x0C01 where parameters.count == 8: eventMask = parameters.littleEndian
+      case 0x2001 where parameters.count == 8: leEventMask = parameters.littleEndian
+      case 0x1003 where parameters.isEmpty, 0x2003 where parameters.isEmpty: break
+      // A controller of old does not know the new commands, and a new one that was given one does not take old ones.
+      case 0x200B, 0x200C: if extended { return disallowed } else { fallthrough }
+      case 0x2041, 0x2042:
+        if !extended, command.opcode >= 0x2041 { return 0x01 }
+        let isEnable = command.isScanEnable
+        guard parameters.count == (extended ? (isEnable ? 6 : 8) : (isEnable ? 2 : 7)) else { return invalidParameters }
+        if isEnable {
+          guard parameters[0] <= 1, parameters[1] == 0 else { return invalidParameters }
+          isScanning = parameters[0] == 1
+        } else if isScanning {
+          return disallowed
+        }
+      default: return command.opcode >> 10 == 0x08 ? invalidParameters : 0x01
+      }
+      return 0
+    }
+  }
+
+  private func returnParameters(_ opcode: UInt16) -> [UInt8] {
+    switch opcode {
+    case 0x1003: [0, 0, 0, 0, character.lowEnergy ? 0x40 : 0, 0, 0, 0]
+    case 0x2003: [0, character.extended ? 0x10 : 0, 0, 0, 0, 0, 0, 0]
+    default: []
+    }
+  }
+
+  private func nextCommand(_ host: borrowing Descriptor, _ buffer: inout [UInt8]) -> Command? {
+    while true {
+      if buffer.count >= 4, buffer.count >= 4 + Int(buffer[3]) {
+        // A host may send commands here and nothing else; anything else ends the conversation.
+        guard buffer[0] == 0x01 else { return nil }
+        let command = Command(
+          opcode: UInt16(buffer[1]) | UInt16(buffer[2]) << 8, parameters: Array(buffer[4..<4 + Int(buffer[3])]))
+        buffer.removeFirst(4 + Int(buffer[3]))
+        return command
+      }
+      var chunk = [UInt8](repeating: 0, count: 256)
+      let count = read(host.number, &chunk, chunk.count)
+      guard count > 0 else { return nil }
+      buffer += chunk[..<count]
+    }
+  }
+
+  /// Sends an event, whose length it fills in.
+  private func send(_ event: [UInt8], to host: borrowing Descriptor) -> Bool {
+    var event = event
+    event[2] = UInt8(event.count - 3)
+    return write(event, to: host)
+  }
+
+  private func write(_ bytes: [UInt8], to host: borrowing Descriptor) -> Bool {
+    Glibc.send(host.number, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+  }
+}
+
+extension VirtualController.Command {
+  fileprivate var isScanEnable: Bool { opcode == 0x200C || opcode == 0x2042 }
+}
+
+extension [UInt8] {
+  fileprivate var littleEndian: UInt64 { reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+}
