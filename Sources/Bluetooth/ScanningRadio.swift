@@ -24,9 +24,12 @@ final class ScanningRadio: Radio {
     start = UnixTime(microseconds: WallClock.microseconds)
     startInstant = .now
     do throws(RadioError) {
-      // A program that was killed leaves the controller scanning, and then it takes no parameters. If it does not scan,
-      // it may refuse this, rightly.
-      _ = try? controller.request(.setScanEnable(false, extended: extended), interruption)
+      // A program that was killed leaves the controller scanning, and then it takes no parameters.
+      do throws(RadioError) {
+        try controller.request(.setScanEnable(false, extended: extended), interruption)
+      } catch .refused {
+        // It was not scanning.
+      }
       try controller.request(.setScanParameters(extended: extended), interruption)
       // From here on the scan may be running, whatever becomes of the answer.
       isScanning = true

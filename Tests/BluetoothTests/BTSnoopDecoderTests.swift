@@ -100,14 +100,14 @@ struct BTSnoopDecoderTests {
         continue
       }
       #expect(records.count == last)
+      guard count > ends[last] else {
+        #expect(defect == nil)
+        continue
+      }
       // Until the record's header is complete, only the rest of that is known to be missing.
-      let missing = count - ends[last] < 24 ? ends[last] + 24 - count : ends[last + 1 < ends.count ? last + 1 : last] - count
-      #expect(
-        defect
-          == (count == ends[last]
-            ? nil
-            : .damaged(
-              offset: UInt64(count), expected: "\(missing) more bytes of the record at byte \(ends[last])")))
+      let missing = (count - ends[last] < 24 ? ends[last] + 24 : ends[last + 1]) - count
+      let expected = "\(missing) more bytes of the record at byte \(ends[last])"
+      #expect(defect == .damaged(offset: UInt64(count), expected: expected))
     }
   }
 

@@ -12,12 +12,13 @@ struct KernelRadioTests {
   @Test(
     "are listened to, and stop",
     arguments: [
-      ("", "hears"), ("--ctl --bt4", "hears"), ("--noup", "down"), ("--scn none", "absent"), ("--as nobody", "notPermitted"),
+      ("", "hears"), ("--ctl --bt4", "hears"), ("--noup", "down"), ("--scn none", "absent"),
+      ("--as nobody", "notPermitted"),
     ])
   func inKernel(options: String, name: String) {
     let rig = String(cString: getenv("STEPCTL_RIG"))
     let (status, output) = shell(
-      "STEPCTL_IN_RIG=1 '\(rig)/umlrun.sh' \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' "
+      "'\(rig)/umlrun.sh' \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' "
         + "--testing-library swift-testing --filter 'KernelRadioCases.\(name)' 2>&1")
     #expect(status == 0, "\(output)")
     #expect(output.contains("Test run with 1 test"), "\(output)")

@@ -59,17 +59,20 @@ final class VirtualController: Sendable {
       received.withLock { $0.append(command) }
       if character.ignores.contains(command.opcode) { continue }
       let status = character.refuses[command.opcode] ?? state.status(of: command, extended: character.extended)
-      let answer =
-        [0x04, 0x0E, 0, character.givesCreditsLate ? 0 : 1] + [UInt8(command.opcode & 0xFF), UInt8(command.opcode >> 8)]
-        + [status] + (status == 0 ? returnParameters(command.opcode) : [])
+      let credits: UInt8 = character.givesCreditsLate ? 0 : 1
+      let header = [0x04, 0x0E, 0, credits, UInt8(command.opcode & 0xFF), UInt8(command.opcode >> 8), status]
+      let answer = header + (status == 0 ? returnParameters(command.opcode) : [])
       guard send(answer, to: host) else { return }
       if character.givesCreditsLate {
         usleep(2000)
         // 7.7.14: opcode 0 only tells the credits.
         guard send([0x04, 0x0E, 0, 1, 0x00, 0x00], to: host) else { return }
       }
-      if status == 0, command.isScanEnable, command.parameters[0] == 1, state.reportsAdvertisements(character.extended) {
-        for packet in character.sends { guard write(packet, to: host) else { return } }
+      let isScanOn = status == 0 && command.isScanEnable && command.parameters[0] == 1
+      if isScanOn, state.reportsAdvertisements(character.extended) {
+        for packet in character.sends {
+          guard write(packet, to: host) else { return }
+        }
         if character.hangsUp { return }
       }
     }

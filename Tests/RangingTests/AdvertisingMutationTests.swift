@@ -34,7 +34,7 @@ struct AdvertisingMutationTests {
   func mutations(seed: UInt64) {
     var random = Generator(state: seed)
     var state = AdvertisingReports()
-    for _ in 0..<20_000 {
+    for _ in 0..<4000 {
       var event = Self.seeds.randomElement(using: &random)!
       for _ in 0..<Int.random(in: 1...4, using: &random) {
         guard let index = event.indices.randomElement(using: &random) else { break }

@@ -40,7 +40,7 @@ struct ProvisionToken: ParsableCommand {
     let place = VehicleFolder(folder)
     let now = WallClock.seconds
     let device = try deviceKey.map { path throws(ConfigurationError) in try KeyFile.verificationKey(path) }
-    let summary = try place.provision(
+    let summary = try place.provisionToken(
       TokenPlan(rider: rider, steps: steps?.ids, notBefore: now, lifetime: lifetime.seconds, deviceKey: device),
       now: now, force: force)
     let vehicleFile = place.path("riders/\(rider)/vehicle.toml")

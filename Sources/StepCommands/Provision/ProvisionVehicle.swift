@@ -74,7 +74,7 @@ struct ProvisionVehicle: ParsableCommand {
         Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
       ])
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
-    let summary = try place.provision(
+    let summary = try place.provisionVehicle(
       VehiclePlan(vehicle: vehicle, topic: topic, host: host, port: port, servo: servo),
       now: WallClock.seconds, force: force)
 
