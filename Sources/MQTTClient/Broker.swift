@@ -2,6 +2,7 @@
 package struct Broker: Hashable, Sendable {
   /// A host name or a numeric address; with TLS the broker's certificate must bear exactly this.
   package let host: String
+  /// 1 to 65535.
   package let port: UInt16
   /// Nil for a connection in the clear.
   package let tls: TLS?

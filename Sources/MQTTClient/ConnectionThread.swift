@@ -5,9 +5,9 @@ import SystemIO
 final class ConnectionThread {
   private let exchange: Exchange
   private let reconnecting: MQTTConnection.Reconnecting
-  private let settings: Session.Settings
+  private let settings: MosquittoClient.Settings
 
-  init(exchange: Exchange, reconnecting: MQTTConnection.Reconnecting, settings: Session.Settings) {
+  init(exchange: Exchange, reconnecting: MQTTConnection.Reconnecting, settings: MosquittoClient.Settings) {
     self.exchange = exchange
     self.reconnecting = reconnecting
     self.settings = settings
@@ -53,14 +53,14 @@ final class ConnectionThread {
   /// Returns when the program closed it; every other end throws.
   private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
-    for (index, address) in addresses.enumerated() {
-      let session = try Session(settings, exchange)
-      defer { established = session.established }
+    for (index, address) in addresses.enumerated() where !exchange.isClosing {
+      let client = try MosquittoClient(settings, exchange)
+      defer { established = client.established }
       do throws(MQTTError) {
-        return try session.run(connectingTo: address)
+        return try client.run(connectingTo: address)
       } catch {
-        // A host of two families may be listening on one of them only.
-        guard case .cannotConnect = error, index + 1 < addresses.count, !exchange.isClosing else { throw error }
+        // A host with addresses of two families may be reached by one of them only.
+        if index + 1 == addresses.count || !error.isBeforeConnection { throw error }
       }
     }
   }
@@ -73,7 +73,7 @@ final class ConnectionThread {
     let code = exchange.resolving { getaddrinfo(host, nil, &hints, &first) }
     guard code == 0 else { throw .cannotResolve(host: host, code: code) }
     defer { freeaddrinfo(first) }
-    return sequence(first: first!) { $0.pointee.ai_next }.compactMap { entry in
+    let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap { entry in
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { buffer in
         let code = getnameinfo(
           entry.pointee.ai_addr, entry.pointee.ai_addrlen, buffer.baseAddress, socklen_t(buffer.count), nil, 0,
@@ -81,6 +81,8 @@ final class ConnectionThread {
         return code == 0 ? String(cString: buffer.baseAddress!) : nil
       }
     }
+    if addresses.isEmpty { throw .cannotResolve(host: host, code: EAI_NONAME) }
+    return addresses
   }
 
   /// - Returns: false when the program closed the connection meanwhile.
@@ -92,5 +94,15 @@ final class ConnectionThread {
       if ready[0] { exchange.work.clear() }
     }
     return !exchange.isClosing
+  }
+}
+
+extension MQTTError {
+  /// Whether TCP did not come about, so that nothing was sent.
+  fileprivate var isBeforeConnection: Bool {
+    switch self {
+    case .cannotConnect, .timedOut(_, .connecting): true
+    default: false
+    }
   }
 }

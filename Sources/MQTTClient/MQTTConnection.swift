@@ -26,6 +26,8 @@ import SystemIO
 /// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message with a
 /// payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
 /// whole packet in memory before it can be dropped: the broker's `max_packet_size` is what bounds that.
+///
+/// libmosquitto has the process ignore SIGPIPE.
 package final class MQTTConnection: Sendable {
   package enum Reconnecting: Sendable { case never, forever }
 
@@ -67,8 +69,8 @@ package final class MQTTConnection: Sendable {
   ///     the same one.
   ///   - keepAlive: whole seconds, at least 5.
   ///   - subscriptions: topic filters, QoS 1, subscribed anew on each connection.
-  ///   - patience: for TCP, TLS and CONNACK together; longer is `timedOut`. Name resolution has its own limits,
-  ///     resolv.conf(5)'s.
+  ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
+  ///     resolution has its own limits, resolv.conf(5)'s.
   /// - Throws: `unusableFile` when a TLS file cannot be read; what is in it is looked at while connecting, and told
   ///   by `disconnected`. `system` when the process is out of descriptors or threads.
   package init(
@@ -76,6 +78,8 @@ package final class MQTTConnection: Sendable {
     subscriptions: [String], reconnecting: Reconnecting, patience: Duration = .seconds(10),
     limits: Limits = Limits()
   ) throws(MQTTError) {
+    precondition(!broker.host.isEmpty && broker.port != 0, "not an address")
+    precondition((5...65535).contains(keepAlive.components.seconds), "not a keep-alive")
     precondition(
       subscriptions.allSatisfy { mosquitto_sub_topic_check($0) == MOSQ_ERR_SUCCESS.code }, "not a topic filter")
     try broker.tls?.checkReadable()
@@ -83,7 +87,7 @@ package final class MQTTConnection: Sendable {
       exchange = try Exchange(limits: limits)
       let thread = ConnectionThread(
         exchange: exchange, reconnecting: reconnecting,
-        settings: Session.Settings(
+        settings: MosquittoClient.Settings(
           broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, patience: patience,
           limits: limits))
       try thread.start()
@@ -122,7 +126,10 @@ package final class MQTTConnection: Sendable {
 
   package var discarded: Discarded { exchange.discarded }
 
-  /// Ends the connection with DISCONNECT, without waiting for acknowledgements; nothing is received any more.
+  /// Ends the connection with DISCONNECT; nothing is received any more.
+  ///
+  /// It waits neither for acknowledgements nor for what was published and not sent yet: who needs to know that a
+  /// message has arrived waits for `acknowledged` first.
   ///
   /// Idempotent. It waits until the socket is closed, at most a quarter of a second: a thread that is held up, as by
   /// a name server that does not answer, is left to end and to free what it has on its own.

@@ -72,19 +72,30 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .unusableFile(let file, let path, let fault): "cannot use the \(file.rawValue) \(path): \(fault)"
-    case .cannotResolve(let host, let code): "cannot find the broker's host \(host): \(String(cString: gai_strerror(code)))"
-    case .cannotConnect(let broker, let code): "cannot connect to the broker \(broker): \(String(cString: strerror(code)))"
-    case .timedOut(let broker, let stage): "the broker \(broker) did not answer in time (\(stage))"
-    case .untrustedBroker(let broker, let fault): "the certificate of the broker \(broker) \(fault)"
-    case .refusedByAlert(let broker, let alert): "the broker \(broker) refused the TLS connection: \(Self.meaning(of: alert))"
-    case .tlsFailed(let broker, let code): "TLS with the broker \(broker) failed: \(reason(ofOpenSSL: code))"
-    case .refused(let broker, let code): "the broker \(broker) refused the connection: \(code)"
-    case .subscriptionRefused(let broker, let filter): "the broker \(broker) does not let this client subscribe to \(filter)"
-    case .lost(let broker, let stage): "the connection to the broker \(broker) was lost (\(stage))"
+    case .unusableFile(let file, let path, let fault):
+      "cannot use the \(file.rawValue) \(path): \(fault)"
+    case .cannotResolve(let host, let code):
+      "cannot find the broker's host \(host): \(String(cString: gai_strerror(code)))"
+    case .cannotConnect(let broker, let code):
+      "cannot connect to the broker \(broker): \(String(cString: strerror(code)))"
+    case .timedOut(let broker, let stage):
+      "the broker \(broker) did not answer in time (\(stage))"
+    case .untrustedBroker(let broker, let fault):
+      "the certificate of the broker \(broker) \(fault)"
+    case .refusedByAlert(let broker, let alert):
+      "the broker \(broker) refused the TLS connection: \(Self.meaning(of: alert))"
+    case .tlsFailed(let broker, let code):
+      "TLS with the broker \(broker) failed: \(reason(ofOpenSSL: code))"
+    case .refused(let broker, let code):
+      "the broker \(broker) refused the connection: \(code)"
+    case .subscriptionRefused(let broker, let filter):
+      "the broker \(broker) does not let this client subscribe to \(filter)"
+    case .lost(let broker, let stage):
+      "the connection to the broker \(broker) was lost (\(stage))"
     case .protocolViolated(let broker, let code):
       "what the broker \(broker) sent is not MQTT 3.1.1: \(String(cString: mosquitto_strerror(code)))"
-    case .system(let error): error.description
+    case .system(let error):
+      error.description
     }
   }
 

@@ -128,7 +128,7 @@ private func observe(_ connection: OpaquePointer?, _ event: Int32, _ value: Int3
 }
 
 extension Broker.TLS {
-  /// Sees to it that every file can be opened, before a thread is started for nothing.
+  /// Looks whether every file can be opened, before a thread is started for nothing.
   func checkReadable() throws(MQTTError) {
     try check(.authority, authority)
     if let identity {
@@ -139,7 +139,7 @@ extension Broker.TLS {
 
   private func check(_ file: MQTTError.TLSFile, _ path: String) throws(MQTTError) {
     do throws(SystemError) {
-      _ = try Files.read(path)
+      _ = try Descriptor.open(path, O_RDONLY)
     } catch {
       throw .unusableFile(file, path: path, .unreadable(error.code))
     }

@@ -58,10 +58,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   /// The day of a Unix time in UTC: `2036-11-18`.
   private static func date(_ time: Int64) -> String {
     var time = time_t(time)
-    var parts = tm()
-    gmtime_r(&time, &parts)
     var text = [CChar](repeating: 0, count: 16)
-    let count = strftime(&text, text.count, "%Y-%m-%d", &parts)
+    let count = strftime(&text, text.count, "%Y-%m-%d", gmtime(&time))
     return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

@@ -6,8 +6,12 @@
 /// It keeps one thing from event to event: which advertisers have more than 229 bytes to say, so that their data
 /// comes in fragments. Those are skipped from the first to the last. A frame of 27 bytes needs no second fragment,
 /// and a fragment that begins inside an AD structure must not be taken for one.
+///
+/// The reading is inlinable: through a closure that is called from another module it would take half as long again.
+@usableFromInline
 package struct AdvertisingReports: Sendable {
   /// What an event turned out to be.
+  @usableFromInline
   package enum Outcome: Sendable {
     /// Advertising reports, all of them whole.
     case whole
@@ -19,7 +23,8 @@ package struct AdvertisingReports: Sendable {
   }
 
   /// Who is in the middle of a fragmented advertisement: address, address type and advertising set, in 64 bits.
-  private var unfinished: [UInt64] = []
+  @usableFromInline
+  var unfinished: [UInt64] = []
   /// Advertisers that never finish must not take all memory; more than this at a time are not kept in mind.
   private static let maximumUnfinished = 32
 
@@ -31,66 +36,79 @@ package struct AdvertisingReports: Sendable {
   ///   - event: an HCI event packet from its event code on (no H4 packet type).
   ///   - body: gets the sender's address, the RSSI in dBm (nil when it is not available) and the AD structures, which
   ///     are lent for the time of the call.
+  @inlinable
   package mutating func read(
     event: Span<UInt8>, _ body: (_ address: DeviceAddress, _ rssi: Int8?, _ data: Span<UInt8>) -> Void
   ) -> Outcome {
     // Event code 0x3E, LE Meta; length of what follows; subevent; number of reports.
-    guard event.count >= 4, event[0] == 0x3E else { return .unrelated }
-    // The event's own end, which a cut packet does not reach and behind which nothing is looked at.
-    let length = 2 + Int(event[1])
-    guard length >= 4 else { return .torn }
-    let whole = event.extracting(first: length)
-    let isWhole: Bool
-    switch event[2] {
-    case 0x02: isWhole = readLegacy(whole, body)
-    case 0x0D: isWhole = readExtended(whole, body)
+    guard event.count >= 4, event[unchecked: 0] == 0x3E else { return .unrelated }
+    let length = 2 &+ Int(event[unchecked: 1])
+    // A cut packet does not reach its own end, and what lies behind that is not looked at.
+    let end = min(length, event.count)
+    let last: Int
+    switch event[unchecked: 2] {
+    case 0x02: last = readLegacy(event, upTo: end, body)
+    case 0x0D: last = readExtended(event, upTo: end, body)
     default: return .unrelated
     }
-    return isWhole && length == event.count && event[3] > 0 ? .whole : .torn
+    return last == length && length == event.count && event[unchecked: 3] > 0 ? .whole : .torn
   }
 
-  /// - Returns: whether the reports are whole and fill the event.
-  private func readLegacy(
-    _ event: Span<UInt8>, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
-  ) -> Bool {
+  // In the two functions below every index was compared with `end` before, which is at most the event's count. Checking
+  // it a second time, as a plain subscript does, takes half as long again.
+
+  /// - Returns: where the last report ends, or -1 when one is torn.
+  @inlinable @inline(__always)
+  func readLegacy(
+    _ event: Span<UInt8>, upTo end: Int, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
+  ) -> Int {
     // Event type 1, address type 1, address 6, length of the data 1, data, RSSI 1.
     var start = 4
-    for _ in 0..<event[3] {
-      guard event.count - start >= 10 else { return false }
-      let length = Int(event[start + 8])
-      guard length <= 31, event.count - start >= 10 + length else { return false }
-      let data = start + 9
-      let end = data + length
-      body(Self.address(event, at: start + 2), Self.rssi(event[end]), event.extracting(data..<end))
-      start = end + 1
+    var left = event[unchecked: 3]
+    while left > 0 {
+      guard end &- start >= 10 else { return -1 }
+      let data = start &+ 9
+      let dataEnd = data &+ Int(event[unchecked: start &+ 8])
+      guard dataEnd < end, dataEnd &- data <= 31 else { return -1 }
+      body(
+        Self.address(event, at: start &+ 2), Self.rssi(event[unchecked: dataEnd]),
+        event.extracting(unchecked: Range(uncheckedBounds: (data, dataEnd))))
+      start = dataEnd &+ 1
+      left &-= 1
     }
-    return start == event.count
+    return start
   }
 
-  /// - Returns: whether the reports are whole and fill the event.
-  private mutating func readExtended(
-    _ event: Span<UInt8>, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
-  ) -> Bool {
+  /// - Returns: where the last report ends, or -1 when one is torn.
+  @inlinable @inline(__always)
+  mutating func readExtended(
+    _ event: Span<UInt8>, upTo end: Int, _ body: (DeviceAddress, Int8?, Span<UInt8>) -> Void
+  ) -> Int {
     // Event type 2, address type 1, address 6, PHYs 2, advertising set 1, transmit power 1, RSSI 1, interval 2, direct
     // address with its type 7, length of the data 1, data.
     var start = 4
-    for _ in 0..<event[3] {
-      guard event.count - start >= 24 else { return false }
-      let data = start + 24
-      let end = data + Int(event[start + 23])
-      guard end <= event.count else { return false }
+    var left = event[unchecked: 3]
+    while left > 0 {
+      guard end &- start >= 24 else { return -1 }
+      let data = start &+ 24
+      let dataEnd = data &+ Int(event[unchecked: start &+ 23])
+      guard dataEnd <= end &+ 1 else { return -1 }
       // Bits 5 and 6 of the event type: 0 complete, 1 more to come, 2 truncated by the controller.
-      let status = event[start] >> 5 & 3
+      let status = event[unchecked: start] >> 5 & 3
       if status == 0 && unfinished.isEmpty || !isFragment(event, at: start, moreToCome: status == 1) {
-        body(Self.address(event, at: start + 3), Self.rssi(event[start + 13]), event.extracting(data..<end))
+        body(
+          Self.address(event, at: start &+ 3), Self.rssi(event[unchecked: start &+ 13]),
+          event.extracting(unchecked: Range(uncheckedBounds: (data, dataEnd))))
       }
-      start = end
+      start = dataEnd
+      left &-= 1
     }
-    return start == event.count
+    return start
   }
 
   /// Whether an extended report is a part of a longer advertisement.
-  private mutating func isFragment(_ event: Span<UInt8>, at start: Int, moreToCome: Bool) -> Bool {
+  @usableFromInline
+  mutating func isFragment(_ event: Span<UInt8>, at start: Int, moreToCome: Bool) -> Bool {
     let address = Self.address(event, at: start + 3).value
     let advertiser = address | UInt64(event[start + 2]) << 48 | UInt64(event[start + 11]) << 56
     let index = unfinished.firstIndex(of: advertiser)
@@ -102,15 +120,17 @@ package struct AdvertisingReports: Sendable {
     return index != nil
   }
 
-  private static func address(_ event: Span<UInt8>, at start: Int) -> DeviceAddress {
-    let low = event.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt32.self)
-    let high = event.bytes.unsafeLoadUnaligned(fromByteOffset: start + 4, as: UInt16.self)
+  @inlinable @inline(__always)
+  static func address(_ event: Span<UInt8>, at start: Int) -> DeviceAddress {
+    let low = event.bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt32.self)
+    let high = event.bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 4, as: UInt16.self)
     return DeviceAddress(UInt64(UInt16(littleEndian: high)) << 32 | UInt64(UInt32(littleEndian: low)))
   }
 
   /// HCI gives -127 to +20 dBm, and 127 for not available. Nothing arrives at 0 dBm or more: controllers that say so
   /// mean that they do not know.
-  private static func rssi(_ byte: UInt8) -> Int8? {
+  @inlinable @inline(__always)
+  static func rssi(_ byte: UInt8) -> Int8? {
     let value = Int8(bitPattern: byte)
     return value < 0 && value != -128 ? value : nil
   }

@@ -24,23 +24,23 @@ package struct IBeacon: Hashable, Sendable {
   package init?(advertisingData data: Span<UInt8>) {
     var start = 0
     while start < data.count {
-      let length = Int(data[start])
-      let next = start + 1 + length
+      let length = Int(data[unchecked: start])
+      let next = start &+ 1 &+ length
       guard length > 0, next <= data.count else { return nil }
-      if length == 26 {
-        // AD type 0xFF, manufacturer specific; the company, Apple (0x004C); a type, proximity beacon (2), and the length
-        // of what follows it: UUID 16, major 2, minor 2, measured power 1.
-        let frame = data.extracting(start + 1..<next).bytes
-        func word<Word: FixedWidthInteger & BitwiseCopyable>(_ offset: Int, _ type: Word.Type) -> Word {
-          Word(bigEndian: frame.unsafeLoadUnaligned(fromByteOffset: offset, as: type))
-        }
-        if word(0, UInt32.self) == 0xFF4C_0002, word(4, UInt8.self) == 0x15 {
-          uuid = StepDomain.UUID(high: word(5, UInt64.self), low: word(13, UInt64.self))
-          major = word(21, UInt16.self)
-          minor = word(23, UInt16.self)
-          measuredPower = word(25, Int8.self)
-          return
-        }
+      // The 26 bytes behind the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company, Apple
+      // (0x004C); a type, proximity beacon (2), and the length of what follows it; UUID, major, minor, measured power.
+      let frame = data.bytes.extracting(unchecked: Range(uncheckedBounds: (start &+ 1, next)))
+      if length == 26,
+        UInt32(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt32.self)) == 0xFF4C_0002,
+        frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 4, as: UInt8.self) == 0x15
+      {
+        let high = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 5, as: UInt64.self)
+        let low = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 13, as: UInt64.self)
+        uuid = StepDomain.UUID(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
+        major = UInt16(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 21, as: UInt16.self))
+        minor = UInt16(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 23, as: UInt16.self))
+        measuredPower = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 25, as: Int8.self)
+        return
       }
       start = next
     }

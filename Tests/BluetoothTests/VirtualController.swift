@@ -64,7 +64,9 @@ final class VirtualController: Sendable {
       let answer = header + (status == 0 ? returnParameters(command.opcode) : [])
       guard send(answer, to: host) else { return }
       if character.givesCreditsLate {
-        usleep(2000)
+        // A host that has no credit and does not wait for it loses the connection.
+        var entry = pollfd(fd: host.number, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, 5) == 0 else { return }
         // 7.7.14: opcode 0 only tells the credits.
         guard send([0x04, 0x0E, 0, 1, 0x00, 0x00], to: host) else { return }
       }

@@ -20,9 +20,11 @@ struct UnansweredTests {
     try Fixture.with { fixture in
       // RFC 6761 6.4: never exists. Without a network, the answer is EAI_AGAIN.
       let connection = try fixture.connect(to: Broker(host: "broker.invalid", port: 1883, tls: nil))
-      guard case .disconnected(.cannotResolve("broker.invalid", let code)) = try connection.next(until: .now + .seconds(30))
-      else { return #expect(Bool(false)) }
-      #expect([EAI_NONAME, EAI_AGAIN].contains(code))
+      let event = try connection.next(until: .now + .seconds(30))
+      let expected = [EAI_NONAME, EAI_AGAIN].map { code in
+        Optional(MQTTConnection.Event.disconnected(.cannotResolve(host: "broker.invalid", code: code)))
+      }
+      #expect(expected.contains(event))
     }
   }
 
@@ -31,10 +33,11 @@ struct UnansweredTests {
     try Fixture.with { fixture in
       let port = try Port(backlog: 0)
       // A full queue of connections drops what comes after.
-      let queue = [try Box(Port.connect(to: port.number, flags: Int32(SOCK_NONBLOCK.rawValue))), try Box(Port.connect(to: port.number, flags: Int32(SOCK_NONBLOCK.rawValue)))]
+      let first = try Port.connect(to: port.number)
+      let second = try Port.connect(to: port.number, flags: Int32(SOCK_NONBLOCK.rawValue))
       let connection = try fixture.connect(to: port.broker, patience: .milliseconds(300))
       try connection.expect(.disconnected(.timedOut(port.broker, .connecting)))
-      withExtendedLifetime(queue) {}
+      _ = (first.number, second.number)
     }
   }
 
@@ -162,10 +165,4 @@ struct UnansweredTests {
     var option = linger(l_onoff: byReset ? 1 : 0, l_linger: 0)
     setsockopt(peer.number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
   }
-}
-
-/// Keeps a descriptor that arrays cannot hold.
-private final class Box {
-  let descriptor: Descriptor
-  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 }

@@ -148,7 +148,7 @@ struct BrokerTests {
 
       """
     try Files.create(configuration, with: text.utf8, mode: 0o600)
-    let environment = ["OPENSSL_CONF": configuration]
+    let environment = ["OPENSSL_CONF=\(configuration)"]
     let broker = try Mosquitto(in: folder, environment: environment)
     for (version, isSpoken) in [("-tls1_1", false), ("-tls1_2", true), ("-tls1_3", true)] {
       let client = try Program(

@@ -33,7 +33,9 @@ final class FullDisk {
     let file = try Descriptor.open("\(path)/filling", O_WRONLY | O_CREAT, mode: 0o600)
     var error: SystemError?
     while error == nil {
-      do throws(SystemError) { try file.write([UInt8](repeating: 0, count: 4096)) } catch let failure { error = failure }
+      do throws(SystemError) { try file.write([UInt8](repeating: 0, count: 4096)) } catch let failure {
+        error = failure
+      }
     }
     try #require(error?.code == ENOSPC)
   }

@@ -13,7 +13,7 @@ final class Mosquitto {
   private let process: Program
 
   /// - Parameter vehicle: provisioned with that port.
-  init(_ vehicle: VehicleFolder, port: UInt16, in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
+  init(_ vehicle: VehicleFolder, port: UInt16, in folder: TemporaryFolder, environment: [String] = []) throws {
     self.folder = folder
     self.vehicle = vehicle
     self.port = port
@@ -23,7 +23,7 @@ final class Mosquitto {
   }
 
   /// A broker of a new vehicle, with the rider `ann`.
-  convenience init(in folder: TemporaryFolder, environment: [String: String] = [:]) throws {
+  convenience init(in folder: TemporaryFolder, environment: [String] = []) throws {
     let port = try Self.unusedPort()
     let vehicle = try folder.vehicle(.sample(port: port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)

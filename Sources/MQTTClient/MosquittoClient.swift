@@ -6,7 +6,7 @@ import SystemIO
 ///
 /// A new handle for each connection: libmosquitto would otherwise send what was not acknowledged again after a
 /// reconnection, and an old command must not be.
-final class Session {
+final class MosquittoClient {
   struct Settings: Sendable {
     let broker: Broker
     let clientID: String
@@ -45,17 +45,17 @@ final class Session {
     }
     self.handle = handle
     mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
-    mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1)
-    mosquitto_int_option(handle, MOSQ_OPT_SEND_MAXIMUM, Int32(Self.publicationsInFlight))
+    try check(mosquitto_int_option(handle, MOSQ_OPT_TCP_NODELAY, 1))
+    try check(mosquitto_int_option(handle, MOSQ_OPT_SEND_MAXIMUM, Int32(Self.publicationsInFlight)))
     if let tls {
-      mosquitto_int_option(handle, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0)
-      mosquitto_void_option(handle, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.handle))
+      try check(mosquitto_int_option(handle, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0))
+      try check(mosquitto_void_option(handle, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.handle)))
     }
     // Before connecting, and none of libmosquitto is called inside one (mosquitto#1090).
-    mosquitto_connect_callback_set(handle) { session(of: $1).connected($2) }
-    mosquitto_publish_callback_set(handle) { session(of: $1).acknowledged($2) }
-    mosquitto_subscribe_callback_set(handle) { session(of: $1).subscribed($2, $3, $4) }
-    mosquitto_message_callback_set(handle) { session(of: $1).received($2!.pointee) }
+    mosquitto_connect_callback_set(handle) { client(of: $1).connected($2) }
+    mosquitto_publish_callback_set(handle) { client(of: $1).acknowledged($2) }
+    mosquitto_subscribe_callback_set(handle) { client(of: $1).subscribed($2, $3, $4) }
+    mosquitto_message_callback_set(handle) { client(of: $1).received($2!.pointee) }
   }
 
   deinit { mosquitto_destroy(handle) }
@@ -68,11 +68,11 @@ final class Session {
   func run(connectingTo address: String) throws(MQTTError) {
     let deadline = ContinuousClock.now + settings.patience
     // Only queues CONNECT, as if another thread were to send it: failing to, it would close the socket unread.
-    mosquitto_threaded_set(handle, true)
+    try check(mosquitto_threaded_set(handle, true))
     try check(
       mosquitto_connect_async(
         handle, address, Int32(settings.broker.port), Int32(settings.keepAlive.components.seconds)))
-    mosquitto_threaded_set(handle, false)
+    try check(mosquitto_threaded_set(handle, false))
     // A child process must not hold the connection open.
     _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
 
@@ -188,7 +188,7 @@ final class Session {
 
   private var lost: MQTTError { tls?.error ?? .lost(settings.broker, stage) }
 
-  /// Every return code of libmosquitto comes through here.
+  /// Every return code of libmosquitto comes through here, but those of `subscribe` and `publish`.
   private func check(_ code: Int32) throws(MQTTError) {
     let system = errno
     if code == MOSQ_ERR_SUCCESS.code { return }
@@ -236,8 +236,8 @@ final class Session {
 /// Initialized once a process, and never cleaned up: a thread that was left to itself may still be in it.
 private let library: Void = { mosquitto_lib_init() }()
 
-private func session(of context: UnsafeMutableRawPointer?) -> Session {
-  Unmanaged<Session>.fromOpaque(context!).takeUnretainedValue()
+private func client(of context: UnsafeMutableRawPointer?) -> MosquittoClient {
+  Unmanaged<MosquittoClient>.fromOpaque(context!).takeUnretainedValue()
 }
 
 extension mosq_err_t {

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Shows what stepctl is for, with the real programs and a real broker: demo.sh BIN, where BIN is the folder of stepctl
+# and stepd. Ends with status 1 as soon as anything happens otherwise than it says, and leaves nothing behind.
+set -euo pipefail
+
+demo=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bin=$(cd "${1:?usage: demo.sh BIN}" && pwd)
+PATH=$bin:$PATH:/usr/sbin
+
+bold='' dim='' plain=''
+if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+  bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+started=()
+folder=$(mktemp -d "${TMPDIR:-/tmp}/stepctl-demo.XXXXXX")
+clean_up() {
+  trap '' INT TERM
+  kill "${started[@]}" 2>/dev/null || true
+  wait
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+cd "$folder"
+
+# Settings of whoever runs this would change what happens.
+unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_TIMEOUT
+export XDG_CONFIG_HOME=$folder
+
+title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
+
+fail() {
+  printf 'demo: %s\n' "$1" >&2
+  for log in *.log; do
+    if [[ -s $log ]]; then printf -- '--- %s\n%s\n' "$log" "$(tail -n 20 "$log")" >&2; fi
+  done
+  exit 1
+}
+
+# run STATUS COMMAND: shows the command, runs it, shows its exit status, which has to be STATUS.
+run() {
+  local status=0
+  printf '%s$ %s%s\n' "$dim" "$2" "$plain"
+  eval "$2" || status=$?
+  printf '%sexit %s%s\n' "$dim" "$status" "$plain"
+  ((status == $1)) || fail "expected exit $1"
+}
+
+# start COMMAND: shows the command and leaves it running.
+start() {
+  printf '%s$ %s &%s\n' "$dim" "$1" "$plain"
+  eval "$1 &"
+  started+=($!)
+}
+
+# await WHAT FILE TEXT [COUNT]: until so many lines of the file have the text in them.
+await() {
+  local tries
+  for ((tries = 0; tries < 200; tries++)); do
+    if (($(grep -cF -- "$3" "$2" 2>/dev/null || true) >= ${4:-1})); then return; fi
+    sleep 0.05
+  done
+  fail "$1"
+}
+
+moved() { [[ $(sed 's/.*"step":"\([^"]*\)".*"to":"\([^"]*\)".*/\1 \2/' car/servo.jsonl | paste -sd,) == "$1" ]]; }
+
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("localhost", 0)); print(s.getsockname()[1])')
+uuid=5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90
+
+title '1. A vehicle, its broker and its controller, and a token for a rider'
+run 0 "stepctl provision vehicle car --name 'Rolling Chassis' --port $port \\
+    --uuid $uuid \\
+    --topic arena2036/rolling_chassis --quiet"
+run 0 'stepctl provision token car --rider alice --for 1h --quiet'
+start 'mosquitto -v -c car/mosquitto.conf 2>broker.log'
+await 'the broker did not start' broker.log ' running'
+start 'stepd --config car/stepd.toml 2>controller.log'
+await 'the controller did not subscribe' broker.log 'Sending SUBACK'
+
+title '2. The rider walks up to the left step, with a phone that hears both beacons'
+ln -s "$demo/walk.py" .
+run 0 "python3 walk.py --side left --out walk.btsnoop \\
+    --uuid $uuid"
+export STEPCTL_VEHICLE=car/riders/alice/vehicle.toml STEPCTL_RADIO=btsnoop:walk.btsnoop
+printf '%s$ export STEPCTL_VEHICLE=%s\n$ export STEPCTL_RADIO=%s%s\n' \
+  "$dim" "$STEPCTL_VEHICLE" "$STEPCTL_RADIO" "$plain"
+run 0 'stepctl locate --watch --interval 2'
+run 0 'stepctl locate'
+
+title '3. Somebody records what is sent to the controller, with its certificate'
+start "mosquitto_sub -h localhost -p $port --cafile car/tls/ca.pem \\
+    --cert car/tls/controller.pem --key car/tls/controller.key \\
+    -q 1 -t '#' -F '%t %p' >recorded"
+await 'the recorder did not subscribe' broker.log 'Sending SUBACK' 2
+
+title '4. The left step opens'
+run 0 'stepctl open --side left'
+run 0 'cat car/servo.jsonl'
+moved 'left open' || fail 'expected that the left step opened and nothing else moved'
+
+title '5. The right step does not: the rider stands at the left one'
+run 4 'stepctl open --side right'
+moved 'left open' || fail 'expected that nothing moved'
+
+title '6. The left step closes'
+run 0 'stepctl close --side left'
+moved 'left open,left close' || fail 'expected that the left step closed'
+
+title '7. What was recorded, and cannot be read, is sent again: it moves nothing'
+await 'expected two questions and two commands' recorded /set_position 4
+kill "${started[-1]}"
+unset "started[-1]"
+run 0 'cut -c 1-77 recorded'
+cp car/servo.jsonl before
+run 0 "while read -r topic message; do
+    mosquitto_pub -h localhost -p $port --cafile car/tls/ca.pem \\
+      --cert car/riders/alice/rider.pem --key car/riders/alice/rider.key \\
+      -q 1 -t \"\$topic\" -m \"\$message\"
+  done <recorded"
+await 'expected a refusal of each message' controller.log ': replayed' "$(wc -l <recorded)"
+run 0 'cat controller.log'
+run 0 'cmp before car/servo.jsonl'
+
+title '8. So both steps are closed, says the controller'
+run 0 'stepctl status | tee status'
+[[ $(tr -s ' ' <status | paste -sd,) == 'left closed,right closed' ]] || fail 'expected that both steps are closed'
+cmp -s before car/servo.jsonl || fail 'expected that nothing moved'

@@ -1,0 +1,79 @@
+import Foundation
+import SystemIO
+import Testing
+
+@Suite("Files") final class FilesTests {
+  let folder = FileManager.default.temporaryDirectory.appending(path: "stepctl-\(UUID().uuidString)").path
+
+  init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  func mode(_ path: String) throws -> Int {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as! Int
+  }
+
+  @Test("a replaced file has the new content and the mode that was asked for, whatever the umask")
+  func replace() throws {
+    let before = umask(0o077)
+    defer { umask(before) }
+    let path = folder + "/file"
+    try Files.replace(path, with: "one".utf8, mode: 0o644)
+    #expect(try mode(path) == 0o644)
+    try Files.replace(path, with: "two".utf8, mode: 0o600)
+    #expect(try mode(path) == 0o600)
+    #expect(try Files.read(path) == Array("two".utf8))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"])
+  }
+
+  @Test("a file that cannot be replaced stays as it was, and nothing is left beside it")
+  func replaceFails() throws {
+    let path = folder + "/folder"
+    try FileManager.default.createDirectory(atPath: path + "/full", withIntermediateDirectories: true)
+    #expect(throws: SystemError("rename", path, code: EISDIR)) { try Files.replace(path, with: [1], mode: 0o600) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["folder"])
+  }
+
+  @Test("what is too large is not read to its end")
+  func limit() throws {
+    let path = folder + "/large"
+    try Files.create(path, with: [UInt8](repeating: 0, count: 100), mode: 0o600)
+    #expect(throws: SystemError("read", path, code: EFBIG)) { try Files.read(path, limit: 99) }
+    #expect(try Files.read(path, limit: 100).count == 100)
+    // A device has no end, and a folder no content.
+    #expect(throws: SystemError("read", "/dev/zero", code: EFBIG)) { try Files.read("/dev/zero", limit: 1000) }
+    #expect(throws: SystemError("read", folder, code: EISDIR)) { try Files.read(folder) }
+  }
+
+  @Test("a file that exists is not created")
+  func create() throws {
+    let path = folder + "/file"
+    try Files.create(path, with: [1], mode: 0o600)
+    #expect(throws: SystemError("open", path, code: EEXIST)) { try Files.create(path, with: [2], mode: 0o600) }
+    #expect(try Files.read(path) == [1])
+  }
+
+  @Test("says whether others may read a file")
+  func exposure() throws {
+    let path = folder + "/key"
+    try Files.create(path, with: [1], mode: 0o600)
+    #expect(try !Files.isReadableByOthers(path))
+    chmod(path, 0o640)
+    #expect(try Files.isReadableByOthers(path))
+    #expect(throws: SystemError.self) { try Files.isReadableByOthers(folder + "/missing") }
+  }
+
+  @Test("paths are seen from the folder of the file that names them")
+  func paths() {
+    #expect(Files.parent(of: "a/b") == "a")
+    #expect(Files.parent(of: "a") == ".")
+    #expect(Files.parent(of: "/a") == "/")
+    #expect(Files.resolve("/x", in: "a") == "/x")
+    #expect(Files.resolve("x", in: "a") == "a/x")
+  }
+
+  @Test("an error says what, where and why")
+  func errors() {
+    #expect(SystemError("open", "/x", code: ENOENT).description == "cannot open /x: No such file or directory")
+    #expect(SystemError("poll", code: ENOMEM).description == "cannot poll: Cannot allocate memory")
+  }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import SystemIO
+import Testing
+
+@Suite("Waiting") struct WaitingTests {
+  @Test("ends at the deadline and not before it, and says that nothing is ready")
+  func deadline() throws {
+    let wakeup = try Wakeup()
+    let end = ContinuousClock.now + .microseconds(20_500)
+    #expect(try waitReadable([wakeup.number], until: end) == [false])
+    #expect(ContinuousClock.now >= end)
+    #expect(try waitReadable([wakeup.number], until: .now - .seconds(5)) == [false])
+  }
+
+  @Test("another thread ends it, and what was signalled stays so until it is cleared")
+  func wakeup() throws {
+    let wakeup = try Wakeup()
+    let other = try Wakeup()
+    Thread.detachNewThread { wakeup.signal() }
+    #expect(try waitReadable([other.number, wakeup.number], until: .now + .seconds(10)) == [false, true])
+    #expect(try waitReadable([wakeup.number], until: .now) == [true])
+    wakeup.clear()
+    #expect(try waitReadable([wakeup.number], until: .now) == [false])
+  }
+
+  @Test("a descriptor that is closed at the other end is ready, so that nobody waits for it for ever")
+  func hangup() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    close(ends[1])
+    let reader = Descriptor(adopting: ends[0])
+    #expect(try waitReadable([reader.number], until: .now + .seconds(10)) == [true])
+    var buffer = [UInt8](repeating: 0, count: 4)
+    #expect(try buffer.withUnsafeMutableBytes { try reader.read(into: $0) } == 0)
+  }
+
+  @Test("durations are rounded towards the future, so that a wait does not end early and spin")
+  func rounding() {
+    #expect(Duration.microseconds(1).roundedUpToMilliseconds == 1)
+    #expect(Duration.milliseconds(5).roundedUpToMilliseconds == 5)
+    #expect(Duration.milliseconds(-5).roundedUpToMilliseconds == 0)
+    #expect(Duration.milliseconds(1500).inSeconds == 1.5)
+  }
+}
