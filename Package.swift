@@ -88,3 +88,14 @@ let package = Package(
   ],
   cxxLanguageStandard: .cxx17
 )
+
+// Only when asked for: it takes clang's runtime, and flags that SwiftPM calls unsafe. `make fuzz` asks.
+if Context.environment["STEPCTL_FUZZ"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "Fuzz",
+      dependencies: ["Bluetooth", "Configuration", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
+      path: "Tests/Fuzz",
+      swiftSettings: swiftSettings,
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
+}

@@ -53,8 +53,9 @@ final class ConnectionThread {
   /// Returns when the program closed it; every other end throws.
   private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
+    let tls = if let files = settings.broker.tls { try TLSContext(files, settings.broker) } else { nil as TLSContext? }
     for (index, address) in addresses.enumerated() where !exchange.isClosing {
-      let client = try MosquittoClient(settings, exchange)
+      let client = try MosquittoClient(settings, tls, exchange)
       defer { established = client.established }
       do throws(MQTTError) {
         return try client.run(connectingTo: address)

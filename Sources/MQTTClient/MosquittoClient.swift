@@ -34,11 +34,11 @@ final class MosquittoClient {
   private var subscribing: [Int32: String] = [:]
   private var unsubscribed: [String]
 
-  init(_ settings: Settings, _ exchange: Exchange) throws(MQTTError) {
+  init(_ settings: Settings, _ tls: TLSContext?, _ exchange: Exchange) throws(MQTTError) {
     self.settings = settings
     self.exchange = exchange
     unsubscribed = settings.subscriptions
-    tls = if let files = settings.broker.tls { try TLSContext(files, settings.broker) } else { nil }
+    self.tls = tls
     _ = library
     guard let handle = mosquitto_new(settings.clientID, true, nil) else {
       throw .system(SystemError("create an MQTT client"))

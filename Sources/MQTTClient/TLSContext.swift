@@ -18,7 +18,6 @@ final class TLSContext {
   private var alert: UInt8?
   /// OpenSSL's code for the failure of the handshake; 0 for none.
   private var failure: UInt = 0
-
   private var wantsPassphrase = false
 
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
@@ -32,8 +31,9 @@ final class TLSContext {
     serverName = isNumeric ? nil : broker.host
 
     // What the header calls SSL_CTX_set_min_proto_version and SSL_CTX_set_app_data are macros over these.
-    SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
-    SSL_CTX_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque())
+    let isPrepared =
+      SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil) == 1
+      && SSL_CTX_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque()) == 1
 
     SSL_CTX_set_verify(handle, SSL_VERIFY_PEER, nil)
     let parameters = SSL_CTX_get0_param(handle)
@@ -42,7 +42,7 @@ final class TLSContext {
       isNumeric
       ? X509_VERIFY_PARAM_set1_ip_asc(parameters, broker.host)
       : X509_VERIFY_PARAM_set1_host(parameters, broker.host, 0)
-    guard isNamed == 1 else { throw .tlsFailed(broker, code: ERR_get_error()) }
+    guard isPrepared, isNamed == 1 else { throw .tlsFailed(broker, code: ERR_get_error()) }
 
     // Without this, OpenSSL would ask for a passphrase at the terminal.
     SSL_CTX_set_default_passwd_cb(handle) { _, _, _, context in

@@ -92,7 +92,7 @@ package struct AdvertisingReports: Sendable {
       guard end &- start >= 24 else { return -1 }
       let data = start &+ 24
       let dataEnd = data &+ Int(event[unchecked: start &+ 23])
-      guard dataEnd <= end &+ 1 else { return -1 }
+      guard dataEnd <= end else { return -1 }
       // Bits 5 and 6 of the event type: 0 complete, 1 more to come, 2 truncated by the controller.
       let status = event[unchecked: start] >> 5 & 3
       if status == 0 && unfinished.isEmpty || !isFragment(event, at: start, moreToCome: status == 1) {

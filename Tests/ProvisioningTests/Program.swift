@@ -19,8 +19,7 @@ final class Program {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o600)
     posix_spawn_file_actions_adddup2(&actions, 1, 2)
-    posix_spawn_file_actions_addchdir_np(&actions, "/")
-    var vector = (["env"] + environment + arguments).map { strdup($0) } + [nil]
+    var vector = (["env", "--chdir=/"] + environment + arguments).map { strdup($0) } + [nil]
     defer { for argument in vector { free(argument) } }
     var id = pid_t()
     let code = posix_spawn(&id, "/usr/bin/env", &actions, nil, &vector, environ)

@@ -1,0 +1,87 @@
+"""Whole programs: the stepctl and stepd that were built, a real mosquitto, and peers in Python.
+
+    STEPCTL_BIN_DIR=.build/debug python3 -m pytest Tests/System
+
+Every process ends with the test that started it, and no secret may be in anything that a program printed, logged or
+was given as an argument.
+"""
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from programs import STEPCTL, STEPD, Stepctl, Transcript
+from vehicle import Rider, Vehicle
+
+
+def pytest_sessionstart():
+    missing = [str(path) for path in (STEPCTL, STEPD) if not path.exists()]
+    missing += [program for program in ("mosquitto", "setpriv") if not shutil.which(program)]
+    if missing:
+        pytest.exit(f"there is no {', no '.join(missing)}; `make` builds, `apt-get install mosquitto` installs", 1)
+
+
+@pytest.fixture(scope="session")
+def transcript() -> Transcript:
+    return Transcript()
+
+
+@pytest.fixture(autouse=True)
+def shows_no_secret(transcript):
+    transcript.begin()
+    yield
+    assert transcript.leaked() == [], "secrets were printed, logged, or given as arguments"
+
+
+@pytest.fixture(scope="session")
+def stepctl(transcript, tmp_path_factory) -> Stepctl:
+    return Stepctl(tmp_path_factory.mktemp("home"), transcript)
+
+
+@pytest.fixture
+def new_vehicle(stepctl, tmp_path):
+    """Makes vehicles that nothing of another test has touched; none of their programs runs yet."""
+    with ExitStack() as stack:
+        yield lambda name="car", *arguments: Vehicle(tmp_path / name, stepctl, stack, *arguments)
+
+
+@pytest.fixture
+def parked(new_vehicle) -> Vehicle:
+    """A vehicle of which nothing runs yet."""
+    return new_vehicle()
+
+
+@pytest.fixture
+def vehicle(parked) -> Vehicle:
+    """A vehicle of this test's own, ready for commands."""
+    return parked.starts_all()
+
+
+@pytest.fixture
+def alice(vehicle) -> Rider:
+    return vehicle.rider("alice")
+
+
+@pytest.fixture(scope="module")
+def shared_vehicle(stepctl, tmp_path_factory):
+    """A vehicle for tests that leave its steps as they were."""
+    with ExitStack() as stack:
+        yield Vehicle(tmp_path_factory.mktemp("shared") / "car", stepctl, stack).starts_all()
+
+
+@pytest.fixture(scope="module")
+def shared_rider(shared_vehicle) -> Rider:
+    return shared_vehicle.rider("alice")
+
+
+@pytest.fixture(scope="module")
+def file_vehicle(stepctl, tmp_path_factory):
+    """A vehicle that stands for its files only."""
+    with ExitStack() as stack:
+        vehicle = Vehicle(tmp_path_factory.mktemp("files") / "car", stepctl, stack)
+        vehicle.rider("alice")
+        yield vehicle
+
+

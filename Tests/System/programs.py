@@ -1,0 +1,175 @@
+"""Programs that the tests run: each with a limit of its own, ended with the test, and all that they say kept."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BINARIES = Path(os.environ.get("STEPCTL_BIN_DIR", REPOSITORY / ".build/debug")).absolute()
+STEPCTL, STEPD = BINARIES / "stepctl", BINARIES / "stepd"
+
+# Two cores may be busy with something else: long enough for any of it, and never waited for where all is well.
+PATIENCE = 20.0
+
+
+def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE):
+    """The condition's first true value."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not in {patience:g} s: {what}")
+        time.sleep(0.005)
+    return value
+
+
+@dataclass
+class Transcript:
+    """What was typed and what programs said to it, and the secrets that must not be in there."""
+
+    texts: list[str] = field(default_factory=list)
+    logs: set[Path] = field(default_factory=set)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def leaked(self) -> list[str]:
+        """The names of the secrets that were said."""
+        said = "\n".join([*self.texts, *(log.read_text(errors="replace") for log in self.logs if log.exists())])
+        return sorted(name for secret, name in self.secrets.items() if secret in said)
+
+    def begin(self):
+        """Forgets what was said; logs are still written to, so that they stay."""
+        self.texts.clear()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a program did: `status` is negative for a signal, as in subprocess."""
+
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines()
+
+    @property
+    def json(self) -> dict:
+        """The only object that was printed."""
+        (line,) = self.lines
+        return json.loads(line)
+
+    @property
+    def objects(self) -> list[dict]:
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def error(self) -> str:
+        """The one line that says why, without the program's name."""
+        (line,) = [line for line in self.stderr.splitlines() if ": error: " in line]
+        return line.partition(": error: ")[2]
+
+
+class Running:
+    """A program that runs beside the test."""
+
+    def __init__(self, arguments: list, log: Path, environment: dict, transcript: Transcript, stdin=subprocess.DEVNULL):
+        self.name, self.stderr = Path(arguments[0]).name, log
+        self.stdout = log.with_suffix(".out")
+        self._began = time.monotonic()
+        transcript.logs |= {self.stdout, self.stderr}
+        transcript.texts.append(" ".join(map(str, arguments)))
+        with open(self.stdout, "ab") as out, open(self.stderr, "ab") as error:
+            # Should the tests be killed, it goes as well.
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *map(str, arguments)],
+                stdin=stdin,
+                stdout=out,
+                stderr=error,
+                env=environment,
+            )
+
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
+
+    def says(self, text: str, after: int = 0, file: Path | None = None) -> str:
+        """Waits for a line with this text, `after` bytes of the log or later."""
+
+        def found():
+            lines = (file or self.stderr).read_bytes()[after:].decode(errors="replace").splitlines()
+            return next((line for line in lines if text in line), None)
+
+        def found_or_over():
+            lived = self.lives
+            return found() or not lived and "over"
+
+        line = wait_until(found_or_over, f"{self.name} says {text!r}; it said {self.stderr.read_text()!r}")
+        assert line != "over", f"{self.name} ended with {self.process.returncode}: {self.stderr.read_text()!r}"
+        return line
+
+    @property
+    def said(self) -> int:
+        """How much it has said by now, for `after`."""
+        return self.stderr.stat().st_size
+
+    def signal(self, number: int):
+        self.process.send_signal(number)
+
+    def ends(self, patience: float = PATIENCE) -> Ended:
+        status = self.process.wait(patience)
+        return Ended(status, self.stdout.read_text(), self.stderr.read_text(), time.monotonic() - self._began)
+
+    def kill(self):
+        """Whatever state it is in; without a chance to tidy up."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        """As a system that shuts down: asks first."""
+        if self.lives:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+class Stepctl:
+    """stepctl as one user types it, with a home and an environment of their own."""
+
+    def __init__(self, home: Path, transcript: Transcript):
+        self.home, self.transcript = home, transcript
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+
+    def __call__(
+        self,
+        *arguments,
+        input: bytes | None = None,
+        folder: Path | None = None,
+        prefix: tuple = (),
+        patience: float = PATIENCE,
+        **variables: str,
+    ) -> Ended:
+        began = time.monotonic()
+        ended = subprocess.run(
+            [*map(str, prefix), STEPCTL, *map(str, arguments)],
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            timeout=patience,
+            env=self.environment | variables,
+            cwd=folder or self.home,
+        )
+        stdout, stderr = ended.stdout.decode(), ended.stderr.decode()
+        self.transcript.texts += [" ".join(map(str, arguments)), stdout, stderr]
+        return Ended(ended.returncode, stdout, stderr, time.monotonic() - began)
+
+    def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL) -> Running:
+        return Running([STEPCTL, *arguments], log, self.environment, self.transcript, stdin)

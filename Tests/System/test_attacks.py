@@ -1,0 +1,121 @@
+"""Every attack of Tests/Interop on stepd, over a real broker: the right refusal or no answer, and nothing moves."""
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+import attacks
+import stepproto as proto
+from peers import Witness
+from vehicle import Vehicle
+
+# The two that wait for ten seconds go last, when the vehicle has been running for that long anyway.
+SLOW = ("claims.proof older than 10 s", "challenge of 10.5 s ago")
+ATTACKS = sorted(attacks.ATTACKS, key=lambda attack: attack.name in SLOW)
+AT_ONCE = [attack for attack in ATTACKS if not attack.stored and attack.name != "command from before the controller's start"]
+AWAY = [attack for attack in ATTACKS if attack not in AT_ONCE]
+
+
+@pytest.fixture(scope="module")
+def vehicle(stepctl, tmp_path_factory):
+    """Its keys' names have a K each, which two of the attacks replace by a Kelvin sign."""
+    with ExitStack() as stack:
+        vehicle = Vehicle(tmp_path_factory.mktemp("attacked") / "car", stepctl, stack)
+        while not all("K" in proto.thumbprint(vehicle.key(key)) for key in ("keys/encryption", "operator/token")):
+            vehicle.provision("--force")
+        yield vehicle.starts_all()
+
+
+@pytest.fixture(scope="module")
+def witness(vehicle):
+    with Witness(vehicle, vehicle.rider("mallory").peer) as witness:
+        witness.kept()
+        yield witness
+
+
+@pytest.fixture(scope="module")
+def context(vehicle, witness) -> attacks.Context:
+    login, other = witness.login, vehicle.rider("bob").peer
+
+    def restart():
+        vehicle.stepd.close()
+        vehicle.starts_stepd()
+
+    return attacks.Context(
+        vehicle=vehicle.uuid,
+        majors=login.majors,
+        step="left",
+        encryption_key=login.encryption_key,
+        rider=attacks.Rider(login.device, login.token),
+        exchange=witness.exchange,
+        restart=restart,
+        other_rider=attacks.Rider(other.device, other.token),
+        operator=vehicle.key("operator/token"),
+    )
+
+
+def answers_to(payload: bytes, answers: list[dict]) -> list[dict]:
+    return [answer for answer in answers if answer["command"] == proto.digest(payload)]
+
+
+def codes(answers: list[dict]) -> list[str | None]:
+    """Of refusals the codes, of other answers None."""
+    return [answer.get("refusal", {}).get("code") for answer in answers]
+
+
+@pytest.mark.parametrize("attack", AT_ONCE, ids=str)
+def test_stands_an_attack(attack, vehicle, witness, context):
+    payload, retain = attack.build(context)
+    motions = vehicle.motions
+    witness.publish(context.step, payload, retain)
+    answers = witness.fence(context.step)
+    assert codes(answers_to(payload, answers)) == ([attack.expected] if attack.expected else [])
+    assert vehicle.motions == motions, "the step moved"
+    assert vehicle.stepd.lives
+    if answers[-1]["phase"] == "moving":
+        witness.wait_for_rest(context.step)
+
+
+@pytest.mark.parametrize("attack", AWAY, ids=str)
+def test_stands_a_command_that_comes_from_before_its_start(attack, vehicle, witness, context):
+    payload, retain = attack.build(context)
+    motions = vehicle.motions
+    if attack.stored:
+        vehicle.stepd.close()
+        witness.connection.deliver(vehicle.set_position(context.step), payload, retain)
+        vehicle.starts_stepd()
+    else:
+        witness.publish(context.step, payload, retain)
+    answers = answers_to(payload, witness.fence(context.step))
+    witness.connection.deliver(vehicle.set_position(context.step), b"", retain=True)
+    assert codes(answers) == [attack.expected]
+    assert vehicle.motions == motions, "the step moved"
+    assert vehicle.stepd.lives
+
+
+@pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)
+def test_obeys_what_only_looks_odd(variant, vehicle, witness, context):
+    before = context.ask()["position"]
+    payload, _ = variant.build(context)
+    motions = len(vehicle.motions)
+    answers = witness.exchange(context.step, payload)
+    if "challenge" in answers[-1]:
+        assert len(vehicle.motions) == motions
+    else:
+        assert codes(answers) == [None, None], "moving, then idle"
+        assert [answer["phase"] for answer in answers] == ["moving", "idle"]
+        after = answers[-1]["position"]
+        assert (before, after) in {("open", "close"), ("close", "open")}
+        assert vehicle.motions[motions:] == [("left", before, after)]
+    assert vehicle.stepd.lives
+
+
+def test_logs_one_line_a_second_of_rubbish_at_most(vehicle, witness):
+    began, before = time.monotonic(), vehicle.stepd.said
+    for _ in range(200):
+        witness.publish("left", b"rubbish")
+    witness.fence("left")
+    log = vehicle.stepd.stderr.read_bytes()[before:].decode()
+    lines = [line for line in log.splitlines() if "no rider's command" in line]
+    assert len(lines) <= 1 + (time.monotonic() - began)

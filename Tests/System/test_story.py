@@ -1,0 +1,164 @@
+"""What the README tells: a rider finds the step, opens that one and no other, and sees how it stands."""
+
+import json
+import re
+
+from peers import Witness
+from programs import PATIENCE, wait_until
+from vehicle import TRAVEL_S
+
+
+def test_a_rider_opens_and_closes_the_step_in_front_and_no_other(vehicle, alice):
+    located = alice.types("locate", "--radio", vehicle.radio("left"))
+    assert (located.status, located.lines[-1], located.stderr) == (0, "at the left step", "")
+
+    opened = alice.moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    chain = [line.split()[0] for line in opened.stderr.splitlines()]
+    assert chain == ["proof", "token", "broker", "command", "answer", "answer", "time"]
+    assert vehicle.motions == [("left", "close", "open")]
+
+    with Witness(vehicle, alice.peer) as witness:
+        kept = witness.kept()
+    assert {step: (kept[step]["position"], kept[step]["phase"]) for step in kept} == {
+        "left": ("open", "idle"),
+        "right": ("close", "idle"),
+    }
+
+    before = vehicle.broker.said
+    refused = alice.moves("open", "right")
+    assert (refused.status, refused.stdout) == (4, "")
+    assert refused.error == "you are at the left step, not at the right one; nothing was sent"
+    assert refused.stderr.splitlines()[-1] == "hint: go to the right side, or use --side facing"
+    assert "New connection" not in vehicle.broker.stderr.read_text()[before:]
+
+    again = alice.moves("open", "left")
+    assert (again.status, again.stdout) == (0, "the left step is open\n")
+    assert vehicle.motions == [("left", "close", "open")], "a step that is open is not opened again"
+
+    closed = alice.moves("close", "left", "-q")
+    assert (closed.status, closed.stdout, closed.stderr) == (0, "the left step is closed\n", "")
+
+    facing = alice.moves("open", "facing", at="right")
+    assert (facing.status, facing.stdout) == (0, "the right step is open\n")
+
+    status = alice.types("status")
+    assert (status.status, status.lines, status.stderr) == (0, ["left     closed", "right    open"], "")
+    assert vehicle.motions == [("left", "close", "open"), ("left", "open", "close"), ("right", "close", "open")]
+    assert vehicle.stepd.lives
+    log = vehicle.stepd.stderr.read_text()
+    assert "left: open for “alice”" in log and "left: is open" in log
+
+
+def test_a_watch_sees_what_another_rider_does(vehicle, alice):
+    bob = vehicle.rider("bob")
+    watch = alice.starts("status", "--watch", "--json")
+    states = lambda: [  # noqa: E731
+        (line["step"], line["position"], line["phase"]) for line in map(json.loads, watch.stdout.read_text().splitlines())
+    ]
+    wait_until(lambda: len(states()) == 2, "both steps' first lines")
+    assert bob.moves("open", "right", at="right").status == 0
+    wait_until(lambda: ("right", "open", "idle") in states(), "the open step")
+    assert states() == [
+        ("left", "close", "idle"),
+        ("right", "close", "idle"),
+        ("right", "close", "moving"),
+        ("right", "open", "idle"),
+    ]
+    watch.signal(2)
+    ended = watch.ends()
+    assert (ended.status, ended.stderr) == (-2, "")
+
+
+def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
+    watch = alice.starts("status", "--watch")
+    watch.says("right", file=watch.stdout)
+    assert alice.moves("open", "left").status == 0
+    watch.says("left     open", file=watch.stdout)
+    watch.signal(15)
+    ended = watch.ends()
+    assert ended.status == -15
+    time = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d  ")
+    assert all(time.match(line) for line in ended.lines)
+    assert [time.sub("", line) for line in ended.lines] == [
+        "left     closed",
+        "right    closed",
+        "left     moving, was closed",
+        "left     open",
+    ]
+
+
+# --- JSON ---
+
+
+def test_open_and_close_print_their_outcome_as_json(vehicle, alice):
+    opened = alice.moves("open", "left", "--json", "-q")
+    assert opened.status == 0 and opened.stderr == ""
+    outcome = opened.json
+    assert TRAVEL_S <= outcome.pop("duration_s") < PATIENCE
+    assert outcome == {"outcome": "done", "step": "left", "position": "open", "method": "beacon"}
+    assert alice.moves("close", "left", "--json").json["position"] == "close"
+
+    other_side = alice.moves("open", "right", "--json")
+    assert (other_side.status, other_side.json) == (4, {"outcome": "other_side", "step": "left"})
+    nowhere = alice.moves("open", "facing", "--json", at="between")
+    assert (nowhere.status, nowhere.json) == (3, {"outcome": "not_located"})
+    assert nowhere.error == "not located: which side is open"
+
+    stranger = vehicle.rider("carol", "--steps", "right")
+    refused = stranger.moves("open", "left", "--json")
+    assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "wrong_step", "retry": False})
+    assert vehicle.motions == [("left", "close", "open"), ("left", "open", "close")]
+
+
+def test_status_prints_a_line_of_json_for_each_step(shared_vehicle, shared_rider):
+    status = shared_rider.types("status", "--json")
+    assert (status.status, status.stderr) == (0, "")
+    assert [line.keys() for line in status.objects] == [{"time_s", "step", "position", "phase", "fault"}] * 2
+    assert [(line["step"], line["position"], line["phase"], line["fault"]) for line in status.objects] == [
+        ("left", "close", "idle", None),
+        ("right", "close", "idle", None),
+    ]
+    assert shared_vehicle.is_unmoved()
+
+
+def test_locate_prints_one_object(shared_vehicle, shared_rider):
+    located = shared_rider.types("locate", "--json", "--radio", shared_vehicle.radio("left"))
+    assert (located.status, located.stderr) == (0, "")
+    report = located.json
+    steps = report.pop("steps")
+    assert report.keys() == {"elapsed_s", "vehicle", "located", "step", "zone", "distance_m", "method"}
+    assert (report["vehicle"], report["located"], report["step"]) == (shared_vehicle.uuid, True, "left")
+    assert report["method"] == "beacon"
+    for step in steps:
+        assert step.keys() == {"step", "zone", "distance_m", "rssi_dbm", "packets", "age_s"}
+    assert [(step["step"], step["zone"], step["rssi_dbm"]) for step in steps] == [
+        ("left", "near", -55),
+        ("right", "far", -80),
+    ]
+    between = shared_rider.types("locate", "--json", "--radio", shared_vehicle.radio("between"))
+    assert (between.status, between.json["located"], between.json["step"]) == (3, False, None)
+
+
+def test_locate_watches_at_the_interval_that_was_asked_for(shared_vehicle, shared_rider):
+    watched = shared_rider.types("locate", "--watch", "--interval", "0.25", "--json", "--radio", shared_vehicle.radio("left"))
+    assert watched.status == 0
+    times = [report["elapsed_s"] for report in watched.objects]
+    assert times[:-1] == [0.25 * tick for tick in range(len(times) - 1)]
+    assert [report["located"] for report in watched.objects][-1]
+
+
+def test_scan_prints_every_frame(shared_vehicle, stepctl):
+    scan = stepctl("scan", "--json", "--radio", shared_vehicle.radio("left"))
+    assert (scan.status, scan.stderr, len(scan.lines)) == (0, "", 40)
+    assert scan.objects[0] == {
+        "time_s": 1767225600,
+        "address": scan.objects[0]["address"],
+        "uuid": shared_vehicle.uuid,
+        "major": 1,
+        "minor": 1,
+        "measured_power_dbm": -59,
+        "rssi_dbm": -55,
+    }
+    words = stepctl("scan", "--radio", shared_vehicle.radio("left"))
+    assert words.lines[0] == f"00:00:00.000  {shared_vehicle.uuid}  major 1  minor 1  -55 dBm  (-59 at 1 m)"

@@ -1,0 +1,215 @@
+"""A vehicle as an operator makes it: its folder, its broker, its controller, and its riders."""
+
+import json
+import re
+import socket
+import random
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import captures
+import client
+import stepproto as proto
+from programs import STEPD, Ended, Running, Stepctl, wait_until
+
+TRAVEL_S = 0.2  # the shortest that stepd takes
+
+
+def free_port() -> int:
+    """A port below those that the kernel gives to outgoing connections, one of which could take it before us."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        try:
+            for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+                with socket.socket(family) as probe:
+                    probe.bind((address, port))
+        except OSError:
+            continue
+        return port
+
+
+class Rider:
+    """What an operator handed to a rider, and the commands that the rider types."""
+
+    def __init__(self, vehicle: "Vehicle", name: str):
+        self.vehicle, self.name = vehicle, name
+        self.folder = vehicle.folder / "riders" / name
+        self.file = self.folder / "vehicle.toml"
+        for secret in ("device.jwk", "rider.key", "token.jwt"):
+            vehicle.keeps_secret(self.folder / secret)
+
+    @property
+    def peer(self) -> client.Vehicle:
+        """The same for Python."""
+        return client.Vehicle.read(str(self.file))
+
+    def types(self, *arguments, **more) -> Ended:
+        return self.vehicle.stepctl(*arguments, "--vehicle", self.file, **more)
+
+    def moves(self, position: str, side: str, *arguments, at: str = "left", **more) -> Ended:
+        """open or close, standing at a side."""
+        radio = self.vehicle.radio(at)
+        return self.types(position, "--side", side, "--radio", radio, *arguments, **more)
+
+    def starts(self, *arguments, **more) -> Running:
+        log = self.vehicle.new_log(f"stepctl-{self.name}")
+        running = self.vehicle.stepctl.start(log, *arguments, "--vehicle", self.file, **more)
+        return self.vehicle.stack.enter_context(_closing(running))
+
+    def starts_to_move(self, position: str, side: str, *arguments, at: str = "left") -> Running:
+        return self.starts(position, "--side", side, "--radio", self.vehicle.radio(at), *arguments)
+
+
+class Vehicle:
+    """Processes that it starts end with `stack`, the last first."""
+
+    def __init__(self, folder: Path, stepctl: Stepctl, stack: ExitStack, *arguments):
+        self.folder, self.stepctl, self.stack = folder, stepctl, stack
+        self.transcript = stepctl.transcript
+        self.port = free_port()
+        self.broker: Running | None = None
+        self.stepd: Running | None = None
+        self._logs = 0
+        self.provision(*arguments)
+
+    def provision(self, *arguments):
+        made = self.stepctl("provision", "vehicle", self.folder, "--port", self.port, *arguments)
+        assert made.status == 0, made
+        self.edit("stepd.toml", travel_s=TRAVEL_S)
+        # The broker's log is the witness of what was sent, and to whom.
+        with open(self.folder / "mosquitto.conf", "a") as file:
+            file.write("\nlog_type all\n")
+        for secret in ("keys/encryption.jwk", "keys/signing.jwk", "operator/token.jwk"):
+            self.keeps_secret(self.folder / secret)
+        for secret in ("operator/ca.key", "tls/broker.key", "tls/controller.key"):
+            self.keeps_secret(self.folder / secret)
+
+    def keeps_secret(self, file: Path):
+        """Notes what in a file must not be shown: of a JWK `d`, of a token all but its header, of PEM the body."""
+        if file.suffix == ".jwk":
+            secrets = [json.loads(file.read_bytes())["d"]]
+        elif file.suffix == ".jwt":
+            secrets = file.read_text().strip().split(".")[1:]
+        else:
+            secrets = [line for line in file.read_text().splitlines() if "-----" not in line]
+        self.transcript.secrets |= dict.fromkeys(secrets, str(file))
+
+    def edit(self, name: str, **values):
+        """Gives keys in a TOML file other values; each must be there already."""
+        file = self.folder / name
+        text = file.read_text()
+        for key, value in values.items():
+            text, count = re.subn(rf"^{key} = .*$", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
+            assert count, f"{name} has no {key}"
+        file.write_text(text)
+
+    def rider(self, name: str, *arguments) -> Rider:
+        made = self.stepctl("provision", "token", self.folder, "--rider", name, *arguments)
+        assert made.status == 0, made
+        return Rider(self, name)
+
+    # --- What it says of itself ---
+
+    @property
+    def _table(self) -> dict:
+        return client.tomllib.loads((self.folder / "vehicle.toml").read_text())
+
+    @property
+    def uuid(self) -> str:
+        return self._table["uuid"]
+
+    @property
+    def topic(self) -> str:
+        return self._table["topic"]
+
+    def set_position(self, step: str) -> str:
+        return f"{self.topic}/{step}/set_position"
+
+    def status(self, step: str) -> str:
+        return f"{self.topic}/{step}/status"
+
+    def key(self, name: str):
+        """A private key of the controller's or the operator's."""
+        return proto.private_key(json.loads((self.folder / f"{name}.jwk").read_bytes()))
+
+    @property
+    def controller_file(self) -> Path:
+        """A vehicle file with which to be the controller, for Python."""
+        file = self.folder / "controller.toml"
+        login = 'ca = "tls/ca.pem"\ncert = "tls/controller.pem"\nkey = "tls/controller.key"'
+        file.write_text((self.folder / "vehicle.toml").read_text().replace('ca = "tls/ca.pem"', login))
+        return file
+
+    @property
+    def motions(self) -> list[tuple[str, str, str]]:
+        """Every motion that the simulated servo has begun: step, from, to."""
+        file = self.folder / "servo.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        motions = [json.loads(line) for line in lines]
+        assert all(motion.keys() == {"time_s", "step", "from", "to"} for motion in motions)
+        return [(motion["step"], motion["from"], motion["to"]) for motion in motions]
+
+    def radio(self, at: str) -> str:
+        """What a rider hears who stands `left`, `right`, or `between`."""
+        content = {"left": captures.at_the_left, "right": captures.at_the_right, "between": captures.between}[at]
+        path = self.folder.parent / f"{self.folder.name}-{at}.btsnoop"
+        return f"btsnoop:{path}" if path.exists() else captures.written(path, content(self.uuid))
+
+    # --- Its programs ---
+
+    def new_log(self, name: str) -> Path:
+        self._logs += 1
+        return self.folder.parent / f"{self.folder.name}-{self._logs}-{name}.log"
+
+    def starts(self, name: str, *arguments) -> Running:
+        running = Running(list(arguments), self.new_log(name), self.stepctl.environment, self.transcript)
+        return self.stack.enter_context(_closing(running))
+
+    def starts_broker(self) -> Running:
+        self.broker = self.starts("mosquitto", "mosquitto", "-c", self.folder / "mosquitto.conf")
+        self.broker.says("running")
+        return self.broker
+
+    def starts_stepd(self, *arguments) -> Running:
+        """Ready for commands: its first statements are published after it has subscribed, on the same connection."""
+        before = self.broker.said
+        self.stepd = self.starts("stepd", STEPD, "--config", self.folder / "stepd.toml", *arguments)
+        self.stepd.says("connected to")
+        for step in ("left", "right"):
+            self.broker.says(f"'{self.status(step)}'", after=before)
+        return self.stepd
+
+    def starts_all(self) -> "Vehicle":
+        self.starts_broker()
+        self.starts_stepd()
+        return self
+
+    # --- What the broker has seen ---
+
+    def published(self, step: str, after: int = 0) -> int:
+        """How many commands for a step have reached the broker."""
+        log = self.broker.stderr.read_bytes()[after:].decode(errors="replace")
+        return sum("Received PUBLISH" in line and f"'{self.set_position(step)}'" in line for line in log.splitlines())
+
+    def wait_for_command(self, step: str, after: int = 0):
+        wait_until(lambda: self.published(step, after), f"a command for {step}")
+
+    def wait_for_motions(self, *motions: tuple[str, str, str]):
+        wait_until(lambda: self.motions == list(motions), f"{motions}; there is {self.motions}")
+
+    def is_unmoved(self) -> bool:
+        """Nothing has moved, and the controller lives."""
+        return self.motions == [] and self.stepd.lives
+
+
+class _closing(ExitStack):
+    """`contextlib.closing`, for a `Running` that may have ended by itself."""
+
+    def __init__(self, running: Running):
+        super().__init__()
+        self.running = running
+        self.callback(running.close)
+
+    def __enter__(self) -> Running:
+        return self.running
