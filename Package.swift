@@ -45,7 +45,7 @@ let package = Package(
     // Pure: bytes and values in, values out; no I/O and no clock.
     module("StepDomain"),
     module("StrictJSON"),
-    module("Ranging", ["StepDomain"]),
+    module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
     module("StepProtocol", ["StepDomain", "StrictJSON", crypto], exclude: ["PROTOCOL.md"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
@@ -76,7 +76,7 @@ let package = Package(
 
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
-    tests("RangingTests", ["Ranging", "StepDomain"]),
+    tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),

@@ -28,26 +28,35 @@ if [[ $(printf '%s\n' "$required" "${version:-0}" | sort -V | head -n 1) != "$re
   exit 69
 fi
 
-if ! command -v dpkg-query >/dev/null; then
-  echo "not Debian: cannot tell whether these are installed: ${packages[*]}" >&2
-  exit 0
-fi
-missing=()
-for package in "${packages[@]}"; do
-  state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
-  if [[ $state != installed ]]; then missing+=("$package"); fi
-done
-if ((${#missing[@]} == 0)); then exit 0; fi
-
-echo "installing: ${missing[*]}"
-root=()
-if ((EUID != 0)); then
-  if ! command -v sudo >/dev/null; then
-    echo "run as root: apt-get install ${missing[*]}" >&2
-    exit 77
+install_missing() {
+  if ! command -v dpkg-query >/dev/null; then
+    echo "not Debian: cannot tell whether these are there: $*" >&2
+    return
   fi
-  root=(sudo)
+  local package state missing=() root=()
+  for package in "$@"; do
+    state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+    if [[ $state != installed ]]; then missing+=("$package"); fi
+  done
+  if ((${#missing[@]} == 0)); then return; fi
+  if ((EUID != 0)); then
+    root=(sudo)
+    if ! command -v sudo >/dev/null; then
+      echo "run as root: apt-get install ${missing[*]}" >&2
+      exit 77
+    fi
+  fi
+  echo "installing ${missing[*]}"
+  root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  "${root[@]}" update
+  "${root[@]}" install --yes --no-install-recommends "${missing[@]}" >/dev/null
+}
+install_missing "${packages[@]}"
+
+# The tests in Python run in an environment of their own, made anew when what it has to hold has changed.
+requirements=Tests/Interop/requirements.txt
+if [[ $1 == test ]] && ! cmp -s $requirements .build/venv/requirements.txt; then
+  python3 -m venv --clear .build/venv
+  .build/venv/bin/python -m pip install --quiet --requirement $requirements
+  cp $requirements .build/venv/
 fi
-apt() { "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
-apt update
-apt install --yes --no-install-recommends "${missing[@]}" >/dev/null

@@ -28,7 +28,7 @@ struct StagingFolder: ~Copyable {
     _ = try check("create the folder", path) { mkdir(path, mode) }
   }
 
-  /// Moves something in it to its place, where nothing but an empty folder may be.
+  /// Moves something in it to its place, where nothing is.
   func move(_ name: String, to destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename("\(path)/\(name)", destination) }
   }

@@ -1,150 +1,157 @@
+import Glibc
 package import StepDomain
 
 /// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
 ///
-/// Pure: time is passed in, in seconds of any clock that does not run backwards for long. Hearing a frame allocates
-/// nothing. `RangingModel` has the numbers and where they come from.
+/// Pure: time is passed in, seconds of any clock. Hearing a frame allocates nothing. RANGING.md derives the rules.
 package struct Locator: Sendable {
-  private let model: RangingModel
-  private var beacons: [HeardLevels]
-  private var steps: [Step]
+  private let steps: [Step]
+  /// One for each step, as are the zones.
+  private var histories: [BeaconHistory]
   /// The last decisions: it takes more to come to one than to stay with it.
+  private var zones: [Zone]
   private var facing: Int?
   private var located: Int?
-  private var last = -Double.infinity
-  /// Reused, so that a decision need not allocate either.
+  private var clock = -Double.infinity
   private var scratch: [Double] = []
 
-  package init(steps: [Step], model: RangingModel = RangingModel()) {
-    self.model = model
+  package init(steps: [Step]) {
     self.steps = steps
-    beacons = steps.map { _ in HeardLevels(capacity: model.capacity) }
-    scratch.reserveCapacity(model.capacity)
+    histories = steps.map { _ in BeaconHistory() }
+    zones = steps.map { _ in .unknown }
+    scratch.reserveCapacity(RangingModel.capacity)
   }
 
-  /// Takes note of a frame of this vehicle; frames without a valid RSSI and of unknown majors say nothing.
-  ///
-  /// - Parameter time: seconds. A clock that went back by more than a second began anew, and so does the locator.
+  /// Takes note of a frame of this vehicle. One without a valid RSSI, or of a major that no step has, says nothing.
   package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
-    guard let rssi, let index = steps.firstIndex(where: { $0.major == beacon.major }) else { return }
-    if time < last - model.backwardJump { forget() }
-    last = max(last, time)
-    beacons[index].append(
-      level: Double(rssi) - Double(beacon.measuredPower), minor: beacon.minor, power: beacon.measuredPower, at: last)
+    guard let rssi, (-127 ..< 0).contains(rssi), time.isFinite,
+      let index = steps.firstIndex(where: { $0.major == beacon.major })
+    else { return }
+    histories[index].append(beacon, rssi: rssi, at: advance(to: time))
   }
 
-  private mutating func forget() {
-    for index in beacons.indices { beacons[index].removeAll() }
-    (facing, located, last) = (nil, nil, -.infinity)
-  }
-
-  /// What can be said at a time: to be asked at regular intervals (half a second), because the next answer builds
-  /// on this one.
+  /// What can be said at a time. To be asked every half second: each answer builds on the one before.
   package mutating func decide(at time: Double) -> Location {
-    let readings = steps.indices.map { reading(of: $0, at: time) }
+    let now = advance(to: time)
+    let readings = steps.indices.map { reading(of: $0, at: now) }
+    let powers = steps.indices.map { power(of: $0, at: now) }
 
-    var side: Int?
-    if let (stronger, difference) = comparison(model.sideWindow, least: model.sideMinimum, at: time),
-      difference >= (stronger == facing ? model.sideStay : model.sideBegin)
-    {
-      side = stronger
+    facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel).flatMap { lead in
+      lead.difference >= (lead.index == facing ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
-
-    var here: Int?
-    if let side, let (stronger, difference) = comparison(model.locatedWindow, least: model.locatedMinimum, at: time),
-      stronger == side, time - beacons[stronger].newest <= model.locatedAge
-    {
-      let level = beacons[stronger].power(since: time - model.locatedWindow, clip: model.clip, &scratch)
-      let stays = stronger == located
-      if level >= (stays ? model.locatedStayLevel : model.locatedBeginLevel),
-        difference >= (stays ? model.locatedStayDifference : model.locatedBeginDifference)
-      {
-        here = stronger
-      }
+    located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
+      lead.index == facing && isInReach(lead) && isSteady(lead, at: now) ? lead.index : nil
     }
-    (facing, located) = (side, here)
     return Location(
-      time: time, readings: readings, facing: side.map { steps[$0] }, isLocated: here != nil)
+      time: time, readings: readings, facing: facing.map { steps[$0] }, isLocated: located != nil)
   }
 
-  private mutating func reading(of index: Int, at time: Double) -> Location.Reading {
-    let count = beacons[index].gather(
-      since: time - model.zoneWindow, atLeast: model.zoneEnough, since: time - model.zoneReach, into: &scratch)
-    let age = time - beacons[index].newest
-    guard count >= model.zoneMinimum, age <= model.silence else {
-      return Location.Reading(
-        step: steps[index], zone: .unknown, distance: nil, rssi: nil, packets: age <= model.silence ? count : 0,
-        age: age.isFinite ? age : nil, minor: beacons[index].minor, measuredPower: beacons[index].measuredPower)
+  /// Time does not run backwards, except when a clock was set back: then all that was heard before means nothing.
+  private mutating func advance(to time: Double) -> Double {
+    if time < clock - RangingModel.backwards { self = Locator(steps: steps) }
+    clock = max(clock, time)
+    return clock
+  }
+
+  // MARK: - One beacon
+
+  private mutating func reading(of index: Int, at now: Double) -> Location.Reading {
+    let history = histories[index]
+    let age = history.age(at: now)
+    let used = history.frames(within: RangingModel.zoneWindow, of: now)
+    var distance: Location.Distance?
+    var rssi: Int?
+    if used < RangingModel.least || age > RangingModel.silence {
+      zones[index] = .unknown
+    } else {
+      history.sortedLevels(newest: used, in: &scratch)
+      let level = interquartileMean(scratch)
+      zones[index] = Self.zone(at: level, after: zones[index])
+      distance = Self.distance(at: level, frames: used)
+      rssi = Int((level + Double(history.measuredPower ?? 0) + 0.5).rounded(.down))
     }
-    let level = interquartileMean(&scratch)
     return Location.Reading(
-      step: steps[index], zone: model.zone(of: level), distance: model.distance(at: level),
-      rssi: level + Double(beacons[index].measuredPower ?? 0), packets: count, age: age,
-      minor: beacons[index].minor, measuredPower: beacons[index].measuredPower)
+      step: steps[index], zone: zones[index], distance: distance, rssi: rssi,
+      packets: history.frames(within: RangingModel.window, of: now), age: age.isFinite ? age : nil,
+      minor: history.minor, measuredPower: history.measuredPower)
   }
 
-  /// The beacon that is heard more strongly than all others, and by how many decibels.
-  private mutating func comparison(
-    _ window: Double, least: Int, at time: Double
-  ) -> (stronger: Int, difference: Double)? {
-    var best: (index: Int, power: Double)?
-    var second: Double?
-    var silent: [Int] = []
-    for index in beacons.indices {
-      let count = beacons[index].count(since: time - window)
-      guard count > 0 else {
-        silent.append(index)
-        continue
-      }
-      // Too little to compare with, and too much to call it silent.
-      guard count >= least else { return nil }
-      let power = beacons[index].power(since: time - window, clip: model.clip, &scratch)
-      if power > best?.power ?? -.infinity {
-        second = best?.power ?? second
-        best = (index, power)
+  /// Close to an edge nothing is said; a zone that was said is kept down to half the band.
+  private static func zone(at level: Double, after last: Zone) -> Zone {
+    let clear = zone(at: level, bands: 1)
+    return clear == .unknown && zone(at: level, bands: 0.5) == last ? last : clear
+  }
+
+  private static func zone(at level: Double, bands share: Double) -> Zone {
+    let immediateBand = RangingModel.immediateBand * share
+    let farBand = RangingModel.farBand * share
+    if level >= RangingModel.immediateEdge + immediateBand { return .immediate }
+    if level <= RangingModel.farEdge - farBand { return .far }
+    if level >= RangingModel.farEdge + farBand, level <= RangingModel.immediateEdge - immediateBand { return .near }
+    return .unknown
+  }
+
+  /// The law of free space, and the interval that shadowing and what is left of the fading make of it.
+  private static func distance(at level: Double, frames: Int) -> Location.Distance {
+    let half = hypot(RangingModel.shadowing80, RangingModel.fading80 / Double(frames).squareRoot())
+    func metres(_ level: Double) -> Double { pow(10, -level / (10 * RangingModel.exponent)) }
+    return Location.Distance(metres: metres(level), low: metres(level + half), high: metres(level - half))
+  }
+
+  // MARK: - Beacons against each other
+
+  /// What is received of a beacon: how many frames, and their mean power as a level; nil when it is not heard.
+  private typealias Power = (frames: Int, level: Double)
+
+  private mutating func power(of index: Int, at now: Double) -> Power? {
+    let frames = histories[index].frames(within: RangingModel.window, of: now)
+    guard frames > 0, histories[index].age(at: now) <= RangingModel.silence else { return nil }
+    histories[index].sortedLevels(newest: frames, in: &scratch)
+    return (frames, meanPower(scratch))
+  }
+
+  /// The strongest beacon, its level, and the decibels by which it exceeds the next.
+  private typealias Lead = (index: Int, level: Double, difference: Double)
+
+  /// - Parameters:
+  ///   - least: frames that it takes of a beacon to compare it.
+  ///   - lone: the level that it takes to conclude anything from another's silence.
+  private func lead(_ powers: [Power?], least: Int, lone: Double) -> Lead? {
+    var strongest: (index: Int, power: Power)?
+    for (index, power) in powers.enumerated() {
+      if let power, power.level > strongest?.power.level ?? -.infinity { strongest = (index, power) }
+    }
+    guard let (index, own) = strongest, own.frames >= least else { return nil }
+
+    var difference = Double.infinity
+    for (other, power) in powers.enumerated() where other != index {
+      if let power, power.frames >= least {
+        difference = min(difference, own.level - power.level)
+      } else if own.frames >= RangingModel.loneFrames, power != nil || own.level >= lone {
+        let measuredPower = histories[other].measuredPower ?? histories[index].measuredPower ?? 0
+        let floor = RangingModel.loneFloor - Double(measuredPower)
+        difference = min(difference, own.level - max(power?.level ?? floor, floor))
       } else {
-        second = max(second ?? power, power)
+        return nil
       }
     }
-    guard let best else { return nil }
-    if !silent.isEmpty {
-      // A beacon that is not heard is evidence only while another is heard well.
-      guard beacons[best.index].count(since: time - window) >= max(model.missingMinimum, least),
-        best.power >= model.missingLevel
-      else { return nil }
-      let floor = model.sensitivity - Double(beacons[best.index].measuredPower ?? 0)
-      second = max(second ?? floor, floor)
+    return (index, own.level, difference)
+  }
+
+  /// In reach of this step, and of no other.
+  private func isInReach(_ lead: Lead) -> Bool {
+    if lead.level >= RangingModel.locatedBeginLevel, lead.difference >= RangingModel.locatedBeginDifference {
+      return true
     }
-    return second.map { (best.index, best.power - $0) }
-  }
-}
-
-/// What the locator says of one moment.
-package struct Location: Sendable, Equatable {
-  /// Seconds, as it was asked.
-  package let time: Double
-  /// Of every step, in the vehicle's order.
-  package let readings: [Reading]
-  /// The step on the rider's side; nil when that is open.
-  package let facing: Step?
-  /// Whether the rider is in reach of that step and of no other: enough to open it.
-  package let isLocated: Bool
-
-  package struct Reading: Sendable, Equatable {
-    package let step: Step
-    package let zone: Zone
-    /// Metres.
-    package let distance: Double?
-    /// Of the frames that the zone rests on, dBm.
-    package let rssi: Double?
-    package let packets: Int
-    /// Seconds since the last frame; nil when there was none.
-    package let age: Double?
-    /// Of the last frame.
-    package let minor: UInt16?
-    /// Of the last frame, dBm.
-    package let measuredPower: Int8?
+    return lead.index == located && lead.level >= RangingModel.locatedStayLevel
+      && lead.difference >= RangingModel.locatedStayDifference
   }
 
-  package func reading(of step: Step) -> Reading? { readings.first { $0.step == step } }
+  /// Still there: heard in the last moment, and not falling, as it does when one walks away.
+  private mutating func isSteady(_ lead: Lead, at now: Double) -> Bool {
+    let frames = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
+    guard frames >= RangingModel.momentLeast else { return false }
+    histories[lead.index].sortedLevels(newest: frames, in: &scratch)
+    return meanPower(scratch) >= lead.level - RangingModel.momentFall
+  }
 }

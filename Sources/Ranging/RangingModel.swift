@@ -1,68 +1,63 @@
-import StepDomain
-import Glibc
+/// The numbers that decisions are made by; RANGING.md has their derivation and what else was tried.
+///
+/// A level is the decibels by which a frame's RSSI exceeds its own measured power, which is the RSSI at 1 m.
+enum RangingModel {
+  // Evidence.
 
-/// The numbers that decisions are made by. Levels are decibels above the beacon's measured power, which is its RSSI
-/// at 1 m.
-package struct RangingModel: Sendable, Equatable {
-  /// How many frames of a beacon are kept.
-  var capacity = 64
-  /// A clock that goes back by more than this began anew, seconds.
-  var backwardJump = 1.0
+  /// Frames that are kept of each beacon; at 16 a second they fill the longest window.
+  static let capacity = 128
+  /// What the zone, the distance and the RSSI rest on, seconds.
+  static let zoneWindow = 8.0
+  /// What the side and being located rest on, seconds.
+  static let window = 6.0
+  /// With fewer frames nothing is said of a beacon.
+  static let least = 2
+  /// After so many seconds without a frame a beacon counts as not heard.
+  static let silence = 5.0
+  /// A clock that goes back by more than this, seconds, began anew.
+  static let backwards = 1.0
 
-  // Zones.
+  // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
 
-  /// Seconds.
-  var zoneWindow = 5.0
-  /// With fewer frames than this in the window, older ones are taken as well, up to `zoneReach` seconds.
-  var zoneEnough = 5
-  var zoneReach = 10.0
-  /// Fewer frames than this say nothing.
-  var zoneMinimum = 2
-  /// After this many seconds without a frame nothing is known.
-  var silence = 4.0
-  /// The level at 0.5 m, and half the width of the band around it in which the two zones cannot be told apart.
-  var immediateEdge = 5.0
-  var immediateBand = 1.0
-  /// The same at 3 m. Shadowing makes the levels there overlap far more.
-  var nearEdge = -9.5
-  var nearBand = 3.5
+  static let immediateEdge = 4.5
+  static let immediateBand = 1.5
+  static let farEdge = -9.5
+  static let farBand = 4.0
 
-  // The side.
+  // The side: by how many decibels a beacon exceeds every other.
 
-  var sideWindow = 5.0
-  var sideMinimum = 2
-  /// By how many decibels one beacon must exceed the others to be faced, and to stay so.
-  var sideBegin = 7.0
-  var sideStay = 6.0
-  /// By how much one frame may exceed the median of its window.
-  var clip = 10.0
-  /// A beacon that is not heard counts as just below what receivers hear, dBm, if the other has so many frames and
-  /// such a level.
-  var sensitivity = -90.0
-  var missingMinimum = 5
-  var missingLevel = -12.0
+  static let sideBegin = 8.0
+  static let sideStay = 3.0
+  static let sideLeast = 2
 
-  // In reach of this step and of no other.
+  // A beacon that is not heard, or hardly, is evidence only while another is heard well.
 
-  var locatedWindow = 5.0
-  var locatedMinimum = 3
-  var locatedAge = 2.0
-  var locatedBeginLevel = -6.0
-  var locatedStayLevel = -12.0
-  var locatedBeginDifference = 8.0
-  var locatedStayDifference = 6.0
+  /// Frames of the other that it takes.
+  static let loneFrames = 8
+  /// What an unheard beacon counts as: just below what receivers hear, dBm.
+  static let loneFloor = -90.0
+  /// The level of the other that it takes, for the side and for being located.
+  static let sideLoneLevel = -6.0
+  static let locatedLoneLevel = 0.0
 
-  package init() {}
+  // Located: in reach of this step, and of no other.
 
-  func zone(of level: Double) -> Zone {
-    if level >= immediateEdge + immediateBand { return .immediate }
-    if level <= nearEdge - nearBand { return .far }
-    if level <= immediateEdge - immediateBand, level >= nearEdge + nearBand { return .near }
-    return .unknown
-  }
+  static let locatedLeast = 3
+  static let locatedBeginLevel = -6.0
+  static let locatedStayLevel = -10.0
+  static let locatedBeginDifference = 10.0
+  static let locatedStayDifference = 6.0
+  /// Whoever walks away is heard to fall in the last moment: how long that is, the frames that it takes, and by how
+  /// many decibels it may lie below the window's level.
+  static let momentWindow = 2.5
+  static let momentLeast = 2
+  static let momentFall = 4.0
 
-  /// Metres: the straight line (in the logarithm of the distance) through the two edges.
-  func distance(at level: Double) -> Double {
-    0.5 * pow(6, (immediateEdge - level) / (immediateEdge - nearEdge))
-  }
+  // Distance.
+
+  /// The path loss exponent of free space.
+  static let exponent = 2.0
+  /// Decibels within which 80 % of places lie of the law, and 80 % of single frames of their place.
+  static let shadowing80 = 8.2
+  static let fading80 = 5.8
 }

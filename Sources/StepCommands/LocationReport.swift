@@ -17,15 +17,19 @@ struct LocationReport {
       "located": .bool(location.isLocated),
       "step": location.facing.map { .string($0.id.description) } ?? .null,
       "zone": .string((faced?.zone ?? .unknown).rawValue),
-      "distance_m": .rounded(faced?.distance, places: 2),
+      "distance_m": .rounded(faced?.distance?.metres, places: 2),
+      "distance_low_m": .rounded(faced?.distance?.low, places: 2),
+      "distance_high_m": .rounded(faced?.distance?.high, places: 2),
       "method": .string(ProofMethod.beacon.rawValue),
       "steps": .array(
         location.readings.map { reading in
           [
             "step": .string(reading.step.id.description),
             "zone": .string(reading.zone.rawValue),
-            "distance_m": .rounded(reading.distance, places: 2),
-            "rssi_dbm": reading.rssi.map { .integer(Int64($0.rounded())) } ?? .null,
+            "distance_m": .rounded(reading.distance?.metres, places: 2),
+            "distance_low_m": .rounded(reading.distance?.low, places: 2),
+            "distance_high_m": .rounded(reading.distance?.high, places: 2),
+            "rssi_dbm": reading.rssi.map { .integer(Int64($0)) } ?? .null,
             "packets": .integer(Int64(reading.packets)),
             "age_s": .rounded(reading.age, places: 2),
           ]
@@ -45,7 +49,7 @@ struct LocationReport {
   /// A line for each step, with what it rests on.
   var lines: [String] {
     location.readings.map { reading in
-      let rssi = reading.rssi.map { "\(Int($0.rounded())) dBm" } ?? "-"
+      let rssi = reading.rssi.map { "\($0) dBm" } ?? "-"
       let age = reading.age.map { ", last \(tenths($0)) s ago" } ?? ""
       return """
         \(padded(reading.step.id.description, to: 8)) \(Self.columns(reading)) \(padded(rssi, to: 8)) \
@@ -55,13 +59,13 @@ struct LocationReport {
   }
 
   private static func columns(_ reading: Location.Reading) -> String {
-    let distance = reading.distance.map { "\(tenths($0)) m" } ?? "-"
+    let distance = reading.distance.map { "\(tenths($0.metres)) m" } ?? "-"
     return "\(padded(reading.zone.rawValue, to: 9)) \(padded(distance, to: 7))"
   }
 
   /// What the proof rests on: `at the left step: near, 0.9 m, 11 packets (beacon)`
   var evidence: String {
-    let distance = faced?.distance.map { ", \(tenths($0)) m" } ?? ""
+    let distance = faced?.distance.map { ", \(tenths($0.metres)) m" } ?? ""
     return "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced?.packets ?? 0) packets (beacon)"
   }
 
@@ -86,7 +90,7 @@ struct LocationReport {
       beacons: location.readings.compactMap { reading in
         guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
         return HeardBeacon(
-          major: reading.step.major, minor: minor, rssi: Int(rssi.rounded()), measuredPower: Int(power),
+          major: reading.step.major, minor: minor, rssi: rssi, measuredPower: Int(power),
           packets: reading.packets)
       })
   }

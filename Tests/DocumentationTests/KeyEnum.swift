@@ -19,7 +19,7 @@ struct KeyEnum {
 
   private static func all(in source: String) -> [KeyEnum] {
     let type = /^(?:package |private |fileprivate |final )*(?:struct|class|enum|extension) (\w+)/
-    let keyEnum = /^ +(?:\w+ )?enum (\w+): String, (?:\w+, )*TOMLKey \{/
+    let keyEnum = /^ *(?:\w+ )?enum (\w+): String, (?:\w+, )*TOMLKey \{/
     var found: [KeyEnum] = []
     var owner = ""
     var current: (name: String, keys: Set<String>)?

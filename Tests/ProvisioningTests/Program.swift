@@ -50,7 +50,8 @@ final class Program {
 
   func stop() {
     guard !hasEnded(WNOHANG) else { return }
-    kill(id, SIGTERM)
+    // SIGTERM may be blocked in it, as it is in the threads of this process.
+    kill(id, SIGKILL)
     _ = hasEnded(0)
   }
 

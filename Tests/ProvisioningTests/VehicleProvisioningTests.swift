@@ -151,8 +151,14 @@ import Testing
     let before = try Self.contents(vehicle)
     #expect(throws: ProvisioningError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
     #expect(try Self.contents(vehicle) == before)
+    #expect(!Files.exists("\(vehicle.path)/.provisioning"))
     #expect(throws: ProvisioningError.self) { try vehicle.provisionToken(.sample(), now: now, force: false) }
     #expect(try folder.listing("disk/vehicle").filter { $0.contains("ann") } == [])
+
+    // What an interrupted run left is not forgotten because the next one fails.
+    try Files.createFolder("\(vehicle.path)/.provisioning", mode: 0o700)
+    #expect(throws: ProvisioningError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
+    #expect(Files.exists("\(vehicle.path)/.provisioning"))
   }
 
   private static func contents(_ vehicle: VehicleFolder) throws -> [[UInt8]] {

@@ -40,15 +40,15 @@ struct BrokerConfiguration {
 
     # Mutual TLS, 1.2 at the least: by itself mosquitto 2.0.11 leaves 1.1 to the defaults of OpenSSL.
     tls_version tlsv1.2
-    cafile \(folder)/tls/ca.pem
-    certfile \(folder)/tls/broker.pem
-    keyfile \(folder)/tls/broker.key
+    cafile \(folder)/\(VehicleLayout.authorityCertificate)
+    certfile \(folder)/\(VehicleLayout.brokerCertificate)
+    keyfile \(folder)/\(VehicleLayout.brokerKey)
     require_certificate true
 
     # A client is what its certificate's common name says: "controller" or "rider".
     use_identity_as_username true
     allow_anonymous false
-    acl_file \(folder)/mosquitto.acl
+    acl_file \(folder)/\(VehicleLayout.accessList)
 
     # A command has at most \(Command.maximumSize) bytes; the rest is for its topic and the packet's header.
     max_packet_size \(Command.maximumSize + 512)
@@ -67,7 +67,7 @@ struct BrokerConfiguration {
     guard let user else { return "" }
     return """
 
-      # Whom mosquitto becomes when root starts it: the owner of tls/broker.key, which it has to read. To have it be
+      # Whom mosquitto becomes when root starts it: the owner of \(VehicleLayout.brokerKey), which it has to read. To have it be
       # another (Debian's is "mosquitto"), give that file to them, and see to it that they can reach this folder.
       user \(user)
 

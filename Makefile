@@ -1,0 +1,75 @@
+# stepctl and stepd: `make help` says what can be made.
+
+PREFIX ?= /usr/local
+# Where the programs to be installed are.
+BIN ?= .build/release
+
+bindir := $(DESTDIR)$(PREFIX)/bin
+share := $(DESTDIR)$(PREFIX)/share
+man := $(share)/man
+bash_completion := $(share)/bash-completion/completions/stepctl
+zsh_completion := $(share)/zsh/site-functions/_stepctl
+fish_completion := $(share)/fish/vendor_completions.d/stepctl.fish
+unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
+pages := $(wildcard man/*.[1-8])
+
+# Starting a program is relocating it, and most relocations are libstdc++'s. So that library is static (in this folder
+# -lstdc++ finds nothing but the .a), as are libgcc and Swift's own, and what is left is packed (RELR: glibc 2.36).
+archives := .build/archives
+smallest := -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker -s
+packed := -Xlinker -z -Xlinker pack-relative-relocs
+# $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
+links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstdc++.a)" $(archives)/libstdc++.a && \
+  echo 'print()' | swiftc -static-stdlib $(1) -lstdc++ -o $(archives)/probe - >/dev/null 2>&1 && \
+  $(archives)/probe >/dev/null 2>&1 && echo "$(1)")
+link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(smallest) $(packed)),$(call links,$(smallest)),-Xlinker -s))
+
+release: ## build both programs for use: .build/release/stepctl and stepd (also `make`)
+	set -- $(link_flags); for program in stepctl stepd; do \
+	  swift build -c release --static-swift-stdlib "$$@" --product $$program || exit; done
+
+packages: ## install the Debian packages that building takes
+	Tests/prepare.sh build
+
+demo: ## show the whole chain on this machine, with a simulated vehicle and rider
+	Tests/prepare.sh demo
+	@$(MAKE) --no-print-directory release
+	Tests/Demo/demo.sh $(BIN)
+
+test: ## install what testing takes, then check everything
+	Tests/prepare.sh test
+	Tests/run.sh
+
+lint: ## check how sources, scripts and manual pages are written
+	swift format lint --strict --recursive Package.swift Sources Tests
+	shellcheck .ci/run $$(find Tests -name '*.sh')
+	$(if $(pages),mandoc -T lint -W warning $(pages))
+
+completions: release ## write completions/ anew
+	mkdir -p completions
+	for shell in bash zsh fish; do \
+	  $(BIN)/stepctl --generate-completion-script $$shell >completions/stepctl.$$shell || exit; done
+
+install: ## install what was built: PREFIX (/usr/local), DESTDIR
+	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
+	install -D -t $(bindir) $(BIN)/stepctl $(BIN)/stepd
+	for page in $(pages); do install -D -m 644 -t $(man)/man$${page##*.} $$page || exit; done
+	install -D -m 644 completions/stepctl.bash $(bash_completion)
+	install -D -m 644 completions/stepctl.zsh $(zsh_completion)
+	install -D -m 644 completions/stepctl.fish $(fish_completion)
+	install -D -m 644 Sources/stepd/stepd.service $(unit)
+	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
+
+uninstall: ## remove what was installed
+	rm -f $(bindir)/stepctl $(bindir)/stepd $(unit)
+	rm -f $(bash_completion) $(zsh_completion) $(fish_completion)
+	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
+
+clean: ## remove what was built
+	rm -rf .build
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+.DEFAULT_GOAL := release
+.PHONY: release packages demo test lint completions install uninstall clean help

@@ -1,0 +1,63 @@
+import Glibc
+
+/// The last frames of one beacon: when each was heard, and at what level.
+///
+/// A ring of fixed size, so that hearing a frame takes no time and no memory to speak of.
+struct BeaconHistory: Sendable {
+  private var times = [Double](repeating: 0, count: RangingModel.capacity)
+  private var levels = [Double](repeating: 0, count: RangingModel.capacity)
+  private var next = 0
+  private var count = 0
+  /// Of the last frame.
+  private(set) var minor: UInt16?
+  /// Of the last frame, dBm.
+  private(set) var measuredPower: Int8?
+
+  /// - Parameter time: seconds, not before the last frame's.
+  mutating func append(_ beacon: IBeacon, rssi: Int8, at time: Double) {
+    times[next] = time
+    levels[next] = Double(rssi) - Double(beacon.measuredPower)
+    next = (next + 1) % RangingModel.capacity
+    count = min(count + 1, RangingModel.capacity)
+    minor = beacon.minor
+    measuredPower = beacon.measuredPower
+  }
+
+  /// Seconds since the last frame; infinite when there was none.
+  func age(at now: Double) -> Double { count == 0 ? .infinity : now - times[index(0)] }
+
+  /// How many frames are younger than a window, seconds.
+  func frames(within window: Double, of now: Double) -> Int {
+    var number = 0
+    while number < count, times[index(number)] > now - window { number += 1 }
+    return number
+  }
+
+  /// The levels of the newest frames, in ascending order.
+  func sortedLevels(newest number: Int, in scratch: inout [Double]) {
+    scratch.removeAll(keepingCapacity: true)
+    for back in 0..<number { scratch.append(levels[index(back)]) }
+    scratch.sort()
+  }
+
+  private func index(_ back: Int) -> Int { (next - 1 - back + 2 * RangingModel.capacity) % RangingModel.capacity }
+}
+
+/// The mean of the middle half of sorted levels: outliers at either end have no say.
+func interquartileMean(_ levels: [Double]) -> Double {
+  let cut = levels.count / 4
+  var sum = 0.0
+  for index in cut..<(levels.count - cut) { sum += levels[index] }
+  return sum / Double(levels.count - 2 * cut)
+}
+
+/// The mean received power of sorted levels, in decibels.
+///
+/// Fading only takes away, so the strong frames say most; the very strongest counts as the second, so that a single
+/// burst of interference decides nothing.
+func meanPower(_ levels: [Double]) -> Double {
+  let top = levels[max(0, levels.count - 2)]
+  var sum = 0.0
+  for level in levels { sum += pow(10, min(level, top) / 10) }
+  return 10 * log10(sum / Double(levels.count))
+}

@@ -1,0 +1,169 @@
+import Foundation
+import StepDomain
+import StrictJSON
+import Testing
+
+@testable import Ranging
+
+@Suite("Locator") struct LocatorTests {
+  static let steps = [
+    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
+  ]
+  let uuid = StepDomain.UUID(high: 1, low: 2)
+
+  func beacon(_ major: UInt16, power: Int8 = -59) -> IBeacon {
+    IBeacon(uuid: uuid, major: major, minor: 7, measuredPower: power)
+  }
+
+  /// Frames of both beacons at 10 Hz, decisions at 2 Hz.
+  func decide(
+    _ locator: inout Locator, from start: Double, for seconds: Double, left: Int8?, right: Int8?
+  ) -> [Location] {
+    var decisions: [Location] = []
+    for tenth in 0..<Int(seconds * 10) {
+      let time = start + Double(tenth) / 10
+      if tenth % 5 == 0 { decisions.append(locator.decide(at: time)) }
+      if let left { locator.hear(beacon(1), rssi: left, at: time) }
+      if let right { locator.hear(beacon(2), rssi: right, at: time) }
+    }
+    return decisions
+  }
+
+  /// Sequences and decisions of the reference implementation, in Python, from which this one was written.
+  static let sequences: [JSON] = {
+    let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Fixtures/ranging.json")
+    return try! JSON(parsing: Data(contentsOf: path))["sequences"]!.array!
+  }()
+
+  @Test("decides as the reference does", arguments: sequences.indices)
+  func reference(index: Int) throws {
+    let sequence = Self.sequences[index]
+    var locator = Locator(steps: Self.steps)
+    let packets = sequence["packets"]!.array!
+    var fed = 0
+    for tick in sequence["ticks"]!.array! {
+      while fed < tick["packets_fed"]!.integer! {
+        let packet = packets[fed]
+        locator.hear(
+          beacon(UInt16(packet["major"]!.integer!), power: Int8(packet["power"]!.integer!)),
+          rssi: Int8(exactly: packet["rssi"]!.integer!), at: packet["time_s"]!.double!)
+        fed += 1
+      }
+      let now = tick["now_s"]!.double!
+      let location = locator.decide(at: now)
+      #expect((location.facing.map { Int64($0.major) }) == tick["side"]?.integer, "side at \(now)")
+      #expect((location.isLocated ? location.facing.map { Int64($0.major) } : nil) == tick["located"]?.integer, "\(now)")
+      for reading in location.readings {
+        let expected = tick["steps"]!["\(reading.step.major)"]!
+        #expect(reading.zone.rawValue == expected["zone"]?.string, "zone of \(reading.step.id) at \(now)")
+        #expect(reading.rssi.map(Int64.init) == expected["rssi_dbm"]?.integer)
+        #expect(Int64(reading.packets) == expected["packets"]?.integer)
+        #expect(close(reading.distance?.metres, expected["distance_m"]?.double))
+        #expect(close(reading.distance?.low, expected["distance_low_m"]?.double))
+        #expect(close(reading.distance?.high, expected["distance_high_m"]?.double))
+        #expect(close(reading.age, expected["age_s"]?.double))
+      }
+    }
+  }
+
+  func close(_ a: Double?, _ b: Double?) -> Bool {
+    guard let a, let b else { return a == nil && b == nil }
+    return abs(a - b) < 0.002 * max(1, abs(b))
+  }
+
+  @Test("at a step: immediate, faced and located within a second, and it stays so")
+  func standing() {
+    var locator = Locator(steps: Self.steps)
+    let decisions = decide(&locator, from: 0, for: 10, left: -50, right: -72)
+    #expect(!decisions[0].isLocated)
+    #expect(decisions.dropFirst(2).allSatisfy { $0.isLocated && $0.facing?.id == Self.steps[0].id })
+    #expect(decisions.last!.readings[0].zone == .immediate)
+  }
+
+  @Test("between two beacons that are equally strong nobody is located")
+  func between() {
+    var locator = Locator(steps: Self.steps)
+    let decisions = decide(&locator, from: 0, for: 10, left: -60, right: -62)
+    #expect(decisions.allSatisfy { !$0.isLocated && $0.facing == nil })
+  }
+
+  @Test("when a beacon falls silent its zone is soon unknown, and nobody is located")
+  func silence() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: -50, right: -72)
+    let after = decide(&locator, from: 10, for: 10, left: nil, right: -72)
+    #expect(after[7...].allSatisfy { !$0.isLocated })
+    #expect(after.last!.readings[0].zone == .unknown)
+    #expect(after.last!.facing == nil)
+    #expect(after.allSatisfy { $0.facing?.side != .right })
+  }
+
+  @Test("one frame as strong as may be decides nothing")
+  func burst() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: -80, right: -82)
+    locator.hear(beacon(2), rssi: -10, at: 10)
+    let location = locator.decide(at: 10)
+    #expect(location.facing == nil && !location.isLocated)
+    #expect(location.readings[1].zone != .immediate)
+  }
+
+  @Test("readings that are not available, impossible times and other majors say nothing")
+  func nonsense() {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 {
+      locator.hear(beacon(1), rssi: nil, at: Double(tenth) / 10)
+      locator.hear(beacon(1), rssi: 0, at: Double(tenth) / 10)
+      locator.hear(beacon(9), rssi: -40, at: Double(tenth) / 10)
+      locator.hear(beacon(2), rssi: -40, at: .nan)
+      locator.hear(beacon(2), rssi: -40, at: .infinity)
+    }
+    let location = locator.decide(at: 5)
+    #expect(location.readings.allSatisfy { $0.packets == 0 && $0.zone == .unknown && $0.age == nil })
+  }
+
+  @Test("a clock that was set back begins anew, and one that jumps ahead forgets")
+  func clocks() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 1000, for: 10, left: -50, right: -72)
+    #expect(locator.decide(at: 1009.9).isLocated)
+    #expect(!locator.decide(at: 5000).isLocated)
+    let again = decide(&locator, from: 3, for: 3, left: -72, right: -50)
+    #expect(again.last!.facing?.side == .right)
+  }
+
+  @Test("beacons of different power are compared by their levels")
+  func powers() {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 {
+      locator.hear(beacon(1, power: -75), rssi: -66, at: Double(tenth) / 10)
+      locator.hear(beacon(2, power: -50), rssi: -64, at: Double(tenth) / 10)
+      if tenth % 5 == 0 { _ = locator.decide(at: Double(tenth) / 10) }
+    }
+    #expect(locator.decide(at: 5).facing?.side == .left)
+  }
+
+  @Test("a vehicle with three steps: one is ahead of both others, or none is")
+  func threeSteps() {
+    let steps = Self.steps + [Step(id: StepID("rear")!, side: .left, major: 3)]
+    var locator = Locator(steps: steps)
+    for tenth in 0..<60 {
+      for (major, rssi) in [(1, -50), (2, -75), (3, -55)] as [(UInt16, Int8)] {
+        locator.hear(beacon(major), rssi: rssi, at: Double(tenth) / 10)
+      }
+      if tenth % 5 == 0 { #expect(locator.decide(at: Double(tenth) / 10).facing == nil) }
+    }
+  }
+}
+
+extension JSON {
+  /// A number of either kind.
+  var double: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    default: nil
+    }
+  }
+}

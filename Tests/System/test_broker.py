@@ -1,0 +1,239 @@
+"""A broker that is another, is absent, is silent or goes away, and clients that want more than they may."""
+
+import datetime
+import json
+import socket
+import ssl
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.x509.oid import NameOID
+
+from peers import Connection, Witness
+from programs import STEPD, can_mount, mounted, wait_until
+
+UNSENT = "the vehicle does not answer; nothing was sent that could move a step"
+
+
+def certificate(vehicle, days: tuple[int, int], *names: x509.GeneralName):
+    """Gives the broker another certificate for its key, by its own authority: valid for days from now, for names."""
+    tls, now = vehicle.folder / "tls", datetime.datetime.now(datetime.UTC)
+    authority = x509.load_pem_x509_certificate((tls / "ca.pem").read_bytes())
+    authority_key, key = (
+        serialization.load_pem_private_key((vehicle.folder / name).read_bytes(), None)
+        for name in ("operator/ca.key", "tls/broker.key")
+    )
+    begin, end = (now + datetime.timedelta(days=day) for day in days)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "broker")]))
+        .issuer_name(authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    (tls / "broker.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+
+
+# --- Another broker ---
+
+
+def test_a_broker_of_another_authority_is_not_trusted(shared_vehicle, shared_rider, new_vehicle):
+    other = new_vehicle("other").rider("alice")
+    file = other.file.read_text().replace(f"port = {other.vehicle.port}", f"port = {shared_vehicle.port}")
+    other.file.write_text(file)
+    ended = other.moves("open", "left")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error == (
+        f"the certificate of the broker localhost:{shared_vehicle.port} was not issued by an authority in the CA file"
+    )
+    assert shared_vehicle.is_unmoved()
+
+
+@pytest.mark.parametrize(
+    ("days", "names", "fault"),
+    [
+        ((-30, -1), [x509.DNSName("localhost")], "has expired"),
+        ((1, 30), [x509.DNSName("localhost")], "is not valid yet (is this machine's clock right?)"),
+        ((-1, 30), [x509.DNSName("example.com")], "is for another host name"),
+        ((-1, 30), [x509.DNSName("localhost.example.com")], "is for another host name"),
+    ],
+    ids=["expired", "of tomorrow", "of another name", "of a longer name"],
+)
+def test_a_broker_whose_certificate_is_not_right_is_not_trusted(parked, days, names, fault):
+    alice = parked.rider("alice")
+    certificate(parked, days, *names)
+    parked.starts_broker()
+    stepd = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml")
+    line = f"the certificate of the broker localhost:{parked.port} {fault}"
+    ended = alice.types("status")
+    assert (ended.status, ended.stdout, ended.error) == (69, "", line)
+    assert stepd.says(line) == f"stepd: {line}; trying again"
+    assert stepd.lives
+
+
+# --- Clients that want more than they may ---
+
+
+def test_nobody_connects_without_a_certificate(shared_vehicle, shared_rider):
+    context = ssl.create_default_context(cafile=shared_rider.folder / "ca.pem")
+    with (
+        pytest.raises(ssl.SSLError),
+        socket.create_connection(("localhost", shared_vehicle.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        secure.recv(1)  # In TLS 1.3 the server's objection comes after the handshake.
+    file = shared_rider.file.with_name("without.toml")
+    lines = shared_rider.file.read_text().splitlines()
+    file.write_text("\n".join(line for line in lines if not line.startswith(("cert =", "key ="))))
+    ended = shared_vehicle.stepctl("status", "--vehicle", file)
+    assert (ended.status, ended.error) == (78, f"{file}: [broker] cert is missing: commands need it")
+
+
+def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, new_vehicle):
+    mallory, stranger = shared_vehicle.rider("mallory"), new_vehicle("other").rider("mallory")
+    for name in ("rider.pem", "rider.key"):
+        (mallory.folder / name).write_bytes((stranger.folder / name).read_bytes())
+    ended = mallory.types("status")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error == (
+        f"the broker localhost:{shared_vehicle.port} refused the TLS connection: "
+        "it does not accept the client certificate (alert 48)"
+    )
+
+
+def test_a_rider_can_neither_speak_for_the_controller_nor_hear_commands(vehicle, alice):
+    # mosquitto grants any subscription, and goes by its access list when there is something to pass on.
+    commands = [vehicle.set_position("left"), vehicle.set_position("+"), "#"]
+    with Witness(vehicle, vehicle.rider("bob").peer) as bob, Connection(alice.peer, *commands) as mallory:
+        kept = bob.kept()
+        for retain in (False, True):
+            mallory.deliver(vehicle.status("left"), b"forged", retain)
+        assert bob.ask("left")["epoch"] == kept["left"]["epoch"]
+        heard = [mallory.next().topic for _ in range(3)]
+        assert sorted(heard) == [vehicle.status("left")] * 2 + [vehicle.status("right")], "by `#`: the kept, the answer"
+        assert mallory.messages.empty()
+    assert vehicle.broker.stderr.read_text().count("Denied PUBLISH") == 2
+    with Witness(vehicle, alice.peer) as witness:
+        assert witness.kept() == kept
+    assert vehicle.is_unmoved()
+
+
+# --- No broker, a silent one, no controller ---
+
+
+def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
+    ended = parked.rider("alice").moves("open", "left")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.seconds < 5, "half of the standard timeout"
+
+
+@pytest.mark.xfail(reason="with TLS, a refused connection is reported as lost in the TLS handshake")
+def test_a_broker_that_is_not_there_is_named(parked):
+    ended = parked.rider("alice").types("status")
+    assert ended.error == f"cannot connect to the broker localhost:{parked.port}: Connection refused"
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs unshare(1) and mount(8), to have another /etc/hosts")
+@pytest.mark.xfail(reason="with TLS, the other addresses of a host are not tried after a refused connection")
+def test_a_broker_is_reached_by_the_second_address_of_its_host(parked):
+    configuration, hosts = parked.folder / "mosquitto.conf", parked.folder / "hosts"
+    configuration.write_text(configuration.read_text().replace(f"{parked.port} localhost", f"{parked.port} 127.0.0.1"))
+    hosts.write_text("::1 localhost\n127.0.0.1 localhost\n")
+    alice = parked.starts_all().rider("alice")
+    ended = alice.types("status", prefix=mounted(hosts, "/etc/hosts"))
+    assert (ended.status, ended.lines) == (0, ["left     closed", "right    closed"])
+
+
+def test_a_host_that_does_not_exist_is_told(parked):
+    alice = parked.rider("alice")
+    alice.file.write_text(alice.file.read_text().replace('"localhost"', '"broker.invalid"'))
+    ended = alice.types("status")
+    assert ended.status == 69
+    assert ended.error.startswith("cannot find the broker's host broker.invalid: ")
+
+
+def test_a_broker_that_never_answers_is_given_up_in_time(parked):
+    alice = parked.rider("alice")
+    with socket.create_server(("127.0.0.1", parked.port)):
+        ended = alice.moves("open", "left", "--timeout", "0.5")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.seconds < 5
+
+
+@pytest.mark.xfail(reason="it says that the vehicle does not answer")
+def test_a_broker_that_never_answers_is_named(parked):
+    alice = parked.rider("alice")
+    with socket.create_server(("127.0.0.1", parked.port)):
+        ended = alice.types("status", "--timeout", "0.5")
+    assert ended.error == f"the broker localhost:{parked.port} did not answer in time (in the TLS handshake)"
+
+
+def test_a_broker_that_speaks_no_tls_is_told(parked):
+    alice = parked.rider("alice")
+    plain = parked.folder / "plain.conf"
+    plain.write_text(f"listener {parked.port} localhost\nallow_anonymous true\nlog_dest stderr\n")
+    parked.starts("mosquitto", "mosquitto", "-c", plain).says("running")
+    ended = alice.types("status", "--timeout", "2")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error.startswith("TLS with the broker") or "was lost (in the TLS handshake)" in ended.error
+
+
+def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
+    alice = parked.rider("alice")
+    parked.starts_broker()
+    ended = alice.moves("open", "left", "--timeout", "0.5")
+    assert (ended.status, ended.stdout, ended.error) == (69, "", UNSENT)
+    assert ended.stderr.splitlines()[-1] == "hint: is stepd running, and is this vehicle file its own?"
+    assert parked.published("left") == 1, "the question alone"
+    status = alice.types("status", "--json", "--timeout", "0.5")
+    assert (status.status, status.stdout) == (69, "")
+
+
+# --- A broker that goes away ---
+
+
+def test_a_motion_goes_on_without_the_broker_and_is_told_when_it_is_back(parked):
+    parked.edit("stepd.toml", travel_s=1)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    opening = alice.starts_to_move("open", "left", "--json")
+    parked.wait_for_motions(("left", "close", "open"))
+    opening.says("moving")
+    parked.broker.kill()
+    ended = opening.ends()
+    assert (ended.status, ended.json) == (6, {"outcome": "unconfirmed", "step": "left"})
+    assert ended.error == (
+        f"the connection to the broker localhost:{parked.port} was lost (after it was established) "
+        "after the command was sent: the left step may have moved"
+    )
+    parked.stepd.says("left: is open")
+    before = parked.stepd.said
+    parked.starts_broker()
+    parked.stepd.says("connected to", after=before)
+
+    def kept():
+        with Witness(parked, alice.peer) as witness:
+            return witness.kept()
+
+    wait_until(lambda: (kept()["left"]["position"], kept()["left"]["phase"]) == ("open", "idle"), "the open step")
+    status = alice.types("status")
+    assert (status.status, status.lines) == (0, ["left     open", "right    closed"])
+    assert parked.motions == [("left", "close", "open")]
+    assert parked.stepd.lives
+
+
+def test_a_controller_that_starts_before_its_broker_waits_for_it(parked):
+    alice = parked.rider("alice")
+    stepd = parked.stepd = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml")
+    stepd.says("; trying again")
+    parked.starts_broker()
+    stepd.says("connected to")
+    opened = wait_until(lambda: (ended := alice.moves("open", "left", "--timeout", "1")).status == 0 and ended, "opens")
+    assert json.loads(alice.types("status", "--json").lines[0])["position"] == "open"
+    assert opened.stdout == "the left step is open\n"
+    assert parked.motions == [("left", "close", "open")]

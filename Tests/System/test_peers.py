@@ -1,0 +1,210 @@
+"""stepd with a rider's program in Python, stepctl with a controller in Python, and with one that lies."""
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import client
+import controller
+import forgeries
+import stepproto as proto
+from forgeries import Genuine
+from peers import PlayedController, Witness, new_challenge
+from programs import Running
+from vehicle import Vehicle
+
+# --- Honest ones ---
+
+
+def python(vehicle, program, *arguments) -> Running:
+    return vehicle.starts(f"python-{program.__name__}", sys.executable, Path(program.__file__), *arguments)
+
+
+def test_a_program_in_python_moves_a_step(vehicle, alice):
+    opened = python(vehicle, client, "open", "--vehicle", alice.file, "--step", "left").ends()
+    assert (opened.status, opened.json) == (0, {"position": "open", "phase": "idle"})
+    asked = python(vehicle, client, "unknown", "--vehicle", alice.file, "--step", "left").ends()
+    assert (asked.status, asked.json) == (0, {"position": "open", "phase": "idle"})
+    carol = vehicle.rider("carol", "--steps", "right")
+    refused = python(vehicle, client, "close", "--vehicle", carol.file, "--step", "left").ends()
+    assert (refused.status, refused.json) == (5, {"refusal": "wrong_step", "retry": False})
+    assert vehicle.motions == [("left", "close", "open")]
+    assert vehicle.stepd.lives
+
+
+@pytest.fixture
+def python_controller(parked):
+    """Starts controller.py in stepd's place."""
+    parked.starts_broker()
+    keys = {name: proto.jwk(parked.key(f"keys/{name}")) for name in ("encryption", "signing")}
+    operator = proto.jwk(parked.key("operator/token").public_key())
+    file = parked.folder / "keys/python.json"
+    file.write_text(json.dumps(keys | {"operator": operator}))
+    arguments = ["--vehicle", parked.controller_file, "--keys", file]
+
+    def start(*more):
+        before = parked.broker.said
+        python(parked, controller, *arguments, *more)
+        parked.broker.says(f"'{parked.status('right')}'", after=before)
+
+    return start
+
+
+def test_stepctl_believes_a_controller_in_python(parked, python_controller):
+    alice = parked.rider("alice")
+    python_controller()
+    opened = alice.moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    status = alice.types("status")
+    assert (status.status, status.lines) == (0, ["left     open", "right    closed"])
+    refused = parked.rider("carol", "--steps", "right").moves("close", "left")
+    assert (refused.status, refused.error) == (
+        5,
+        "the vehicle refused (wrong_step): the token or the proof is for another step",
+    )
+
+
+@pytest.mark.parametrize("name", ["by another key", "nonce another", "status of earlier", "without its signature"])
+def test_stepctl_sends_no_command_on_the_word_of_a_controller_that_lies(name, parked, python_controller):
+    alice = parked.rider("alice")
+    python_controller("--forge", name)
+    lied_to = alice.moves("open", "left", "--timeout", "0.5")
+    assert (lied_to.status, lied_to.stdout) == (69, "")
+    assert lied_to.error == "the vehicle does not answer; nothing was sent that could move a step"
+    assert parked.published("left") == 1, "the question alone"
+
+
+# --- Forgeries ---
+
+
+@pytest.fixture(scope="module")
+def played(stepctl, tmp_path_factory):
+    """A vehicle whose controller is played; its broker takes messages of any size, for some forgeries are large."""
+    with ExitStack() as stack:
+        vehicle = Vehicle(tmp_path_factory.mktemp("played") / "car", stepctl, stack)
+        while "K" not in proto.thumbprint(vehicle.key("keys/signing").public_key()):
+            vehicle.provision("--force")
+        configuration = vehicle.folder / "mosquitto.conf"
+        configuration.write_text(configuration.read_text().replace("max_packet_size", "#"))
+        vehicle.starts_broker()
+        yield vehicle.rider("alice")
+
+
+def forged(forgery, played, statement) -> list[bytes]:
+    """The forgery of a status that would be believed; none where there is nothing in it to forge so."""
+    earlier = statement | {"command": proto.digest(b"earlier"), "seq": 0}
+    status, earlier = (proto.status_of(each, played.signing) for each in (statement, earlier))
+    try:
+        return [forgery.build(Genuine(status, played.signing, earlier))]
+    except forgeries.Unavailable:
+        return []
+
+
+@pytest.mark.parametrize("forgery", forgeries.FORGERIES, ids=str)
+def test_stepctl_believes_no_forgery(forgery, played):
+    """Each answer comes forged before it comes as it should: a decoy that is believed shows in what follows."""
+    decoy, genuine = new_challenge(), new_challenge()
+    forgeries_sent = []
+
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            decoys = [controller.statement(command, challenge=decoy)]
+            answer = controller.status(command, challenge=genuine)
+        else:
+            decoys = [
+                controller.statement(command, position="open"),
+                controller.statement(command, refusal={"code": "not_near", "retry": True}),
+            ]
+            answer = controller.status(command, refusal={"code": "busy", "retry": True})
+        for statement in decoys:
+            forgeries_sent.extend(sent := forged(forgery, controller, statement))
+            yield from sent
+        yield answer
+
+    with PlayedController(played.vehicle, script) as controller:
+        ended = played.moves("open", "left")
+    assert forgeries_sent
+    assert (ended.status, ended.stdout) == (5, "")
+    assert ended.error == "the vehicle refused (busy): the step is moving"
+    assert controller.positions == ["unknown", "open"]
+    assert controller.received[-1].claims["challenge"] == genuine
+
+
+@pytest.mark.parametrize("lie", forgeries.LIES, ids=str)
+def test_stepctl_goes_by_the_statement_and_not_by_what_stands_outside(lie, played):
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            return forged(lie, controller, controller.statement(command, challenge=new_challenge()))
+        return forged(lie, controller, controller.statement(command, position="open"))
+
+    with PlayedController(played.vehicle, script) as controller:
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.stdout) == (0, "the left step is open\n")
+    assert controller.positions == ["unknown", "open"]
+
+
+# --- Answers that are genuine, and not what was hoped for ---
+
+
+def answering(*answers: dict):
+    """A script: a challenge, and then these answers to the command."""
+
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            return [controller.status(command, challenge=new_challenge())]
+        return [controller.status(command, **answer) for answer in answers]
+
+    return script
+
+
+def test_a_command_that_is_never_answered_is_unconfirmed_and_not_sent_again(played):
+    with PlayedController(played.vehicle, answering()) as controller:
+        ended = played.moves("open", "left", "--json")
+    assert (ended.status, ended.json) == (6, {"outcome": "unconfirmed", "step": "left"})
+    assert ended.error == "no confirmation came in time: the left step may have moved"
+    assert ended.stderr.splitlines()[-1] == "hint: look at it, or ask with `stepctl status`"
+    assert controller.positions == ["unknown", "open"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ([{"phase": "moving"}, {"phase": "fault", "fault": fault, "position": "unknown"}], f"the step stopped on its way ({fault})")
+        for fault in ("interrupted", "obstructed", "timeout", "driver")
+    ]
+    + [([{"position": "close"}], "the controller says that the step is close")],
+)
+def test_a_motion_that_did_not_end_where_it_should_is_no_success(played, answers, error):
+    with PlayedController(played.vehicle, answering(*answers)):
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.stdout, ended.error) == (6, "", f"{error}: the left step may have moved")
+
+
+def test_a_second_copy_refused_as_replayed_does_not_hide_the_answer_to_the_first(played):
+    replayed = {"refusal": {"code": "replayed", "retry": False}}
+    with PlayedController(played.vehicle, answering(replayed, {"phase": "moving"}, replayed, {"position": "open"})):
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.stdout) == (0, "the left step is open\n")
+
+
+@pytest.mark.parametrize("code", [code for code in proto.REFUSALS if code != "replayed"])
+def test_every_refusal_is_told(played, code):
+    with PlayedController(played.vehicle, answering({"refusal": {"code": code, "retry": proto.REFUSALS[code]}})):
+        ended = played.moves("open", "left", "--json")
+    assert ended.status == 5
+    assert ended.json == {"outcome": "refused", "refusal": code, "retry": proto.REFUSALS[code]}
+    assert ended.error.startswith(f"the vehicle refused ({code}): ")
+    assert ("hint: trying again can help" in ended.stderr) == proto.REFUSALS[code]
+
+
+def test_a_statement_of_stepd_stands_the_python_librarys_checks(shared_vehicle, shared_rider):
+    with Witness(shared_vehicle, shared_rider.peer) as witness:
+        kept = witness.kept()
+        answer = witness.ask("left")
+    assert {statement["epoch"] for statement in kept.values()} == {answer["epoch"]}
+    assert answer["seq"] > max(statement["seq"] for statement in kept.values())
+    assert answer["clock"] >= kept["left"]["clock"]
+    assert shared_vehicle.is_unmoved()
