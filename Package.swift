@@ -37,7 +37,7 @@ let package = Package(
   targets: [
     // C libraries: a module map and a header, one importer each.
     .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
-    .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+    .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev", "libssl-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CTOML"),
@@ -72,7 +72,7 @@ let package = Package(
     .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "stepd", dependencies: ["StepController", "Configuration", "MQTTClient", "Terminal", argumentParser],
-      swiftSettings: swiftSettings),
+      exclude: ["stepd.service"], swiftSettings: swiftSettings),
 
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
@@ -82,9 +82,11 @@ let package = Package(
     tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),
     tests("MQTTClientTests", ["MQTTClient", "SystemIO"]),
     tests("ConfigurationTests", ["Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
-    tests("ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
+    tests(
+      "ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO"]),
     tests("StepControllerTests", ["StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", crypto]),
     tests("StructureTests", []),
+    tests("DocumentationTests", []),
   ],
   cxxLanguageStandard: .cxx17
 )

@@ -71,6 +71,7 @@ package struct Daemon {
 
     log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(broker)")
     var isEnding = false
+    var wasConnected = false
     while !isEnding || controller.isMoving {
       let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
       let waited = isEnding ? [connection.descriptor] : [connection.descriptor, interruption.number]
@@ -83,9 +84,12 @@ package struct Daemon {
       while !isEnding, let event = try next(connection) {
         switch event {
         case .connected:
+          wasConnected = true
           log.log.write(.notice, "connected to \(broker)")
           publish(controller.announcements(at: time()))
         case .disconnected(let error):
+          // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
+          if case .unusableFile = error, !wasConnected { throw .broker(error) }
           log.log.write(.warning, "\(error); trying again")
         case .message(let message):
           guard let step = topics[message.topic] else { continue }

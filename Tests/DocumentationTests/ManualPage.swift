@@ -110,6 +110,19 @@ struct ManualPage {
     return items.map { Item(tag: $0.tag, body: $0.body.joined(separator: " ")) }
   }
 
+  /// The words behind each `Cm` in a part of the page, in the tags of its lists and elsewhere.
+  func literals(_ section: String, _ subsection: String) -> (tags: Set<String>, all: Set<String>) {
+    func words(_ words: [String]) -> Set<String> {
+      guard let start = words.firstIndex(of: "Cm") else { return [] }
+      return Set(words[(start + 1)...].filter { $0.wholeMatch(of: /[a-z_]+/) != nil })
+    }
+    let elsewhere = lines.filter { $0.section == section && $0.subsection == subsection }.compactMap(\.macro)
+    return (
+      items(section, subsection).reduce(into: []) { $0.formUnion(words($1.tag)) },
+      elsewhere.reduce(into: []) { $0.formUnion(words($1)) }
+    )
+  }
+
   /// Options and operands of the commands that the page is about.
   var arguments: [Item] { items("DESCRIPTION").filter { $0.tag.first == "Fl" || $0.tag.first == "Ar" } }
 

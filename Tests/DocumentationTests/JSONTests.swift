@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+/// `open` and `status` need a vehicle that answers; they are not here.
+@Suite("Manual pages on JSON") struct JSONTests {
+  let folder: TemporaryFolder
+  let vehicle: String
+
+  /// A vehicle, for the commands that need one.
+  init() throws {
+    folder = try TemporaryFolder()
+    vehicle = "\(folder.path)/car"
+    let provision = try Program(product: "stepctl").run(["provision", "vehicle", vehicle, "--json"])
+    try #require(provision.status == 0, "\(provision.errors)")
+    try expect("stepctl-provision-vehicle.1", toDocument: [provision.output])
+  }
+
+  @Test("scan documents what it prints")
+  func scan() throws {
+    try expect("stepctl-scan.1", toDocument: [json(["scan", "--radio", "btsnoop:\(capture)"])])
+  }
+
+  @Test("locate documents what it prints")
+  func locate() throws {
+    let file = "\(vehicle)/vehicle.toml"
+    let output = try json(["locate", "--radio", "btsnoop:\(capture)", "--vehicle", file])
+    try expect("stepctl-locate.1", toDocument: [output])
+  }
+
+  @Test("provision token documents what it prints")
+  func provisionToken() throws {
+    let output = try json(["provision", "token", vehicle, "--rider", "anna"])
+    try expect("stepctl-provision-token.1", toDocument: [output])
+  }
+
+  @Test("config documents what it prints")
+  func config() throws {
+    let file = "\(vehicle)/vehicle.toml"
+    try expect(
+      "stepctl-config.1", toDocument: [json(["config", "show", "--vehicle", file]), json(["config", "path"])])
+  }
+
+  // MARK: -
+
+  private let capture = Repository.root.appending(path: "Tests/Fixtures/captures/corners.btsnoop").path
+
+  private func json(_ arguments: [String]) throws -> String {
+    try Program(product: "stepctl").run(arguments + ["--json"]).output
+  }
+
+  /// Every member is named in the part of the page on JSON, and every tag there is a member.
+  private func expect(_ file: String, toDocument outputs: [String]) throws {
+    var members: Set<String> = []
+    for line in outputs.flatMap({ $0.split(separator: "\n") }) {
+      collect(try JSONSerialization.jsonObject(with: Data(line.utf8)), &members)
+    }
+    try #require(!members.isEmpty, "\(file)")
+    let (tags, all) = try ManualPage(file).literals("DESCRIPTION", "JSON")
+    #expect(members.subtracting(all) == [], "\(file) does not have these")
+    #expect(tags.subtracting(members) == [], "\(file): nothing prints these")
+  }
+
+  private func collect(_ value: Any, _ members: inout Set<String>) {
+    if let object = value as? [String: Any] {
+      members.formUnion(object.keys)
+      for member in object.values { collect(member, &members) }
+    } else if let array = value as? [Any] {
+      for element in array { collect(element, &members) }
+    }
+  }
+}

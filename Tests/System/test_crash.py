@@ -1,0 +1,291 @@
+"""stepd that is started, killed, asked to end, or finds its journal in a bad way: nothing moves by itself."""
+
+import json
+import signal
+
+import pytest
+
+import client
+import stepproto as proto
+from peers import Witness
+from programs import STEPD, wait_until
+
+SLOW_S = 1.5  # a motion that lasts long enough for something to happen to it
+
+
+@pytest.fixture
+def slow(parked):
+    parked.edit("stepd.toml", travel_s=SLOW_S)
+    return parked
+
+
+def begins_to_open(vehicle, rider):
+    opening = rider.starts_to_move("open", "left")
+    vehicle.wait_for_motions(("left", "close", "open"))
+    opening.says("moving")
+    return opening
+
+
+def opening_command(witness: Witness) -> bytes:
+    """An honest command to open the left step."""
+    statement = witness.ask("left")
+    proof = proto.beacon_proof(witness.login.majors["left"], statement["clock"])
+    return client.build(witness.login, "left", "open", proto.permission(statement, proof)).payload
+
+
+def state(statement: dict) -> tuple:
+    return statement["position"], statement["phase"], statement.get("fault")
+
+
+def test_nothing_moves_at_the_start(vehicle, alice):
+    with Witness(vehicle, alice.peer) as witness:
+        kept = witness.kept()
+    assert {step: state(kept[step]) for step in kept} == dict.fromkeys(("left", "right"), ("close", "idle", None))
+    for _ in range(2):
+        vehicle.stepd.close()
+        vehicle.starts_stepd()
+    assert not (vehicle.folder / "servo.jsonl").exists()
+    assert vehicle.is_unmoved()
+
+
+def test_a_step_that_was_open_is_open_after_a_restart(vehicle, alice):
+    assert alice.moves("open", "left").status == 0
+    vehicle.stepd.close()
+    vehicle.starts_stepd()
+    assert alice.types("status").lines == ["left     open", "right    closed"]
+    assert alice.moves("open", "left").status == 0
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_a_crash_in_the_middle_of_a_motion_leaves_a_fault_that_a_rider_can_end(slow):
+    slow.starts_all()
+    alice = slow.rider("alice")
+    with Witness(slow, slow.rider("bob").peer) as witness:
+        before = witness.kept()
+        command = opening_command(witness)
+        assert witness.exchange("left", command, True)[0]["phase"] == "moving"
+        slow.stepd.kill()
+        assert slow.motions == [("left", "close", "open")]
+        slow.starts_stepd()
+
+        with Witness(slow, alice.peer) as newcomer:
+            kept = newcomer.kept()
+        assert state(kept["left"]) == ("unknown", "fault", "interrupted")
+        assert state(kept["right"]) == ("close", "idle", None)
+        assert kept["left"]["epoch"] != before["left"]["epoch"]
+
+        assert witness.exchange("left", command)[-1]["refusal"] == {"code": "replayed", "retry": False}
+        status = alice.types("status")
+        assert status.lines == ["left     somewhere between open and closed; fault: interrupted", "right    closed"]
+        assert slow.motions == [("left", "close", "open")], "nothing moved by itself or by the old command"
+
+        opened = alice.moves("open", "left")
+        assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+        assert state(witness.ask("left")) == ("open", "idle", None)
+    assert slow.motions == [("left", "close", "open"), ("left", "unknown", "open")]
+    assert slow.stepd.lives
+
+
+def test_a_rider_whose_motion_was_cut_off_is_told_that_the_step_may_have_moved(slow):
+    slow.starts_all()
+    opening = begins_to_open(slow, slow.rider("alice"))
+    slow.stepd.kill()
+    opening.signal(signal.SIGINT)
+    ended = opening.ends()
+    assert (ended.status, ended.stdout) == (6, "")
+    assert ended.error == "interrupted after the command was sent: the left step may have moved"
+
+
+def test_a_challenge_from_before_the_crash_is_of_no_use(vehicle, alice):
+    with Witness(vehicle, alice.peer) as witness:
+        command = opening_command(witness)
+        vehicle.stepd.kill()
+        vehicle.starts_stepd()
+        assert witness.exchange("left", command)[-1]["refusal"] == {"code": "expired", "retry": True}
+    assert vehicle.is_unmoved()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_motion_is_finished_before_it_ends(slow, number):
+    slow.starts_all()
+    alice = slow.rider("alice")
+    opening = begins_to_open(slow, alice)
+    slow.stepd.signal(number)
+    slow.stepd.says("ending when the step has stopped")
+    assert slow.stepd.lives
+    ended = slow.stepd.ends()
+    assert (ended.status, ended.stderr.splitlines()[-1]) == (0, "stepd: left: is open")
+    opened = opening.ends()
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    with Witness(slow, alice.peer) as witness:
+        assert state(witness.kept()["left"]) == ("open", "idle", None)
+    journal = json.loads((slow.folder / "journal.json").read_bytes())
+    assert journal["left"]["position"] == "open" and "motion" not in journal["left"]
+    assert slow.motions == [("left", "close", "open")]
+
+
+# --- The journal ---
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 100,
+        b"{",
+        b"[]",
+        b'{"left":{"position":"open"}',
+        b'{"left":{"position":"ajar"}}',
+        b'{"left":{"position":"open","motion":"sideways"}}',
+        b'{"left":{"position":"open","position":"close"}}',
+        b'{"Left":{"position":"open"}}',
+    ],
+)
+def test_a_damaged_journal_is_refused(parked, content):
+    journal = parked.folder / "journal.json"
+    journal.write_bytes(content)
+    parked.starts_broker()
+    ended = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml").ends()
+    assert ended.status == 65
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"stepd: error: {journal} is damaged: ")
+    assert line.endswith("; look where the steps stand, then move the file away")
+    assert journal.read_bytes() == content
+    assert parked.motions == []
+    assert "New connection" not in parked.broker.stderr.read_text()
+
+
+def test_a_journal_has_one_controller_only(vehicle, alice):
+    second = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
+    assert second.status == 69
+    assert second.stderr == f"stepd: error: {vehicle.folder}/journal.json is in use by another stepd\n"
+    assert alice.moves("open", "left").status == 0
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_a_step_does_not_move_when_the_journal_cannot_be_written(vehicle, alice):
+    journal = vehicle.folder / "journal.json"
+    journal.mkdir()  # what is renamed to it cannot take its place
+    refused = alice.moves("open", "left", "--json")
+    assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
+    assert "left: the journal cannot be written: " in vehicle.stepd.stderr.read_text()
+    assert vehicle.is_unmoved()
+    journal.rmdir()
+    assert alice.moves("open", "left").status == 0
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+# --- Kept by the broker ---
+
+
+@pytest.mark.parametrize("content", [b"rubbish", b"\xff" * 8192, b"{}"], ids=["rubbish", "octets", "JSON"])
+def test_what_the_broker_kept_moves_nothing(parked, content):
+    parked.starts_broker()
+    alice = parked.rider("alice")
+    with Witness(parked, alice.peer) as witness:
+        witness.connection.deliver(parked.set_position("left"), content, retain=True)
+        parked.starts_stepd()
+        parked.stepd.says("left: ignored a message that is no rider's command")
+        assert state(witness.ask("left")) == ("close", "idle", None)
+    assert parked.is_unmoved()
+
+
+# --- PWM ---
+
+
+@pytest.fixture
+def pwm(new_vehicle):
+    """A vehicle whose servos are on a PWM chip of files, and that chip: `pwm0` is exported already, `pwm1` is not."""
+    vehicle = new_vehicle("car", "--servo", "pwm")
+    chip = vehicle.folder / "pwm/pwmchip0"
+    chip.mkdir(parents=True)
+    for name in ("export", "unexport"):
+        (chip / name).touch()
+    export(chip, 0)
+    vehicle.edit("stepd.toml", root="pwm")
+    return vehicle.starts_all(), chip
+
+
+def export(chip, channel: int):
+    """What the kernel does when a channel's number is written to `export`."""
+    folder = chip / "new"
+    folder.mkdir()
+    for name in ("period", "duty_cycle", "enable"):
+        (folder / name).write_text("0\n")
+    folder.rename(chip / f"pwm{channel}")
+
+
+def settings(chip, channel: int) -> dict[str, int]:
+    names = ("period", "duty_cycle", "enable")
+    return {name: int((chip / f"pwm{channel}" / name).read_text()) for name in names}
+
+
+def test_a_pwm_channel_is_set_when_its_step_first_moves(pwm):
+    vehicle, chip = pwm
+    alice = vehicle.rider("alice")
+    assert settings(chip, 0) == {"period": 0, "duty_cycle": 0, "enable": 0}, "nothing is driven at the start"
+    assert alice.types("status").status == 0
+    assert settings(chip, 0) == {"period": 0, "duty_cycle": 0, "enable": 0}, "nor by a question"
+
+    opened = alice.moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    assert settings(chip, 0) == {"period": 20_000_000, "duty_cycle": 2_000_000, "enable": 1}
+    assert alice.moves("close", "left").status == 0
+    assert settings(chip, 0) == {"period": 20_000_000, "duty_cycle": 1_000_000, "enable": 1}
+    assert (chip / "export").read_text() == ""
+    assert vehicle.stepd.lives
+
+
+def test_a_pwm_channel_is_exported_when_its_step_first_moves(pwm):
+    vehicle, chip = pwm
+    opening = vehicle.rider("alice").starts_to_move("open", "right", at="right")
+    wait_until(lambda: (chip / "export").read_text() == "1", "the channel's number in `export`")
+    export(chip, 1)
+    assert opening.ends().status == 0
+    assert settings(chip, 1) == {"period": 20_000_000, "duty_cycle": 2_000_000, "enable": 1}
+
+
+def test_a_pwm_channel_that_cannot_be_set_is_refused(pwm):
+    vehicle, chip = pwm
+    (chip / "export").unlink()
+    refused = vehicle.rider("alice").moves("open", "right", "--json", at="right")
+    assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
+    assert f"right: fault driver: cannot open {chip}/export: No such file or directory" in (
+        vehicle.stepd.stderr.read_text()
+    )
+    status = vehicle.rider("bob").types("status")
+    assert (status.status, status.lines[1]) == (0, "right    closed")
+    assert vehicle.stepd.lives
+
+
+def test_a_pwm_channel_that_fails_on_the_way_ends_in_a_fault(pwm):
+    vehicle, chip = pwm
+    vehicle.stepd.close()
+    vehicle.edit("stepd.toml", travel_s=SLOW_S)
+    vehicle.starts_stepd()
+    opening = vehicle.rider("alice").starts_to_move("open", "left")
+    opening.says("moving")
+    wait_until(lambda: settings(chip, 0)["enable"] == 1, "the servo is driven")
+    (chip / "pwm0/duty_cycle").unlink()
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "the step stopped on its way (driver): the left step may have moved")
+    assert (chip / "pwm0/enable").read_text() == "0", "it is not driven any more"
+    status = vehicle.rider("bob").types("status")
+    assert status.lines[0] == "left     somewhere between open and closed; fault: driver"
+    assert vehicle.stepd.lives
+
+
+# --- Configuration ---
+
+
+def test_check_reads_everything_and_moves_nothing(parked):
+    checked = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    assert (checked.status, checked.stdout, checked.stderr) == (0, "", "")
+    assert not (parked.folder / "journal.json").exists()
+    key = parked.folder / "keys/signing.jwk"
+    key.chmod(0o640)
+    checked = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    assert (checked.status, checked.stderr) == (
+        77,
+        f"stepd: error: {key}: can be read by others: chmod 600 {key}\n",
+    )
