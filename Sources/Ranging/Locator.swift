@@ -24,7 +24,7 @@ package struct Locator: Sendable {
 
   /// Takes note of a frame of this vehicle. One without a valid RSSI, or of a major that no step has, says nothing.
   package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
-    guard let rssi, (-127 ..< 0).contains(rssi), time.isFinite,
+    guard let rssi, (-127..<0).contains(rssi), time.isFinite,
       let index = steps.firstIndex(where: { $0.major == beacon.major })
     else { return }
     histories[index].append(beacon, rssi: rssi, at: advance(to: time))

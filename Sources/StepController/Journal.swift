@@ -1,6 +1,6 @@
+import Glibc
 package import StepDomain
 package import StepProtocol
-import Glibc
 import StrictJSON
 package import SystemIO
 

@@ -7,7 +7,13 @@ import Terminal
 ///
 /// Under systemd a line begins with its priority (sd-daemon(3), `SD_NOTICE` and so on), which journald takes off.
 struct Log {
-  enum Priority: Int { case error = 3, warning = 4, notice = 5, info = 6, debug = 7 }
+  enum Priority: Int {
+    case error = 3
+    case warning = 4
+    case notice = 5
+    case info = 6
+    case debug = 7
+  }
 
   let isVerbose: Bool
   private let isJournal: Bool

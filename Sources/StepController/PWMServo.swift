@@ -1,5 +1,5 @@
-package import StepDomain
 import Glibc
+package import StepDomain
 import SystemIO
 
 /// Hobby servos on the kernel's PWM channels, through sysfs (Documentation/driver-api/pwm.rst).

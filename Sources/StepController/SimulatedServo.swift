@@ -1,5 +1,5 @@
-package import StepDomain
 import Glibc
+package import StepDomain
 import StrictJSON
 import SystemIO
 

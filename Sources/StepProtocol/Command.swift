@@ -1,5 +1,5 @@
-package import StepDomain
 import Crypto
+package import StepDomain
 import StrictJSON
 
 /// What a rider asks of a step: a nested JWT (RFC 7519 5.2), signed by the rider's device, then encrypted to the

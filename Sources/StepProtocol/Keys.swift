@@ -159,7 +159,8 @@ func isContributory(_ secret: Curve25519.KeyAgreement.PrivateKey, _ point: Curve
 }
 
 private func publicBytes(of jwk: JSON, curve: String) throws(KeyError) -> [UInt8] {
-  guard let kty = jwk["kty"]?.string, identical(kty, "OKP"), let crv = jwk["crv"]?.string, identical(crv, curve), let x = jwk["x"]?.string,
+  guard let kty = jwk["kty"]?.string, identical(kty, "OKP"), let crv = jwk["crv"]?.string, identical(crv, curve),
+    let x = jwk["x"]?.string,
     let bytes = Base64URL.decode(x), bytes.count == 32
   else { throw .notJWK(expected: #"{"kty":"OKP","crv":"\#(curve)","x":…}"#) }
   return bytes

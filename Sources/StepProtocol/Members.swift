@@ -12,7 +12,8 @@ struct Members {
     rest = members
   }
 
-  mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value {
+  mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value
+  {
     guard let value = try takeIfPresent(name, expected, read) else { throw .malformed("\(name) is missing") }
     return value
   }

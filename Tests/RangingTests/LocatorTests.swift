@@ -53,7 +53,8 @@ import Testing
       let now = tick["now_s"]!.double!
       let location = locator.decide(at: now)
       #expect((location.facing.map { Int64($0.major) }) == tick["side"]?.integer, "side at \(now)")
-      #expect((location.isLocated ? location.facing.map { Int64($0.major) } : nil) == tick["located"]?.integer, "\(now)")
+      #expect(
+        (location.isLocated ? location.facing.map { Int64($0.major) } : nil) == tick["located"]?.integer, "\(now)")
       for reading in location.readings {
         let expected = tick["steps"]!["\(reading.step.major)"]!
         #expect(reading.zone.rawValue == expected["zone"]?.string, "zone of \(reading.step.id) at \(now)")

@@ -136,7 +136,9 @@ import Testing
   func deadlines() {
     let rider = bench.rider()
     let now = bench.time.clock
-    #expect(bench.send(rider.command(left, .move(bench.move(.open, left, as: rider).with(deadline: now)))).refusal == .expired)
+    #expect(
+      bench.send(rider.command(left, .move(bench.move(.open, left, as: rider).with(deadline: now)))).refusal == .expired
+    )
     let far = bench.move(.open, left, as: rider).with(deadline: now + 10_001)
     #expect(bench.send(rider.command(left, .move(far))).refusal == .expired)
     let edge = bench.move(.open, left, as: rider).with(deadline: now + 10_000)
@@ -188,7 +190,10 @@ import Testing
     #expect(refusal(.standing(at: left), age: 10_001) == .staleProof)
     #expect(refusal(.standing(at: left), age: -1) == .staleProof)
     #expect(refusal(.standing(at: right)) == .wrongStep)
-    #expect(refusal(.beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)])) == .wrongStep)
+    #expect(
+      refusal(
+        .beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)]))
+        == .wrongStep)
     #expect(refusal(.standing(at: left, zone: .far)) == .notNear)
     #expect(refusal(.standing(at: left, zone: .unknown)) == .notNear)
     #expect(bench.servo.calls.isEmpty)

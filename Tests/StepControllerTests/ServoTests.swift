@@ -24,7 +24,9 @@ import Testing
   func sysfs() throws -> String {
     let channel = folder.path + "/pwmchip0/pwm1"
     try FileManager.default.createDirectory(atPath: channel, withIntermediateDirectories: true)
-    for name in ["enable", "period", "duty_cycle"] { try "0".write(toFile: "\(channel)/\(name)", atomically: false, encoding: .utf8) }
+    for name in ["enable", "period", "duty_cycle"] {
+      try "0".write(toFile: "\(channel)/\(name)", atomically: false, encoding: .utf8)
+    }
     return channel
   }
 

@@ -36,7 +36,8 @@ import Testing
     for text in ["", "left/right", "+", "Left", "a b", String(repeating: "a", count: 33)] {
       #expect(StepID(text) == nil, "\(text)")
     }
-    #expect(TopicPrefix("arena2036/rolling_chassis")?.status(StepID("left")!) == "arena2036/rolling_chassis/left/status")
+    #expect(
+      TopicPrefix("arena2036/rolling_chassis")?.status(StepID("left")!) == "arena2036/rolling_chassis/left/status")
   }
 
   @Test("steps that could be mistaken for each other make no vehicle")

@@ -11,7 +11,9 @@ import Testing
 
   @Test("the keys have the thumbprints that stand there")
   func thumbprints() throws {
-    #expect(try SigningKey(jwk: example["operator-key"]!).verificationKey.thumbprint.description == example.text("operator-thumbprint"))
+    #expect(
+      try SigningKey(jwk: example["operator-key"]!).verificationKey.thumbprint.description
+        == example.text("operator-thumbprint"))
     let encryption = try DecryptionKey(jwk: example["controller-encryption-key"]!)
     #expect(encryption.thumbprint.description == example.text("controller-encryption-thumbprint"))
   }
@@ -23,7 +25,9 @@ import Testing
     for name in ["unknown", "open"] {
       let payload = Array(example.text("\(name)-command").utf8)
       #expect(CommandDigest(of: payload).text == example.text("\(name)-digest"))
-      guard case .command(let command, let token) = ReceivedCommand(payload, controller: controller, operatorKey: operatorKey)
+      guard
+        case .command(let command, let token) = ReceivedCommand(
+          payload, controller: controller, operatorKey: operatorKey)
       else {
         Issue.record("\(name) was not read")
         continue
@@ -52,13 +56,19 @@ import Testing
     }
     let challenge = try read("challenge")
     #expect(challenge.answer?.command.text == example.text("unknown-digest"))
-    guard case .challenge? = challenge.answer?.outcome else { Issue.record("no challenge"); return }
+    guard case .challenge? = challenge.answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
     #expect(try read("moving").phase == .moving)
     let idle = try read("idle")
     #expect(idle.answer?.command.text == example.text("open-digest"))
     #expect(idle.answer?.outcome == .obeyed)
     #expect(idle.position == .open)
-    guard case .refused? = try read("refusal").answer?.outcome else { Issue.record("no refusal"); return }
+    guard case .refused? = try read("refusal").answer?.outcome else {
+      Issue.record("no refusal")
+      return
+    }
   }
 
   @Test("the page shows these very values")

@@ -32,7 +32,9 @@ import Testing
   @Test("no error about a key repeats any of it")
   func noSecretsInErrors() {
     let jwk = SigningKey().jwk
-    for wrong: JSON in [jwk.without("x"), jwk.without("kty"), ["kty": "OKP", "crv": "X25519", "x": jwk["x"]!, "d": jwk["d"]!]] {
+    for wrong: JSON in [
+      jwk.without("x"), jwk.without("kty"), ["kty": "OKP", "crv": "X25519", "x": jwk["x"]!, "d": jwk["d"]!],
+    ] {
       do throws(KeyError) { _ = try SigningKey(jwk: wrong) } catch {
         #expect(!error.description.contains(jwk.text("d")))
       }
@@ -46,7 +48,8 @@ import Testing
       #"{"alg":"ES256","typ":"step-token+jwt"}"#, #"{"alg":"eddsa","typ":"step-token+jwt"}"#,
       #"{"typ":"step-token+jwt"}"#, #"{"alg":"EdDSA"}"#, #"{"alg":"EdDSA","typ":"JWT"}"#,
       #"{"alg":"EdDSA","typ":"step-command+jwt"}"#, #"{"alg":"EdDSA","typ":"step-token+jwt","crit":["exp"]}"#,
-      #"{"alg":"EdDSA","typ":"step-token+jwt","jwk":{}}"#, #"{"alg":"EdDSA","alg":"EdDSA","typ":"step-token+jwt"}"#, "[]", "",
+      #"{"alg":"EdDSA","typ":"step-token+jwt","jwk":{}}"#, #"{"alg":"EdDSA","alg":"EdDSA","typ":"step-token+jwt"}"#,
+      "[]", "",
     ])
   func headers(header: String) {
     let key = SigningKey()

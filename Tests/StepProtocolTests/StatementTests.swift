@@ -48,7 +48,8 @@ import Testing
     ).payload
     func read(_ claims: JSON) throws -> Statement {
       let signed = SignedObject.sign(claims, as: .status, by: key)
-      return try Statement(payload: JSON.object([.init("statement", .string(signed))]).bytes, verifiedBy: key.verificationKey)
+      return try Statement(
+        payload: JSON.object([.init("statement", .string(signed))]).bytes, verifiedBy: key.verificationKey)
     }
     _ = try read(claims)
     for name in ["vehicle", "step", "position", "phase", "seq", "epoch", "clock", "command"] {
@@ -93,7 +94,9 @@ import Testing
     let claims = try SignedObject(parsing: token.signed(by: key), as: .token).payload
     for member in claims.object! {
       let without = SignedObject.sign(claims.without(member.name), as: .token, by: key)
-      #expect(throws: ProtocolError.self, "without \(member.name)") { try Token(verifying: without, by: key.verificationKey) }
+      #expect(throws: ProtocolError.self, "without \(member.name)") {
+        try Token(verifying: without, by: key.verificationKey)
+      }
     }
   }
 

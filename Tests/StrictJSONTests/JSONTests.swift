@@ -14,8 +14,10 @@ import Testing
   @Test(
     "refuses what two readers could read in two ways",
     arguments: [
-      #"{"a":1,"a":2}"#, #"{"a":1,"\u0061":2}"#, #"{"a":1} x"#, "01", "-", "1.", ".5", "1e", "+1", "nul", "", " ", "[1,]",
-      #"{"a":1,}"#, #"{a:1}"#, "'a'", #""\x""#, "\"\n\"", #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, "1e999", "[", "{\"a\"",
+      #"{"a":1,"a":2}"#, #"{"a":1,"\u0061":2}"#, #"{"a":1} x"#, "01", "-", "1.", ".5", "1e", "+1", "nul", "", " ",
+      "[1,]",
+      #"{"a":1,}"#, #"{a:1}"#, "'a'", #""\x""#, "\"\n\"", #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, "1e999", "[",
+      "{\"a\"",
       "\u{FEFF}1", "NaN", #""\u00g0""#,
     ])
   func refuses(text: String) {
@@ -24,7 +26,9 @@ import Testing
 
   @Test("refuses bytes that are not UTF-8, overlong forms among them")
   func invalidUTF8() {
-    for bytes: [UInt8] in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x22, 0xC3]] {
+    for bytes: [UInt8] in [
+      [0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x22, 0xC3],
+    ] {
       #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: bytes) }
     }
   }

@@ -14,7 +14,7 @@ import Testing
     "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "FoundationEssentials"],
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
-    "MQTTClient": ["SystemIO", "CMosquitto", "Glibc"],
+    "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
     "Configuration": ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML", "Glibc"],
     "Provisioning": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",

@@ -187,6 +187,11 @@ class Vehicle:
 
     # --- What the broker has seen ---
 
+    @property
+    def connections(self) -> int:
+        """How many clients have come to it, whatever became of them."""
+        return self.broker.stderr.read_text().count("New connection from")
+
     def published(self, step: str, after: int = 0) -> int:
         """How many commands for a step have reached the broker."""
         log = self.broker.stderr.read_bytes()[after:].decode(errors="replace")

@@ -12,7 +12,8 @@ struct ProvisionVehicle: ParsableCommand {
     commandName: "vehicle",
     abstract: "Make a vehicle's keys, certificates and configuration.")
 
-  @Argument(help: ArgumentHelp("The vehicle's folder; made if it is not there.", valueName: "dir"), completion: .directory)
+  @Argument(
+    help: ArgumentHelp("The vehicle's folder; made if it is not there.", valueName: "dir"), completion: .directory)
   var folder: String
 
   @Option(help: "What people call the vehicle (default: the folder's name).")

@@ -1,0 +1,350 @@
+"""Captures that are torn, foreign or missing, radios that are not there, and what is concluded from what is heard."""
+
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import captures
+from captures import AWAY, HEADER, HERE, heard, record, reports, written
+from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL
+
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+STRANGER = "00000000-0000-4000-8000-000000000000"
+
+VEHICLE_FILE = f"""
+name = "Rolling Chassis"
+uuid = "{VEHICLE}"
+steps = [{{ id = "left", side = "left", major = 1 }}, {{ id = "right", side = "right", major = 2 }}]
+"""
+
+
+@pytest.fixture(scope="module")
+def locate(stepctl, tmp_path_factory):
+    """`locate` with a capture, for a vehicle file that has what it takes for that and no more."""
+    folder = tmp_path_factory.mktemp("radios")
+    (folder / "car.toml").write_text(VEHICLE_FILE)
+
+    def run(capture: bytes, *arguments):
+        (folder / "capture").write_bytes(capture)
+        return stepctl("locate", "--json", "--vehicle", "car.toml", "--radio", "btsnoop:capture", *arguments, folder=folder)
+
+    return run
+
+
+@pytest.fixture
+def scan(stepctl, tmp_path):
+    def run(capture: bytes, *arguments):
+        (tmp_path / "capture").write_bytes(capture)
+        return stepctl("scan", "--json", "--radio", "btsnoop:capture", *arguments, folder=tmp_path)
+
+    return run
+
+
+# --- Captures that are none ---
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "it is empty"),
+        (b"rubbish" * 100, "it does not begin with `btsnoop`"),
+        (b"BTSNOOP\0" + HEADER[8:], "it does not begin with `btsnoop`"),
+        (b"\xd4\xc3\xb2\xa1" + bytes(100), "it is pcap"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(100), "it is pcapng"),
+        (b"\x1f\x8b" + bytes(100), "it is gzip"),
+        (b"btsnoop\0" + struct.pack(">II", 2, 1002), "its version is 2, and only version 1 is known"),
+        (
+            b"btsnoop\0" + struct.pack(">II", 1, 1001),
+            "its data link type is 1001; only 1002 (H4) and 2001 (Linux monitor) are known",
+        ),
+    ],
+    ids=["empty", "rubbish", "other magic", "pcap", "pcapng", "gzip", "version 2", "data link 1001"],
+)
+def test_a_file_that_is_no_capture_is_told(scan, locate, content, fault):
+    for program in (scan, locate):
+        ended = program(content)
+        assert (ended.status, ended.stdout) == (65, "")
+        assert ended.stderr == f"stepctl: error: capture is not a btsnoop capture that can be read: {fault}\n"
+
+
+@pytest.mark.parametrize("cut", [1, 8, 15, 17, 30, 39, 60, 83])
+def test_a_capture_that_is_torn_is_told_after_what_is_whole(scan, cut):
+    whole = HEADER + heard(VEHICLE, {1: HERE}, seconds=1)
+    torn = whole[:cut] if cut < 40 else whole[: len(whole) - 90 + cut]
+    ended = scan(torn)
+    assert ended.status == 65
+    assert ended.error.startswith(f"capture is damaged at byte {len(torn)}: expected ")
+    assert len(ended.lines) == (0 if cut < 40 else 9)
+
+
+def test_a_capture_with_garbage_in_the_middle_is_told_after_what_is_whole(scan):
+    whole = HEADER + heard(VEHICLE, {1: HERE}, seconds=1)
+    ended = scan(whole + b"\xff" * 100)
+    assert (ended.status, len(ended.lines)) == (65, 10)
+    assert ended.error.startswith(f"capture is damaged at byte {len(whole) + 4}: expected ")
+
+
+def test_no_capture_makes_it_crash(scan):
+    chance = random.Random(1)
+    whole = bytearray(HEADER + heard(VEHICLE, {1: HERE, 2: AWAY}, seconds=1))
+    for _ in range(40):
+        bent = whole.copy()
+        for _ in range(chance.randrange(1, 30)):
+            bent[chance.randrange(16, len(bent))] = chance.randrange(256)
+        ended = scan(bytes(bent))
+        assert ended.status in (0, 65), ended
+        assert ended.status == 0 or ended.error.startswith("capture is damaged at byte ")
+
+
+def test_a_capture_without_a_record_locates_nobody(locate):
+    ended = locate(HEADER)
+    assert (ended.status, ended.json["located"], ended.json["step"]) == (3, False, None)
+    assert ended.stderr == "hint: no beacon of Rolling Chassis is heard\n"
+
+
+def test_events_of_no_report_and_of_too_many_are_passed_over(scan):
+    data = captures.frame(VEHICLE, 1)
+    events = [reports(data, HERE, 1, claimed) for claimed in (0, 2, 255)]
+    events += [captures.event(bytes([0x02, 1])), captures.event(b""), captures.event(b"\x02\x01" + b"\xff" * 253)]
+    events += [b"\x04\x3e\xff\x02\x01", b"\x04", b"", b"\x02\x00\x00\x00\x00", reports(data, HERE, 1)]
+    ended = scan(HEADER + b"".join(record(packet, number / 10) for number, packet in enumerate(events)))
+    assert (ended.status, ended.stderr) == (0, "")
+    assert [line["rssi_dbm"] for line in ended.objects][-1] == HERE
+    assert len(ended.lines) <= 3
+
+
+def test_an_rssi_that_is_not_available_is_null(scan, locate):
+    packets = [reports(captures.frame(VEHICLE, 1), rssi, 1) for rssi in (127, 0, 20, HERE)]
+    capture = HEADER + b"".join(record(packet, number / 10) for number, packet in enumerate(packets * 5))
+    assert [line["rssi_dbm"] for line in scan(capture).objects[:4]] == [None, None, None, HERE]
+    (left, _) = locate(capture).json["steps"]
+    assert (left["rssi_dbm"], left["packets"]) == (HERE, 5)
+
+
+# --- Files that cannot be read ---
+
+
+@pytest.mark.parametrize("command", ["scan", "locate", "open", "close"])
+def test_a_capture_that_is_not_there_is_told(stepctl, shared_vehicle, shared_rider, command):
+    about = {"scan": [], "locate": ["--vehicle", shared_rider.file]}.get(
+        command, ["--side", "left", "--vehicle", shared_rider.file]
+    )
+    ended = stepctl(command, *about, "--radio", "btsnoop:nowhere")
+    assert (ended.status, ended.stdout) == (66, "")
+    assert ended.stderr == "stepctl: error: cannot open nowhere: No such file or directory\n"
+
+
+def test_a_folder_is_no_capture(stepctl, tmp_path):
+    ended = stepctl("scan", "--radio", f"btsnoop:{tmp_path}")
+    assert (ended.status, ended.stdout) == (74, "")
+    assert ended.stderr == f"stepctl: error: cannot read {tmp_path}: Is a directory\n"
+
+
+def test_a_capture_that_may_not_be_read_is_told(stepctl, tmp_path):
+    path = tmp_path / "capture"
+    radio = written(path, captures.at_the_left(VEHICLE))
+    path.chmod(0)
+    ended = stepctl("scan", "--radio", radio, prefix=AS_ANYBODY)
+    assert (ended.status, ended.stdout) == (77, "")
+    assert ended.stderr == f"stepctl: error: cannot open {path}: Permission denied\n"
+
+
+# --- Pipes ---
+
+
+def test_a_capture_can_come_through_a_pipe(stepctl):
+    capture = captures.at_the_left(VEHICLE)
+    ended = stepctl("scan", "--radio", "btsnoop:-", input=capture)
+    assert (ended.status, len(ended.lines), ended.stderr) == (0, 40, "")
+    torn = stepctl("scan", "--radio", "btsnoop:-", input=capture[:-1])
+    assert (torn.status, len(torn.lines)) == (65, 39)
+    assert torn.error.startswith("standard input is damaged at byte ")
+    closed = stepctl("scan", "--radio", "btsnoop:-", input=b"")
+    assert (closed.status, closed.error) == (
+        65,
+        "standard input is not a btsnoop capture that can be read: it is empty",
+    )
+
+
+def test_what_comes_through_a_pipe_is_told_at_once(stepctl):
+    capture = captures.at_the_left(VEHICLE)
+    with subprocess.Popen(
+        [STEPCTL, "scan", "--radio", "btsnoop:-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=stepctl.environment,
+    ) as running:
+        try:
+            running.stdin.write(capture[: len(HEADER) + 3 * (len(capture) - len(HEADER)) // 40])
+            running.stdin.flush()
+            lines = [running.stdout.readline() for _ in range(3)]
+            assert all(VEHICLE.encode() in line for line in lines), "while the pipe is still open"
+            running.stdin.close()
+            assert running.wait(PATIENCE) == 0
+        finally:
+            running.kill()
+
+
+def test_a_reader_that_goes_away_ends_it_as_sigpipe_does(stepctl, tmp_path):
+    # More than a pipe holds, so that it is still writing when the reader goes.
+    radio = written(tmp_path / "capture", HEADER + heard(VEHICLE, {1: HERE}, seconds=200))
+    with subprocess.Popen(
+        [STEPCTL, "scan", "--radio", radio], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=stepctl.environment
+    ) as running:
+        try:
+            assert VEHICLE.encode() in running.stdout.readline()
+            running.stdout.close()
+            assert running.wait(PATIENCE) == -signal.SIGPIPE
+            assert running.stderr.read() == b""
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("command", ["scan", "locate", "config"])
+def test_output_that_cannot_be_written_is_told(stepctl, tmp_path, command):
+    (tmp_path / "car.toml").write_text(VEHICLE_FILE)
+    radio = written(tmp_path / "capture", captures.at_the_left(VEHICLE))
+    arguments = {
+        "scan": ["scan", "--radio", radio],
+        "locate": ["locate", "--radio", radio, "--vehicle", tmp_path / "car.toml"],
+        "config": ["config", "show"],
+    }[command]
+    ended = stepctl(*arguments, prefix=("sh", "-c", 'exec "$0" "$@" > /dev/full'))
+    assert ended.status == 74
+    assert ended.stderr == "stepctl: error: cannot write to standard output: No space left on device\n"
+
+
+# --- Other radios ---
+
+
+@pytest.mark.parametrize(
+    ("radio", "fault"),
+    [
+        ("rubbish", "expected hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
+        ("HCI0", "expected hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
+        ("hci", "an adapter is hci and its number: hci0"),
+        ("hci-1", "an adapter is hci and its number: hci0"),
+        ("hci65536", "an adapter is hci and its number: hci0"),
+        ("btsnoop:", "the file is missing"),
+        ("h4:unix:", "the path must have 1 to 107 bytes"),
+        ("h4:unix:" + "x" * 108, "the path must have 1 to 107 bytes"),
+        ("h4:tcp:localhost", "the port is missing"),
+        ("h4:tcp::9000", "the host is missing"),
+        ("h4:tcp:localhost:0", "the port must be a number from 1 to 65535"),
+        ("h4:tcp:localhost:65536", "the port must be a number from 1 to 65535"),
+        ("h4:tcp:::1:9000", "an IPv6 address is written in brackets: h4:tcp:[::1]:9000"),
+    ],
+)
+def test_a_radio_that_is_none_is_a_usage_error(stepctl, radio, fault):
+    ended = stepctl("scan", "--radio", radio)
+    assert (ended.status, ended.stdout) == (64, "")
+    assert ended.stderr == f"stepctl: error: `{radio}` is not a radio: {fault}\n"
+
+
+def test_a_stream_with_nobody_at_its_other_end_is_told(stepctl, tmp_path):
+    nowhere = stepctl("scan", "--radio", f"h4:unix:{tmp_path}/nowhere")
+    assert (nowhere.status, nowhere.stdout) == (69, "")
+    assert nowhere.error == f"cannot connect to h4:unix:{tmp_path}/nowhere: No such file or directory"
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(f"{tmp_path}/deaf")
+        deaf = stepctl("scan", "--radio", f"h4:unix:{tmp_path}/deaf")
+    assert (deaf.status, deaf.error) == (69, f"cannot connect to h4:unix:{tmp_path}/deaf: Connection refused")
+    host = stepctl("scan", "--radio", "h4:tcp:controller.invalid:9000")
+    assert host.status == 69
+    assert host.error.startswith("cannot connect to h4:tcp:controller.invalid:9000: ")
+
+
+def test_a_stream_that_closes_or_speaks_something_else_is_told(stepctl, tmp_path):
+    path = f"{tmp_path}/controller"
+    for said, error in ((b"", f"lost h4:unix:{path}: "), (b"HTTP/1.1 400\r\n", f"h4:unix:{path} does not speak H4: byte 0 is 0x48")):
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path)
+            server.listen()
+            running = stepctl.start(tmp_path / "scan.log", "scan", "--radio", f"h4:unix:{path}")
+            server.settimeout(PATIENCE)
+            connection, _ = server.accept()
+            connection.sendall(said)
+            connection.shutdown(socket.SHUT_WR)
+            ended = running.ends()
+            connection.close()
+        os.unlink(path)
+        assert (ended.status, ended.stdout) == (69, "")
+        assert ended.stderr.splitlines()[-1].startswith(f"stepctl: error: {error}")
+
+
+@pytest.mark.skipif(Path("/sys/class/bluetooth/hci77").exists(), reason="there is an hci77 here")
+def test_an_adapter_that_is_not_there_is_told(stepctl):
+    ended = stepctl("scan", "--radio", "hci77")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error in (
+        "cannot open hci77: this kernel has no Bluetooth, or none in this container",
+        "cannot open hci77: there is no such adapter; `hciconfig` lists those there are",
+    )
+
+
+# --- What is concluded ---
+
+
+def watched(locate, capture: bytes) -> list[dict]:
+    ended = locate(capture, "--watch")
+    assert ended.status == 0
+    return ended.objects
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nobody_who_walks_up_is_located_at_the_other_side(locate, tmp_path, side, seed):
+    walk = tmp_path / "walk"
+    program = REPOSITORY / "Tests/Demo/walk.py"
+    arguments = [program, "--uuid", VEHICLE, "--side", side, "--seed", str(seed), "--out", walk]
+    subprocess.run([sys.executable, *arguments], check=True)
+    located = [report["step"] for report in watched(locate, walk.read_bytes()) if report["located"]]
+    assert set(located) == {side}
+
+
+def test_a_rider_who_changes_sides_is_located_at_each_while_there(locate):
+    capture = HEADER + heard(VEHICLE, {1: HERE, 2: AWAY}, 0, 10) + heard(VEHICLE, {1: AWAY, 2: HERE}, 10, 10)
+    reports = watched(locate, capture)
+    assert {report["step"] for report in reports if report["located"] and report["elapsed_s"] <= 10} == {"left"}
+    assert {report["step"] for report in reports if report["located"] and report["elapsed_s"] > 15} == {"right"}
+    order = [report["step"] for report in reports if report["located"]]
+    assert order == sorted(order), "never back"
+
+
+def test_a_beacon_that_falls_silent_is_forgotten(locate):
+    others = heard(STRANGER, {1: HERE}, 5, 15)  # for the radio's clock to go on
+    reports = watched(locate, HEADER + heard(VEHICLE, {1: HERE, 2: AWAY}, 0, 5) + others)
+    at = {report["elapsed_s"]: report for report in reports}
+    assert at[4.5]["located"] and at[4.5]["step"] == "left"
+    for time in (15, 19.5):
+        assert not at[time]["located"]
+        assert (at[time]["step"], at[time]["zone"], at[time]["distance_m"]) == (None, "unknown", None)
+        assert [(step["zone"], step["packets"]) for step in at[time]["steps"]] == [("unknown", 0)] * 2
+
+
+def test_the_one_beacon_that_is_heard_is_not_enough_when_it_is_weak(locate):
+    reports = watched(locate, HEADER + heard(VEHICLE, {2: -85}, 0, 10))
+    assert not any(report["located"] for report in reports)
+
+
+def test_the_beacons_of_another_vehicle_and_of_no_step_locate_nobody(locate):
+    for capture in (heard(STRANGER, {1: HERE, 2: AWAY}), heard(VEHICLE, {3: HERE, 65535: AWAY})):
+        ended = locate(HEADER + capture)
+        assert (ended.status, ended.json["step"], ended.json["located"]) == (3, None, False)
+
+
+def test_a_clock_that_jumps_confuses_nobody(locate):
+    for jump in (-3600, 3600, 10 * 365 * 86400):
+        capture = HEADER + heard(VEHICLE, {1: HERE, 2: AWAY}, 0, 5) + heard(VEHICLE, {1: AWAY, 2: HERE}, 5 + jump, 10)
+        reports = watched(locate, capture)
+        located = [report["step"] for report in reports if report["located"]]
+        assert located == sorted(located) and set(located) == {"left", "right"}, jump
+        times = [report["elapsed_s"] for report in reports]
+        assert times == sorted(times), jump
