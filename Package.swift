@@ -58,7 +58,7 @@ let package = Package(
       "Provisioning", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL"]),
 
     // The frame of both programs: what is printed where, and how they end.
-    module("Terminal", ["SystemIO", "StrictJSON", "Configuration", argumentParser]),
+    module("Terminal", ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", argumentParser]),
 
     // The two programs' insides.
     module(

@@ -9,6 +9,8 @@ package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     case invalid
     /// There is no such file.
     case missing
+    /// What was typed on the command line is wrong.
+    case usage
     /// The file may not be read, or others may read it who must not.
     case permission
   }

@@ -13,6 +13,14 @@ package struct Broker: Hashable, Sendable {
     self.tls = tls
   }
 
+  /// Reads the TLS files, as connecting would.
+  ///
+  /// - Throws: `unusableFile`, for the first of them that cannot serve.
+  package func check() throws(MQTTError) {
+    try tls?.checkReadable()
+    if let tls { _ = try TLSContext(tls, self) }
+  }
+
   /// Files in PEM for mutual TLS, version 1.2 or later.
   package struct TLS: Hashable, Sendable {
     /// The certificate authorities, one of which must have issued the broker's certificate.

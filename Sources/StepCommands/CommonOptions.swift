@@ -1,4 +1,5 @@
 import ArgumentParser
+import Bluetooth
 import Configuration
 import Glibc
 import SystemIO
@@ -37,14 +38,14 @@ struct VehicleOptions: ParsableArguments {
 struct RadioOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "What to listen with: hci0, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
+      "What to listen with: hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
       valueName: "spec"),
     completion: .list(["hci0", "h4:tcp:", "h4:unix:", "btsnoop:"]))
   var radio: String?
 }
 
 struct TimeoutOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("How long to wait (default: 10).", valueName: "seconds"))
+  @Option(help: ArgumentHelp("How long to listen and to wait (default: 10).", valueName: "seconds"))
   var timeout: Double?
 }
 
@@ -55,6 +56,13 @@ extension Settings {
     try self.init(
       flags: Flags(vehicle: vehicle, radio: radio, timeout: timeout), environment: environment,
       folders: ConfigurationFolders(environment: environment))
+  }
+
+  /// - Throws: `ConfigurationError`, naming whoever said it.
+  func radioSpec() throws -> RadioSpec {
+    do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {
+      throw radio.origin.error(error.description)
+    }
   }
 
   var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }

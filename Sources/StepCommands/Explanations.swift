@@ -9,7 +9,6 @@ extension StepctlCommand {
   /// What the errors of the modules mean for the one who typed the command.
   package static func explain(_ error: any Error) -> any Error {
     switch error {
-    case let error as MalformedRadioSpec: CommandFailure(.usage, error.description)
     case RadioError.interrupted, RiderSession.Failure.interrupted: Interrupted()
     case let error as RadioError: CommandFailure(error)
     case let error as MQTTError: CommandFailure(error)
@@ -31,17 +30,6 @@ extension CommandFailure {
     case .file(let error): self.init(error)
     case .notACapture, .damaged: self.init(.badData, error.description)
     case .notPermitted: self.init(.noPermission, error.description)
-    default: self.init(.unavailable, error.description)
-    }
-  }
-
-  init(_ error: MQTTError) {
-    switch error {
-    case .unusableFile(_, let path, .unreadable(let code)):
-      self.init(SystemError("read", path, code: code))
-    case .unusableFile: self.init(.configuration, error.description)
-    case .refused(_, .notAuthorized), .subscriptionRefused: self.init(.noPermission, error.description)
-    case .system(let error): self.init(error)
     default: self.init(.unavailable, error.description)
     }
   }

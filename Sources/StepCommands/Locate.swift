@@ -10,7 +10,7 @@ struct Locate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
-  @Flag(help: "Go on, and print every decision.")
+  @Flag(help: "Keep going, and print every decision.")
   var watch = false
 
   @Option(help: ArgumentHelp("Time between two decisions with --watch.", valueName: "seconds"))
@@ -30,7 +30,7 @@ struct Locate: ParsableCommand {
     let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try Interruption()
-    let radio = try RadioSpec(settings.radio.value).open(interruption: interruption)
+    let radio = try settings.radioSpec().open(interruption: interruption)
     defer { radio.close() }
 
     try watch ? follow(vehicle, radio, console) : decide(vehicle, radio, limit: settings.timeout.value, console)

@@ -39,7 +39,7 @@ struct MoveOptions: ParsableArguments {
   @Option(help: "Which step: left, right, or the one that you are facing.")
   var side: SideChoice
 
-  @Option(help: "How to find out where you are.")
+  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
   var by: MethodChoice = .auto
 
   @OptionGroup var vehicle: VehicleOptions
@@ -111,7 +111,7 @@ struct Move {
   private func locate(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption
   ) throws -> (Presence, Step, Proof) {
-    let radio = try RadioSpec(settings.radio.value).open(interruption: interruption)
+    let radio = try settings.radioSpec().open(interruption: interruption)
     defer { radio.close() }
     let presence = try Presence.find(vehicle, radio, limit: settings.timeout.value)
     let report = presence.report

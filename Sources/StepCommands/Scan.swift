@@ -20,7 +20,7 @@ struct Scan: ParsableCommand {
     let console = output.console
     let interruption = try Interruption()
     let settings = try Settings(radio: radio.radio, timeout: timeout)
-    let radio = try RadioSpec(settings.radio.value).open(interruption: interruption)
+    let radio = try settings.radioSpec().open(interruption: interruption)
     defer { radio.close() }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 

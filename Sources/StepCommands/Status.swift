@@ -9,7 +9,7 @@ import Terminal
 struct Status: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Ask a vehicle how its steps stand.")
 
-  @Flag(help: "Go on, and print every change.")
+  @Flag(help: "Keep going, and print every change.")
   var watch = false
 
   @OptionGroup var vehicle: VehicleOptions
@@ -25,9 +25,9 @@ struct Status: ParsableCommand {
       access, steps: access.vehicle.steps, patience: settings.patience, interruption: interruption, console: console)
     defer { session.close() }
 
-    // Each step is asked by name: only the answer to one's own command is known to be fresh.
+    // Each step that the token is for is asked by name: only the answer to one's own command is known to be fresh.
     var newest: [StepID: Statement] = [:]
-    for step in access.vehicle.steps {
+    for step in access.vehicle.steps where session.token.steps.contains(step.id) {
       newest[step.id] = try ask(session, step, settings, console)
     }
     while watch {

@@ -25,9 +25,9 @@ func dateAndTime(_ seconds: Int64) -> String {
 func span(_ seconds: Int64) -> String {
   switch seconds {
   case ..<120: "\(seconds) s"
-  case ..<7200: "\(seconds / 60) min"
-  case ..<172_800: "\(seconds / 3600) h"
-  default: "\(seconds / 86400) days"
+  case ..<7200: "\((seconds + 30) / 60) min"
+  case ..<172_800: "\((seconds + 1800) / 3600) h"
+  default: "\((seconds + 43_200) / 86_400) days"
   }
 }
 

@@ -33,6 +33,12 @@ package struct Daemon {
     case system(SystemError)
   }
 
+  /// Reads what only `run` would read: certificates, their key, and the journal.
+  package func check() throws(Failure) {
+    do throws(MQTTError) { try broker.check() } catch { throw .broker(error) }
+    do throws(Journal.Failure) { try Journal.check(setup.journal) } catch { throw .journal(error) }
+  }
+
   /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
   package mutating func run() throws(Failure) {
     let interruption = try system { () throws(SystemError) in try Interruption() }

@@ -67,6 +67,11 @@ package struct Journal: ~Copyable {
     return Journal(path: path, lock: lock, entries: entries)
   }
 
+  /// Throws when there is a journal that cannot be read.
+  package static func check(_ path: String) throws(Failure) {
+    if Files.exists(path) { _ = try read(path) }
+  }
+
   private static func read(_ path: String) throws(Failure) -> [StepID: Entry] {
     let bytes = try unlessUnavailable { () throws(SystemError) in try Files.read(path, limit: 65536) }
     let value: JSON

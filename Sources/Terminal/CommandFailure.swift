@@ -1,5 +1,6 @@
 package import Configuration
 import Glibc
+package import MQTTClient
 package import StrictJSON
 package import SystemIO
 
@@ -24,6 +25,7 @@ package struct CommandFailure: Error {
     let status: ExitStatus =
       switch error.kind {
       case .invalid: .configuration
+      case .usage: .usage
       case .missing: .noInput
       case .permission: .noPermission
       }
@@ -38,6 +40,19 @@ package struct CommandFailure: Error {
       default: .inputOutput
       }
     self.init(status, error.description)
+  }
+}
+
+extension CommandFailure {
+  package init(_ error: MQTTError) {
+    switch error {
+    case .unusableFile(_, let path, .unreadable(let code)):
+      self.init(SystemError("read", path, code: code))
+    case .unusableFile: self.init(.configuration, error.description)
+    case .refused(_, .notAuthorized), .subscriptionRefused: self.init(.noPermission, error.description)
+    case .system(let error): self.init(error)
+    default: self.init(.unavailable, error.description)
+    }
   }
 }
 

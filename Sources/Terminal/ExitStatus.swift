@@ -1,4 +1,4 @@
-/// What a program's end says to a script. `stepctl(1)` and `stepd(8)` list the same.
+/// What a program's end says to a script. `stepctl(1)` lists them all, `stepd(8)` those that stepd ends with.
 ///
 /// From 64 on they are those of sysexits.h, which shells and mail systems have used for decades.
 package enum ExitStatus: Int32, CaseIterable, Sendable {

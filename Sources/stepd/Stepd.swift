@@ -26,7 +26,7 @@ struct Stepd: ParsableCommand {
   func run() throws {
     var daemon = try Daemon(
       ControllerSetup(reading: config), isVerbose: verbose, isJournal: getenv("JOURNAL_STREAM") != nil)
-    if !check { try daemon.run() }
+    try check ? daemon.check() : daemon.run()
   }
 
   static func main() { Program.run(Stepd.self, explain: explain) }
@@ -36,7 +36,7 @@ struct Stepd: ParsableCommand {
     case .journal(.unavailable(let error)), .system(let error): CommandFailure(error)
     case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
     case .journal(let failure): CommandFailure(.badData, failure.description)
-    case .broker(let error): CommandFailure(.configuration, error.description)
+    case .broker(let error): CommandFailure(error)
     case nil: error
     }
   }

@@ -66,15 +66,15 @@ struct ControllerFileTests {
       ),
       (
         "proofs = [\"beacon\"]", "proofs = []",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found an empty array"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found an empty array"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = [\"beacon\", \"becon\"]",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"becon\" in it"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found \"becon\" in it"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = \"beacon\"",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"beacon\""
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found \"beacon\""
       ),
       (
         "proof_age_s = 5", "proof_age_s = 60.5",
@@ -165,7 +165,7 @@ struct ControllerFileTests {
     #expect(try read(sample.render()) == sample)
     var file = sample
     file.servo = ServoSettings(driver: .simulated(log: "a \"b\".jsonl"), travel: 0.3, limit: 0.7, installed: .open)
-    file.policy = AccessPolicy(proofs: [.beacon, .nfc, .qr], proofAge: 1.25)
+    file.policy = AccessPolicy(proofs: [.beacon], proofAge: 1.25)
     file.broker.host = "localhost"
     file.broker.port = 1
     file.broker.ca = "local/ca.crt"

@@ -19,7 +19,7 @@ import Testing
     "Provisioning": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
     ],
-    "Terminal": ["SystemIO", "StrictJSON", "Configuration", "ArgumentParser", "Glibc"],
+    "Terminal": ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", "ArgumentParser", "Glibc"],
     "StepController": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Terminal", "Glibc",
     ],

@@ -19,7 +19,7 @@ def frame(vehicle: str, major: int, minor: int = 1) -> bytes:
 
 def reports(data: bytes, rssi: int, major: int, claimed: int = 1) -> bytes:
     """An H4 packet: an LE Advertising Report event (Core 5.4, Vol 4, Part E, 7.7.65.2) that claims so many reports."""
-    address = bytes([major, 2, 3, 4, 5, 0xC6])
+    address = bytes([major & 0xFF, 2, 3, 4, 5, 0xC6])
     body = bytes([0x02, claimed, 0x03, 0x01]) + address + bytes([len(data)]) + data + struct.pack("b", rssi)
     return event(body)
 

@@ -23,7 +23,7 @@ package struct AccessPolicy: Equatable, Sendable {
   init(_ table: TOMLTable<Key>) throws(ConfigurationError) {
     self.init()
     zone = try table.optional(.zone, .word([.immediate, .near])) ?? zone
-    proofs = try table.optional(.proofs, .words(ProofMethod.allCases)) ?? proofs
+    proofs = try table.optional(.proofs, .words([.beacon])) ?? proofs
     proofAge = try table.optional(.proofAge, .number(in: 1...60)) ?? proofAge
   }
 }

@@ -23,16 +23,18 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// The `config.toml` of each folder, whether it is there or not.
   package var configFiles: [String] { all.map { "\($0)/config.toml" } }
 
-  /// Where the vehicle files are: `NAME.toml` in each.
+  /// Where the vehicle files are: `NAME.toml`, or `NAME/vehicle.toml` with all that belongs to it, in each.
   package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
 
   /// The vehicle files, by name; the user's hides the system's of the same name.
   package func vehicles() -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
     for folder in vehicleFolders {
-      for file in Self.files(in: folder) where file.hasSuffix(".toml") && !file.hasPrefix(".") {
-        let name = String(file.dropLast(5))
-        if paths[name] == nil { paths[name] = "\(folder)/\(file)" }
+      for entry in Self.files(in: folder) where !entry.hasPrefix(".") {
+        let isFile = entry.hasSuffix(".toml")
+        let path = isFile ? "\(folder)/\(entry)" : "\(folder)/\(entry)/vehicle.toml"
+        let name = isFile ? String(entry.dropLast(5)) : entry
+        if paths[name] == nil, isFile || Files.exists(path) { paths[name] = path }
       }
     }
     return paths.sorted { $0.key < $1.key }.map { (name: $0.key, path: $0.value) }

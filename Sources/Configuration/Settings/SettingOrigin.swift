@@ -18,9 +18,10 @@ package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
   }
 
   /// What is wrong with what was said there.
-  func error(_ message: String, kind: ConfigurationError.Kind = .invalid) -> ConfigurationError {
+  package func error(_ message: String, kind: ConfigurationError.Kind = .invalid) -> ConfigurationError {
     switch self {
-    case .flag(let name), .variable(let name): ConfigurationError(name, message, kind: kind)
+    case .flag(let name): ConfigurationError(name, message, kind: kind == .invalid ? .usage : kind)
+    case .variable(let name): ConfigurationError(name, message, kind: kind)
     case .file(let path, let line): ConfigurationError(path, line: line, message, kind: kind)
     case .standard: ConfigurationError("default", message, kind: kind)
     }

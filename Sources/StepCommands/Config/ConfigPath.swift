@@ -7,7 +7,7 @@ import Terminal
 struct ConfigPath: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "path",
-    abstract: "Print the files that are looked at, the first to be heard first.")
+    abstract: "Print the files that are looked at, in order of precedence.")
 
   @OptionGroup var output: OutputOptions
 

@@ -26,8 +26,12 @@ struct ConfigShow: ParsableCommand {
     let file = try vehicleFile(settings)
 
     if console.isJSON {
-      var members = rows.map { row in
-        JSON.Member(row.name, ["value": .string(row.value), "origin": .string(row.origin.description)])
+      let values: [JSON] = [
+        settings.vehicle.value.map { .string($0) } ?? .null, .string(settings.radio.value),
+        .number(settings.timeout.value),
+      ]
+      var members = zip(["vehicle", "radio", "timeout_s"], zip(rows, values)).map { name, row in
+        JSON.Member(name, ["value": row.1, "origin": .string(row.0.origin.description)])
       }
       members.append(JSON.Member("vehicle_file", file.map(ConfigShow.json) ?? .null))
       try console.result(JSON.object(members))

@@ -21,12 +21,12 @@ struct ProvisionToken: ParsableCommand {
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
   var steps: StepList?
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("How long: 45s, 30m, 8h or 7d.", valueName: "time"))
+  @Option(name: .customLong("for"), help: ArgumentHelp("How long the token is valid, as 45s, 30m, 8h or 7d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 8 * 3600)
 
   @Option(
     help: ArgumentHelp(
-      "The rider's own public device key, as a JWK (default: a key is made).", valueName: "file"),
+      "The rider's own public device key, as a JWK (default: a new one).", valueName: "file"),
     completion: .file(extensions: ["jwk"]))
   var deviceKey: String?
 

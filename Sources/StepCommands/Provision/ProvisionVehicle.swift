@@ -37,7 +37,7 @@ struct ProvisionVehicle: ParsableCommand {
   @Flag(help: "Replace the vehicle that is there. Its riders need new tokens then.")
   var force = false
 
-  @Flag(help: "Only write mosquitto.conf anew, after the folder was moved.")
+  @Flag(help: "Only write mosquitto.conf anew, after the folder has been moved.")
   var relocate = false
 
   @Flag(help: "Only renew the certificates of broker and controller.")
@@ -57,10 +57,13 @@ struct ProvisionVehicle: ParsableCommand {
     let place = VehicleFolder(folder)
     if relocate {
       try place.relocate()
-      console.note("wrote \(place.path("mosquitto.conf")) anew")
+      let file = place.path("mosquitto.conf")
+      try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("wrote \(file) anew")
     } else if renew {
       let end = try place.renewCertificates(now: WallClock.seconds)
-      console.note("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
+      try console.isJSON
+        ? console.result(["certificates_end": .integer(end)])
+        : console.result("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
     } else {
       try make(place, console)
     }

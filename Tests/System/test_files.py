@@ -1,0 +1,400 @@
+"""Vehicle files and configuration that are wrong, who wins where two say different things, and what is provisioned."""
+
+import json
+import re
+import shutil
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from programs import AS_ANYBODY, STEPD, can_mount, mounted
+
+LINES = """\
+name = "Rolling Chassis"
+uuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+
+[[steps]]
+id = "left"
+side = "left"
+major = 1
+
+[[steps]]
+id = "right"
+side = "right"
+major = 2
+"""
+
+
+@pytest.fixture
+def told(stepctl, tmp_path):
+    """What `locate` says of a vehicle file: the status and the line."""
+
+    def read(text: str):
+        (tmp_path / "car.toml").write_text(text)
+        ended = stepctl("locate", "--vehicle", "car.toml", "--radio", "btsnoop:/dev/null", folder=tmp_path)
+        assert ended.stdout == ""
+        return ended.status, ended.error
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (LINES[LINES.index("[[steps]]") :], "", "car.toml: steps is missing: a vehicle has at least one [[steps]]"),
+        ("major = 2", "major = 1", "car.toml:12: [[steps]] major: 1 is taken by the step in line 7"),
+        ('id = "right"', 'id = "left"', 'car.toml:10: [[steps]] id: "left" is taken by the step in line 5'),
+        ('side = "right"', 'side = "left"', 'car.toml:11: [[steps]] side: "left" is taken by the step in line 6'),
+        ('name = "Rolling Chassis"', "", "car.toml: name is missing"),
+        (
+            'name = "Rolling Chassis"',
+            'name = ""',
+            'car.toml:1: name: expected non-empty text without control characters, found ""',
+        ),
+        ("1b2a90", "1b2a9", r'car.toml:2: uuid: expected a UUID \(8-4-4-4-12 hexadecimal digits\), found "5f3c1c0e.*"'),
+        ("uuid =", "uiud =", 'car.toml:2: uiud: unknown key, did you mean "uuid"?'),
+        ("major = 2", "mayor = 2", r'car.toml:12: [[steps]] mayor: unknown key, did you mean "major"?'),
+        ("major = 2", "colour = 2", "car.toml:12: [[steps]] colour: unknown key, expected id, side or major"),
+        ("major = 2", 'major = "2"', 'car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found "2"'),
+        ("major = 2", "major = 65536", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found 65536"),
+        ("major = 2", "major = -1", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found -1"),
+        ("major = 2", "major = 2.0", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found 2"),
+        ("major = 2", "", "car.toml:9: [[steps]] major is missing"),
+        ('side = "right"', 'side = "top"', 'car.toml:11: [[steps]] side: expected "left" or "right", found "top"'),
+        (
+            'id = "right"',
+            'id = "Right"',
+            'car.toml:10: [[steps]] id: expected 1 to 32 of a-z, 0-9, "-" and "_", found "Right"',
+        ),
+        (LINES, 'steps = "left"', None),
+        ("major = 2", "major = 2\nmajor = 3", "car.toml:13: not TOML, column "),
+        ("major = 2", "major =", "car.toml:12: not TOML, column "),
+        (LINES, "\0", "car.toml:1: not TOML, column "),
+    ],
+)
+def test_a_vehicle_file_that_is_wrong_is_told_with_its_line(told, old, new, error):
+    assert old in LINES
+    status, line = told(LINES.replace(old, new))
+    assert status == 78
+    if error is None:
+        assert line.startswith("car.toml")
+    elif ".*" in error:
+        assert re.fullmatch(error, line)
+    elif error.endswith("column "):
+        assert line.startswith(error)
+    else:
+        assert line == error
+
+
+def test_a_control_character_in_a_file_does_not_reach_the_terminal(told):
+    status, line = told(LINES.replace('"left"', r'"\u001b[31mleft"'))
+    assert status == 78 and "\x1b" not in line
+
+
+def test_files_that_cannot_be_read_are_told(stepctl, tmp_path):
+    missing = stepctl("locate", "--vehicle", "car.toml", folder=tmp_path)
+    assert (missing.status, missing.error) == (66, "car.toml: cannot open: No such file or directory")
+    folder = stepctl("locate", "--vehicle", f"{tmp_path}/")
+    assert (folder.status, folder.error) == (78, f"{tmp_path}/: cannot read: Is a directory")
+    (tmp_path / "car.toml").write_text("#" * 70_000)
+    large = stepctl("locate", "--vehicle", "car.toml", folder=tmp_path)
+    assert large.status == 78 and large.error.startswith("car.toml: ")
+    (tmp_path / "car.toml").chmod(0)
+    closed = stepctl("locate", "--vehicle", "car.toml", folder=tmp_path, prefix=AS_ANYBODY)
+    assert (closed.status, closed.error) == (77, "car.toml: cannot open: Permission denied")
+
+
+@pytest.mark.parametrize("part", ["topic", "broker", "controller", "rider"])
+def test_what_a_command_needs_and_locate_does_not_is_told(file_vehicle, tmp_path, part):
+    rider = file_vehicle.folder / "riders/alice"
+    shutil.copytree(rider, tmp_path / "alice")
+    file = tmp_path / "alice/vehicle.toml"
+    text = file.read_text()
+    pattern = r"^topic = .*$" if part == "topic" else rf"^\[{part}\]\n(?:(?!\[).*\n)*"
+    changed, count = re.subn(pattern, "", text, flags=re.MULTILINE)
+    assert count == 1
+    file.write_text(changed)
+    name = part if part == "topic" else f"[{part}]"
+    ended = file_vehicle.stepctl("status", "--vehicle", file)
+    assert (ended.status, ended.stdout, ended.error) == (78, "", f"{file}: {name} is missing: commands need it")
+    located = file_vehicle.stepctl("locate", "--vehicle", file, "--radio", file_vehicle.radio("left"))
+    assert located.status == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"travel_s": 0.1}, "[servo] travel_s: expected a number from 0.2 to 20, found 0.1"),
+        ({"travel_s": 5}, "[servo] limit_s: 5 is not more than travel_s, 5"),
+        ({"driver": "steam"}, '[servo] driver: expected "simulated" or "pwm", found "steam"'),
+        ({"installed": "ajar"}, '[servo] installed: expected "open" or "close", found "ajar"'),
+        ({"zone": "far"}, '[policy] zone: expected "immediate" or "near", found "far"'),
+        ({"operator": "AAAA"}, "[keys] operator: expected 32 bytes as base64url without padding (length 43), found text of length 4"),
+    ],
+)
+def test_a_controllers_file_that_is_wrong_is_told_with_its_line(new_vehicle, changes, error):
+    vehicle = new_vehicle()
+    vehicle.edit("stepd.toml", **changes)
+    ended = vehicle.starts("stepd", STEPD, "--check", "--config", vehicle.folder / "stepd.toml").ends()
+    assert (ended.status, ended.stdout) == (78, "")
+    (line,) = ended.stderr.splitlines()
+    assert re.sub(r":\d+:", ":N:", line) == f"stepd: error: {vehicle.folder}/stepd.toml:N: {error}"
+
+
+# --- Who wins ---
+
+
+@pytest.fixture
+def config(stepctl, tmp_path):
+    """`config show --json` in a system whose /etc and whose home hold these files, as a table of values and origins."""
+    etc, home = tmp_path / "etc", tmp_path / "home"
+
+    def show(*arguments, system: str | None = None, user: str | None = None, **variables):
+        for folder, text in ((etc / "stepctl", system), (home / ".config/stepctl", user)):
+            folder.mkdir(parents=True, exist_ok=True)
+            if text is not None:
+                (folder / "config.toml").write_text(text)
+        ended = stepctl("config", "show", "--json", *arguments, prefix=mounted(etc, "/etc"), HOME=str(home), **variables)
+        assert (ended.status, ended.stderr) == (0, "")
+        return {name: tuple(row.values()) for name, row in ended.json.items() if name != "vehicle_file"}
+
+    return show
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs unshare(1) and mount(8), to have another /etc")
+def test_the_flag_wins_over_the_variable_over_the_users_file_over_the_systems(config):
+    assert config()["radio"] == ("hci0", "default")
+    assert config(system='radio = "hci1"')["radio"] == ("hci1", "/etc/stepctl/config.toml:1")
+    assert config(user='\nradio = "hci2"')["radio"] == ("hci2", "~/.config/stepctl/config.toml:2")
+    assert config(STEPCTL_RADIO="hci3")["radio"] == ("hci3", "STEPCTL_RADIO")
+    assert config("--radio", "hci4", STEPCTL_RADIO="hci3")["radio"] == ("hci4", "flag --radio")
+    assert config(STEPCTL_RADIO="")["radio"] == ("hci2", "~/.config/stepctl/config.toml:2"), "empty is unset"
+    shown = config(system="timeout = 3\n", user='radio = "hci2"')
+    assert shown["timeout"] == ("3.0 s", "/etc/stepctl/config.toml:1"), "each setting by itself"
+
+
+def test_settings_that_cannot_be_are_told_with_who_said_them(stepctl, tmp_path):
+    folder = tmp_path / "stepctl"
+    folder.mkdir()
+    for arguments, variables, origin in (
+        (["--timeout", "0"], {}, "--timeout"),
+        ([], {"STEPCTL_TIMEOUT": "soon"}, "STEPCTL_TIMEOUT"),
+    ):
+        ended = stepctl("config", "show", *arguments, **variables)
+        assert (ended.status, ended.stdout) == (78, "")
+        assert ended.error.startswith(f"{origin}: expected a number from 0.1 to 3600, found ")
+    for text, error in (
+        ("timeout = 0", ":1: timeout: expected a number from 0.1 to 3600, found 0"),
+        ("\ntimout = 3", ':2: timout: unknown key, did you mean "timeout"?'),
+        ("timeout = true", ":1: timeout: expected a number from 0.1 to 3600, found true"),
+    ):
+        (folder / "config.toml").write_text(text)
+        ended = stepctl("config", "show", XDG_CONFIG_HOME=str(tmp_path))
+        assert (ended.status, ended.stdout, ended.error) == (78, "", f"{folder}/config.toml{error}")
+
+
+def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
+    vehicles = tmp_path / "stepctl/vehicles"
+    vehicles.mkdir(parents=True)
+    where = {"XDG_CONFIG_HOME": str(tmp_path)}
+    none = stepctl("status", **where)
+    assert (none.status, none.stdout) == (66, "")
+    assert none.error.startswith("vehicle: not given: use --vehicle, or put a file into ")
+    shutil.copy(file_vehicle.folder / "vehicle.toml", vehicles / "rolling.toml")
+    radio = file_vehicle.radio("left")
+    assert stepctl("locate", "--radio", radio, **where).status == 0, "the only one"
+    assert stepctl("locate", "--radio", radio, "--vehicle", "rolling", **where).status == 0
+    mistyped = stepctl("locate", "--vehicle", "roling", **where)
+    assert mistyped.status == 66
+    assert mistyped.error.startswith('--vehicle: no vehicle "roling": there is no ')
+    assert mistyped.error.endswith('; did you mean "rolling"?')
+    shutil.copy(file_vehicle.folder / "vehicle.toml", vehicles / "second.toml")
+    several = stepctl("locate", "--radio", radio, **where)
+    assert (several.status, several.error) == (
+        78,
+        "vehicle: not given, and there are several: use --vehicle rolling or second",
+    )
+    paths = stepctl("config", "path", "--json", **where)
+    assert paths.status == 0
+    assert {"path": f"{vehicles}/rolling.toml", "exists": True} in paths.objects
+    assert {"path": f"{tmp_path}/stepctl/config.toml", "exists": False} in paths.objects
+
+
+def test_config_show_names_files_and_no_secrets(stepctl, file_vehicle):
+    file = file_vehicle.folder / "riders/alice/vehicle.toml"
+    shown = stepctl("config", "show", "--vehicle", file)
+    assert (shown.status, shown.stderr) == (0, "")
+    assert shown.lines[0].split() == ["vehicle", str(file), "(flag", "--vehicle)"]
+    assert f"rider      alice, token {file.parent}/token.jwt, device key {file.parent}/device.jwk" in shown.stdout
+    as_json = stepctl("config", "show", "--json", "--vehicle", file).json
+    assert as_json["vehicle"] == {"value": str(file), "origin": "flag --vehicle"}
+    assert as_json["vehicle_file"].keys() == {"path", "name", "uuid", "steps", "topic", "broker", "rider"}
+    assert as_json["vehicle_file"]["rider"] == "alice"
+
+
+# --- Provisioning ---
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_private_files_are_their_owners_only(file_vehicle):
+    modes = {
+        str(path.relative_to(file_vehicle.folder)): stat.S_IMODE(path.stat().st_mode)
+        for path in file_vehicle.folder.rglob("*")
+        if path.is_file() and path.name != "controller.toml"
+    }
+    private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt")}
+    assert private == {
+        "keys/encryption.jwk",
+        "keys/signing.jwk",
+        "operator/ca.key",
+        "operator/token.jwk",
+        "tls/broker.key",
+        "tls/controller.key",
+        "riders/alice/device.jwk",
+        "riders/alice/rider.key",
+        "riders/alice/token.jwt",
+    }
+    assert {name: oct(modes[name]) for name in private} == dict.fromkeys(private, "0o600")
+    assert {oct(modes[name]) for name in modes.keys() - private} == {"0o644"}
+    for folder in ("keys", "operator", "riders", "riders/alice"):
+        assert stat.S_IMODE((file_vehicle.folder / folder).stat().st_mode) == 0o700
+
+
+def test_modes_do_not_depend_on_the_umask(stepctl, tmp_path):
+    for umask in ("000", "077"):
+        folder = tmp_path / umask
+        prefix = ("sh", "-c", f'umask {umask}; exec "$0" "$@"')
+        assert stepctl("provision", "vehicle", folder, prefix=prefix).status == 0
+        assert stepctl("provision", "token", folder, "--rider", "a", prefix=prefix).status == 0
+        for name, mode in (("keys/signing.jwk", 0o600), ("riders/a/token.jwt", 0o600), ("vehicle.toml", 0o644)):
+            assert stat.S_IMODE((folder / name).stat().st_mode) == mode
+        assert stat.S_IMODE((folder / "operator").stat().st_mode) == 0o700
+        shutil.rmtree(folder)
+
+
+def test_a_vehicle_is_not_overwritten_unless_forced(new_vehicle):
+    vehicle = new_vehicle()
+    vehicle.rider("alice")
+    before = contents(vehicle.folder)
+    again = vehicle.stepctl("provision", "vehicle", vehicle.folder)
+    assert (again.status, again.stdout) == (1, "")
+    assert again.error == f"{vehicle.folder}/tls exists already; use --force to replace it"
+    assert contents(vehicle.folder) == before
+
+    vehicle.provision("--force")
+    after = contents(vehicle.folder)
+    for name in ("keys/signing.jwk", "keys/encryption.jwk", "operator/token.jwk", "tls/ca.pem", "vehicle.toml"):
+        assert after[name] != before[name]
+    assert not any(name.startswith("riders/") for name in after)
+    opened = vehicle.starts_all().rider("alice").moves("open", "left")
+    assert opened.status == 0
+
+
+def test_a_rider_is_not_overwritten_unless_forced(new_vehicle):
+    vehicle = new_vehicle()
+    alice = vehicle.rider("alice")
+    before = contents(alice.folder)
+    again = vehicle.stepctl("provision", "token", vehicle.folder, "--rider", "alice")
+    assert (again.status, again.stdout) == (1, "")
+    assert again.error == f"{vehicle.folder}/riders/alice exists already; use --force to renew its token"
+    assert contents(alice.folder) == before
+    renewed = vehicle.rider("alice", "--force", "--for", "9h")
+    after = contents(renewed.folder)
+    assert {name for name in after if after[name] != before[name]} - {"rider.pem"} == {"token.jwt"}
+    assert vehicle.starts_all() and renewed.moves("open", "left").status == 0
+
+
+def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
+    vehicle = new_vehicle()
+    vehicle.rider("alice")
+    moved = vehicle.folder.with_name("moved")
+    vehicle.folder.rename(moved)
+    vehicle.folder = moved
+    broker = vehicle.starts("mosquitto", "mosquitto", "-c", moved / "mosquitto.conf").ends()
+    assert broker.status != 0, "its paths are those of the old place"
+    relocated = vehicle.stepctl("provision", "vehicle", moved, "--relocate")
+    assert (relocated.status, relocated.stdout) == (0, "")
+    assert relocated.stderr == f"wrote {moved}/mosquitto.conf anew\n"
+    with open(moved / "mosquitto.conf", "a") as file:
+        file.write("\nlog_type all\n")
+    vehicle.starts_all()
+    opened = vehicle.rider("bob").moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    assert vehicle.stepctl("status", "--vehicle", moved / "riders/alice/vehicle.toml").status == 0
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_renewed_certificates_are_taken_up(new_vehicle):
+    vehicle = new_vehicle()
+    before = contents(vehicle.folder)
+    renewed = vehicle.stepctl("provision", "vehicle", vehicle.folder, "--renew")
+    assert (renewed.status, renewed.stdout) == (0, "")
+    after = contents(vehicle.folder)
+    assert {name for name in after if after[name] != before[name]} == {"tls/broker.pem", "tls/controller.pem"}
+    assert vehicle.starts_all().rider("alice").moves("open", "left").status == 0
+
+
+def test_provisioning_prints_what_it_made_as_json(stepctl, transcript, tmp_path):
+    folder = tmp_path / "car"
+    made = stepctl("provision", "vehicle", folder, "--name", "Rolling Chassis", "--topic", "a/b", "--json")
+    assert (made.status, made.stderr) == (0, "")
+    assert made.json.keys() == {
+        "name", "uuid", "topic", "files", "operator_key", "encryption_key", "signing_key", "certificates_end"
+    }  # fmt: skip
+    assert (made.json["name"], made.json["topic"]) == ("Rolling Chassis", "a/b")
+    assert all(Path(file).is_file() for file in made.json["files"])
+    assert tomllib.loads((folder / "vehicle.toml").read_text())["uuid"] == made.json["uuid"]
+    token = stepctl("provision", "token", folder, "--rider", "alice", "--steps", "left", "--for", "30m", "--json")
+    assert (token.status, token.stderr) == (0, "")
+    assert token.json.keys() == {
+        "rider", "vehicle_file", "files", "token", "steps", "not_before", "expires", "device_key"
+    }  # fmt: skip
+    assert token.json["steps"] == ["left"]
+    assert token.json["expires"] - token.json["not_before"] == 1800
+    assert all(Path(file).is_file() for file in token.json["files"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "error"),
+    [
+        (["--steps", "roof"], 64, "the vehicle has no step roof"),
+        (["--for", "36500d"], 64, None),
+        (["--device-key", "nowhere.jwk"], 66, "nowhere.jwk: cannot open: No such file or directory"),
+    ],
+)
+def test_a_token_that_cannot_be_is_not_made(file_vehicle, arguments, status, error):
+    ended = file_vehicle.stepctl("provision", "token", file_vehicle.folder, "--rider", "bob", *arguments)
+    assert (ended.status, ended.stdout) == (status, "")
+    assert ended.error == error if error else ended.error.startswith("the token would outlive the vehicle's ")
+    assert not (file_vehicle.folder / "riders/bob").exists()
+
+
+def test_a_token_for_a_folder_that_is_no_vehicle_is_not_made(stepctl, tmp_path):
+    ended = stepctl("provision", "token", tmp_path, "--rider", "alice")
+    assert (ended.status, ended.stdout) == (66, "")
+    assert ended.error == f"{tmp_path}/vehicle.toml: cannot open: No such file or directory"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_can_keep_its_private_key_to_itself(new_vehicle, tmp_path):
+    vehicle = new_vehicle().starts_all()
+    device = vehicle.rider("phone")
+    jwk = json.loads((device.folder / "device.jwk").read_bytes())
+    public = tmp_path / "public.jwk"
+    public.write_text(json.dumps({name: value for name, value in jwk.items() if name != "d"}))
+    arguments = ["provision", "token", vehicle.folder, "--rider", "hans", "--device-key", public]
+    made = vehicle.stepctl(*arguments)
+    assert made.status == 0
+    folder = vehicle.folder / "riders/hans"
+    assert f"{folder}/device.jwk, mode 0600" in made.stderr
+    assert not (folder / "device.jwk").exists()
+    vehicle.keeps_secret(folder / "token.jwt")
+    missing = vehicle.stepctl("status", "--vehicle", folder / "vehicle.toml")
+    assert (missing.status, missing.error) == (66, f"{folder}/device.jwk: cannot stat: No such file or directory")
+    shutil.copy(device.folder / "device.jwk", folder)
+    assert vehicle.stepctl("status", "--vehicle", folder / "vehicle.toml").status == 0

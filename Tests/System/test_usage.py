@@ -1,0 +1,130 @@
+"""What is typed wrongly, and what every command says of itself."""
+
+import re
+
+import pytest
+
+from programs import STEPD, Running
+
+COMMANDS = [
+    (),
+    ("scan",),
+    ("locate",),
+    ("open",),
+    ("close",),
+    ("status",),
+    ("provision",),
+    ("provision", "vehicle"),
+    ("provision", "token"),
+    ("config",),
+    ("config", "show"),
+    ("config", "path"),
+]
+
+WRONG = [
+    ("opne",),
+    ("--jsno",),
+    *[(*command, "--no-such-flag") for command in COMMANDS[1:]],
+    *[(*command, "one", "too", "many") for command in COMMANDS[1:]],
+    ("provision", "no-such-thing"),
+    ("config", "no-such-thing"),
+    ("open",),
+    ("close",),
+    ("open", "--side"),
+    ("open", "--side", "top"),
+    ("open", "--side", "Left"),
+    ("close", "--side", "left,right"),
+    ("open", "left"),
+    ("open", "--side", "left", "--by", "magic"),
+    ("open", "--side", "left", "--timeout", "soon"),
+    ("locate", "--interval", "0"),
+    ("locate", "--interval", "61"),
+    ("locate", "--interval", "nan"),
+    ("locate", "--timeout", "ten"),
+    ("scan", "--timeout", ""),
+    ("status", "--vehicle"),
+    ("provision", "vehicle"),
+    ("provision", "vehicle", "car", "--port", "0"),
+    ("provision", "vehicle", "car", "--port", "65536"),
+    ("provision", "vehicle", "car", "--uuid", "rubbish"),
+    ("provision", "vehicle", "car", "--topic", "a//b"),
+    ("provision", "vehicle", "car", "--topic", "a/#"),
+    ("provision", "vehicle", "car", "--host", "0.0.0.0"),
+    ("provision", "vehicle", "car", "--host", "a b"),
+    ("provision", "vehicle", "car", "--servo", "steam"),
+    ("provision", "vehicle", "car", "--force", "--relocate"),
+    ("provision", "vehicle", "car", "--name", ""),
+    ("provision", "token", "car"),
+    ("provision", "token", "--rider", "alice"),
+    ("provision", "token", "car", "--rider", "../alice"),
+    ("provision", "token", "car", "--rider", ".alice"),
+    ("provision", "token", "car", "--rider", ""),
+    ("provision", "token", "car", "--rider", "alice", "--for", "8"),
+    ("provision", "token", "car", "--rider", "alice", "--for", "0h"),
+    ("provision", "token", "car", "--rider", "alice", "--for", "-1h"),
+    ("provision", "token", "car", "--rider", "alice", "--for", "1.5h"),
+    ("provision", "token", "car", "--rider", "alice", "--steps", "left,left"),
+    ("provision", "token", "car", "--rider", "alice", "--steps", ""),
+    ("provision", "token", "car", "--rider", "alice", "--steps", "left,"),
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_what_is_typed_wrongly_is_a_usage_error(stepctl, tmp_path, arguments):
+    ended = stepctl(*arguments, folder=tmp_path)
+    assert (ended.status, ended.stdout) == (64, "")
+    assert re.match(r"(Error|stepctl: error): ", ended.stderr)
+    assert list(tmp_path.iterdir()) == [], "nothing was made"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")
+def test_every_command_says_what_it_is(stepctl, command):
+    for flag in ("--help", "-h"):
+        ended = stepctl(*command, flag)
+        assert (ended.status, ended.stderr) == (0, "")
+        usage = re.search(r"^USAGE: (.*)$", ended.stdout, re.MULTILINE)
+        assert usage[1].startswith(" ".join(("stepctl", *command)))
+
+
+def test_every_command_is_found_by_help(stepctl):
+    found = stepctl("--help").stdout
+    assert all(f"\n  {command[0]} " in found for command in COMMANDS if command)
+    assert stepctl("help", "provision", "token").stdout == stepctl("provision", "token", "--help").stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")
+def test_every_command_knows_the_version(stepctl, command):
+    ended = stepctl(*command, "--version")
+    assert (ended.status, ended.stdout, ended.stderr) == (0, "0.1.0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "output"),
+    [
+        (["--version"], 0, "0.1.0\n"),
+        (["--help"], 0, "OVERVIEW: Move a vehicle's entry steps for riders who may and who are there.\n"),
+        (["--no-such-flag"], 64, "Error: Unknown option '--no-such-flag'\n"),
+        (["stepd.toml"], 64, "Error: Unexpected argument 'stepd.toml'\n"),
+        (["--config", "nowhere.toml"], 66, "stepd: error: nowhere.toml: cannot open: No such file or directory\n"),
+    ],
+)
+def test_stepd_says_what_it_is_and_what_is_wrong(stepctl, transcript, tmp_path, arguments, status, output):
+    log = tmp_path / "stepd.log"
+    ended = Running([STEPD, *arguments], log, stepctl.environment, transcript).ends()
+    assert ended.status == status
+    said, silent = (ended.stdout, ended.stderr) if status == 0 else (ended.stderr, ended.stdout)
+    assert said.startswith(output) and silent == ""
+
+
+def test_colors_are_for_terminals_only(stepctl, shared_vehicle, shared_rider):
+    ended = shared_rider.moves("open", "right")
+    assert ended.status == 4 and "\x1b" not in ended.stdout + ended.stderr
+    assert shared_vehicle.is_unmoved()
+
+
+def test_quiet_leaves_results_and_errors_and_verbose_says_more(shared_vehicle, shared_rider):
+    quiet = shared_rider.moves("open", "right", "-q")
+    assert quiet.stderr.splitlines()[0].startswith("stepctl: error: ")
+    verbose = shared_rider.types("status", "-v")
+    assert (verbose.status, verbose.stderr) == (0, "connected\n")
+    assert shared_vehicle.is_unmoved()
