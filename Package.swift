@@ -100,5 +100,5 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       dependencies: ["Bluetooth", "Configuration", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,
-      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer"])]))
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
 }

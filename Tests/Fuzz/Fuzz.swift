@@ -12,24 +12,20 @@ enum Fuzz {
   static func main() {
     let name = getenv("FUZZ").map { String(cString: $0) } ?? ""
     guard let target = targets[name] else {
-      fputs("fuzz: set FUZZ to one of \(targets.keys.sorted().joined(separator: ", "))\n", stderr)
+      print("fuzz: set FUZZ to one of \(targets.keys.sorted().joined(separator: ", "))")
       exit(64)
     }
     Fuzz.target = target
     var count = CommandLine.argc
     var arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = CommandLine.unsafeArgv
-    exit(
-      runDriver(&count, &arguments) { bytes, size in
-        Fuzz.target([UInt8](UnsafeBufferPointer(start: bytes, count: size)))
-        return 0
-      })
+    exit(runDriver(&count, &arguments, testOneInput))
   }
 
   /// Set before the driver starts, and only read after that.
-  nonisolated(unsafe) private static var target: ([UInt8]) -> Void = { _ in }
+  nonisolated(unsafe) fileprivate static var target: @Sendable ([UInt8]) -> Void = { _ in }
 
   /// Every parser of bytes from outside. What it accepts must be the same after a round trip, where there is one.
-  private static let targets: [String: ([UInt8]) -> Void] = [
+  private static let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "advertisement": { bytes in
       var reports = AdvertisingReports()
       _ = reports.read(event: bytes.span) { address, rssi, data in _ = IBeacon(advertisingData: data) }
@@ -47,6 +43,11 @@ enum Fuzz {
     "statement": { bytes in
       _ = try? Statement(payload: bytes, verifiedBy: Keys.operatorKey)
     },
+    "h4": { bytes in
+      var deframer = H4Deframer()
+      bytes.withUnsafeBytes { deframer.append($0) }
+      while let event = try? deframer.nextEvent() { _ = event }
+    },
     "vehicle": { bytes in
       guard let file = try? VehicleFile(parsing: bytes, path: "fuzz.toml") else { return }
       _ = file.render()
@@ -55,7 +56,17 @@ enum Fuzz {
       guard let file = try? ControllerFile(parsing: bytes, path: "fuzz.toml") else { return }
       _ = file.render()
     },
-    "btsnoop": { bytes in CaptureFuzzing.run(bytes) },
+    "btsnoop": { bytes in
+      var decoder = BTSnoopDecoder()
+      var reports = AdvertisingReports()
+      bytes.withUnsafeBytes { decoder.append($0) }
+      do {
+        while try decoder.next({ _, event in reports.read(event: event) { _, _, data in _ = IBeacon(advertisingData: data) } })
+          != nil
+        {}
+        try decoder.finish()
+      } catch {}
+    },
   ]
 
   private enum Keys {
@@ -64,19 +75,11 @@ enum Fuzz {
   }
 }
 
-/// The capture radio reads files, so each input becomes one, in memory.
-private enum CaptureFuzzing {
-  private static let descriptor = memfd_create("fuzz.btsnoop", 0)
-
-  static func run(_ bytes: [UInt8]) {
-    ftruncate(descriptor, 0)
-    _ = pwrite(descriptor, bytes, bytes.count, 0)
-    guard let radio = try? RadioSpec("btsnoop:/proc/self/fd/\(descriptor)").open() else { return }
-    defer { radio.close() }
-    while let event = try? radio.next(until: nil) {
-      if case .ended = event { return }
-    }
-  }
+/// The name that libFuzzer's own main looks for; it is linked in, though it is not used.
+@_cdecl("LLVMFuzzerTestOneInput")
+func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ size: Int) -> Int32 {
+  Fuzz.target([UInt8](UnsafeBufferPointer(start: bytes, count: size)))
+  return 0
 }
 
 /// libFuzzer's entry point for programs with a main of their own (FuzzerInterface.h).

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Fuzzes every parser of bytes from outside for SECONDS_EACH (60), beginning with samples of what it should accept.
+# What it finds is kept in .build/fuzz.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+export STEPCTL_FUZZ=1 SWIFT_BACKTRACE=enable=no
+swift build --scratch-path .build/fuzz --product Fuzz -Xswiftc -sanitize=fuzzer
+seeds=.build/fuzz/seeds
+mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,vehicle,controller}
+cp Tests/Fixtures/captures/*.btsnoop "$seeds/btsnoop/"
+cp Tests/Interop/example.json "$seeds/json/"
+python3 - "$seeds" <<'PYTHON'
+import json, pathlib, sys
+seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Interop/example.json"))
+(seeds / "command/open").write_text(example["open-command"])
+(seeds / "command/token").write_text(example["token"])
+(seeds / "statement/idle").write_text(example["idle-status"])
+frame = bytes.fromhex("0201061aff4c000215") + bytes(range(16)) + bytes.fromhex("00010007c5")
+report = b"\x02\x01\x03\x01" + bytes(6) + bytes([len(frame)]) + frame + b"\xc4"
+event = b"\x3e" + bytes([len(report)]) + report
+(seeds / "advertisement/legacy").write_bytes(event)
+(seeds / "h4/legacy").write_bytes(b"\x04" + event)
+(seeds / "vehicle/full").write_text(
+    'name = "v"\nuuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"\ntopic = "a/b"\n[broker]\nhost = "h"\nca = "ca.pem"\n'
+    '[[steps]]\nid = "left"\nside = "left"\nmajor = 1\n')
+(seeds / "controller/full").write_text(
+    'vehicle = "vehicle.toml"\n[broker]\ncert = "c"\nkey = "k"\n[keys]\nencryption = "e"\nsigning = "s"\n'
+    f'operator = "{"A" * 43}"\n[servo]\ndriver = "simulated"\n')
+PYTHON
+for target in "$seeds"/*; do
+  name=$(basename "$target")
+  echo "== $name"
+  FUZZ=$name .build/fuzz/debug/Fuzz -max_total_time="${SECONDS_EACH:-60}" -max_len=16384 -rss_limit_mb=512 \
+    -artifact_prefix=".build/fuzz/$name-" "$target" 2>&1 | tail -n 1
+done
