@@ -159,7 +159,7 @@ struct Move {
         guard statement.position.rawValue == target.rawValue else {
           throw unconfirmed("the controller says that the step is \(statement.position.rawValue)", step)
         }
-        note("answer", statement.position.rawValue)
+        note("answer", statement.position.state)
         return statement
       case .fault:
         throw unconfirmed("the step stopped on its way (\(statement.fault?.rawValue ?? "fault"))", step)

@@ -55,7 +55,7 @@ struct Log {
     case .began(let step, let target, let rider):
       write(.notice, "\(step): \(target.rawValue) for “\(printable(rider))”")
     case .ended(let step, let position):
-      write(.notice, "\(step): is \(position.rawValue)")
+      write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)")
     case .failed(let step, let fault, let reason):
       write(.error, "\(step): fault \(fault.rawValue): \(reason)")
     case .notJournaled(let step, let reason):

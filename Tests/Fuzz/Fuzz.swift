@@ -61,9 +61,13 @@ enum Fuzz {
       var reports = AdvertisingReports()
       bytes.withUnsafeBytes { decoder.append($0) }
       do {
-        while try decoder.next({ _, event in reports.read(event: event) { _, _, data in _ = IBeacon(advertisingData: data) } })
-          != nil
-        {}
+        var isMore = true
+        while isMore {
+          isMore =
+            try decoder.next { _, event in
+              reports.read(event: event) { _, _, data in _ = IBeacon(advertisingData: data) }
+            } != nil
+        }
         try decoder.finish()
       } catch {}
     },
