@@ -7,9 +7,6 @@ BIN ?= .build/release
 bindir := $(DESTDIR)$(PREFIX)/bin
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
-bash_completion := $(share)/bash-completion/completions/stepctl
-zsh_completion := $(share)/zsh/site-functions/_stepctl
-fish_completion := $(share)/fish/vendor_completions.d/stepctl.fish
 unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
 pages := $(wildcard man/*.[1-8])
 
@@ -46,23 +43,27 @@ lint: ## check how sources, scripts and manual pages are written
 	$(if $(pages),mandoc -T lint -W warning $(pages))
 
 completions: release ## write completions/ anew
-	mkdir -p completions
-	for shell in bash zsh fish; do \
-	  $(BIN)/stepctl --generate-completion-script $$shell >completions/stepctl.$$shell || exit; done
+	for program in stepctl stepd; do \
+	  $(BIN)/$$program --generate-completion-script bash >completions/$$program.bash && \
+	  $(BIN)/$$program --generate-completion-script zsh >completions/_$$program && \
+	  $(BIN)/$$program --generate-completion-script fish >completions/$$program.fish || exit; done
 
 install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
 	install -D -t $(bindir) $(BIN)/stepctl $(BIN)/stepd
 	for page in $(pages); do install -D -m 644 -t $(man)/man$${page##*.} $$page || exit; done
-	install -D -m 644 completions/stepctl.bash $(bash_completion)
-	install -D -m 644 completions/stepctl.zsh $(zsh_completion)
-	install -D -m 644 completions/stepctl.fish $(fish_completion)
+	for program in stepctl stepd; do \
+	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
+	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
+	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
 	install -D -m 644 Sources/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
 
 uninstall: ## remove what was installed
-	rm -f $(bindir)/stepctl $(bindir)/stepd $(unit)
-	rm -f $(bash_completion) $(zsh_completion) $(fish_completion)
+	for program in stepctl stepd; do \
+	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
+	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
+	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
 clean: ## remove what was built

@@ -12,7 +12,7 @@ build) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
-    bluez fish mandoc mosquitto mosquitto-clients openssl python3 python3-venv shellcheck systemd tshark zsh
+    bluez fish man-db mandoc mosquitto mosquitto-clients openssl python3 python3-venv shellcheck systemd tshark zsh
   )
   ;;
 *)
@@ -22,7 +22,7 @@ test)
 esac
 
 required=6.2
-version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' | head -n 1)
+version=$({ swift --version 2>/dev/null || true; } | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p')
 if [[ $(printf '%s\n' "$required" "${version:-0}" | sort -V | head -n 1) != "$required" ]]; then
   echo "Swift $required or newer is needed (found: ${version:-none}): see https://www.swift.org/install/linux" >&2
   exit 69

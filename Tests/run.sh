@@ -46,12 +46,12 @@ if check 'build' swift build --build-tests "${quiet[@]}"; then
   export STEPCTL_BIN_DIR
   tests 'modules' "$results/modules.xml" \
     swift test --skip-build --disable-xctest --xunit-output "$results/modules.xml"
-  suites=()
-  for suite in Tests/System Tests/Interop Tests/Install; do
-    if compgen -G "$suite/test_*.py" >/dev/null; then suites+=("$suite"); fi
+  for suite in System Interop Install; do
+    if compgen -G "Tests/$suite/test_*.py" >/dev/null; then
+      tests "$suite" "$results/$suite.xml" .build/venv/bin/python -m pytest -q -rs -p no:cacheprovider \
+        --junit-xml "$PWD/$results/$suite.xml" "Tests/$suite"
+    fi
   done
-  tests 'programs' "$results/programs.xml" \
-    .build/venv/bin/python -m pytest -q -rs -p no:cacheprovider --junit-xml "$results/programs.xml" "${suites[@]}"
 fi
 
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -80,7 +80,7 @@ await 'the broker did not start' broker.log ' running'
 start 'stepd --config car/stepd.toml 2>controller.log'
 await 'the controller did not subscribe' broker.log 'Sending SUBACK'
 
-title '2. The rider walks up to the left step, with a phone that hears both beacons'
+title '2. A rider walks up to the left step; what a phone would hear is simulated'
 ln -s "$demo/walk.py" .
 run 0 "python3 walk.py --side left --out walk.btsnoop \\
     --uuid $uuid"

@@ -43,18 +43,14 @@ def test_a_shell_can_read_its_completions(prefix, shell):
     subprocess.run([*command, prefix / file], check=True, stdout=subprocess.DEVNULL)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_committed_completions_are_those_of_the_program(shell):
-    script = subprocess.check_output([BIN / "stepctl", "--generate-completion-script", shell], text=True)
-    committed = (ROOT / f"completions/stepctl.{shell}").read_text()
-    assert committed == script, "run `make completions`"
-
-
 @needs("man")
 def test_man_finds_every_page(prefix):
+    folder = prefix / "share/man"
     for page in ROOT.glob("man/*.[1-8]"):
-        found = subprocess.check_output(["man", "-w", page.suffix[1:], page.stem], text=True, env={"MANPATH": str(prefix / "share/man")})
-        assert Path(found.strip()) == prefix / "share/man" / f"man{page.suffix[1:]}" / page.name
+        section = page.suffix[1:]
+        found = subprocess.check_output(
+            ["man", "-w", section, page.stem], text=True, env={**os.environ, "MANPATH": str(folder)})
+        assert Path(found.strip()) == folder / f"man{section}" / page.name
 
 
 @needs("systemd-analyze")

