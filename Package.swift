@@ -86,6 +86,7 @@ let package = Package(
     tests(
       "ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO"]),
     tests("StepControllerTests", ["StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", crypto]),
+    tests("StepCommandsTests", ["StepCommands", "Ranging", "StepDomain", "Terminal"]),
     tests("StructureTests", []),
     tests("DocumentationTests", []),
   ],

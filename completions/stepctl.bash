@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|status|locate|scan|provision|config|help)
+    open|close|status|locate|scan|calibrate|provision|config|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close status locate scan provision config help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close status locate scan calibrate provision config help' -- "${cur}"))
         ;;
     esac
 }
@@ -269,7 +269,7 @@ _stepctl_locate() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--interval --vehicle --radio --timeout)
+    non_repeating_options=(--interval --vehicle --radio --save --timeout)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -285,6 +285,10 @@ _stepctl_locate() {
         __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
+        return
+        ;;
     '--timeout')
         return
         ;;
@@ -295,7 +299,7 @@ _stepctl_scan() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--radio --timeout)
+    non_repeating_options=(--radio --save --timeout)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -304,7 +308,41 @@ _stepctl_scan() {
         __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
+        return
+        ;;
     '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_calibrate() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --dry-run --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--step --seconds --captures --vehicle --radio)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--step')
+        return
+        ;;
+    '--seconds')
+        return
+        ;;
+    '--captures')
+        __stepctl_add_completions -d
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     esac

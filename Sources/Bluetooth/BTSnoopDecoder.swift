@@ -22,8 +22,10 @@ package struct BTSnoopDecoder: Sendable {
   private static let recordHeader = 24
   /// The longest HCI packet: ACL data of 65,535 bytes, its header of 4, and the packet type.
   package static let maximumPacket = 65_540
+  /// What a file begins with.
+  static let magic = Array("btsnoop\0".utf8)
   /// 1970-01-01 in microseconds since the year 0, from which btsnoop counts.
-  private static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
+  static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
 
   private var bytes: [UInt8] = []
   /// Where the next record, or the file header, begins in `bytes`.
@@ -106,8 +108,7 @@ package struct BTSnoopDecoder: Sendable {
   }
 
   private mutating func readFileHeader() throws(Defect) -> DataLink? {
-    let magic = Array("btsnoop\0".utf8)
-    guard bytes.starts(with: magic.prefix(bytes.count)) else { throw .notACapture(reason: guess) }
+    guard bytes.starts(with: Self.magic.prefix(bytes.count)) else { throw .notACapture(reason: guess) }
     guard bytes.count >= Self.fileHeader else { return nil }
     guard word(8) == 1 else { throw .notACapture(reason: "its version is \(word(8)), and only version 1 is known") }
     guard let link = DataLink(rawValue: word(12)) else {

@@ -7,7 +7,7 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
 
   // Captures.
 
-  /// The capture cannot be opened or read (ENOENT, EACCES, EISDIR…).
+  /// The capture cannot be opened, read or written (ENOENT, EACCES, EISDIR, EEXIST, ENOSPC…).
   case file(SystemError)
   /// The file is no btsnoop capture, or one whose packets we cannot read.
   case notACapture(path: String, reason: String)

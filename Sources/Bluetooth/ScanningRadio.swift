@@ -72,7 +72,7 @@ final class ScanningRadio: Radio {
     while true {
       if let first = heard.first {
         // It was already in the socket when its reader came, too late for this deadline.
-        if let deadline, first.time > deadline { return .deadline(now) }
+        if let deadline, first.time > deadline { return .deadline(first.time) }
         _ = heard.popFirst()
         return .heard(first)
       }

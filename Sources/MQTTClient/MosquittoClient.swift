@@ -125,6 +125,14 @@ final class MosquittoClient {
     // Linux has these two for a connection that was made and reset since, and ECONNREFUSED for one that was not;
     // there may be something to read.
     guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
+    // libmosquitto begins the handshake before the connection is made, and a write into a refused one takes the error
+    // with it. What is left to see is a socket without a peer.
+    var peer = sockaddr_storage()
+    size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let hasPeer = withUnsafeMutablePointer(to: &peer) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(mosquitto_socket(handle), $0, &size) == 0 }
+    }
+    guard hasPeer || code != 0 else { throw .cannotConnect(settings.broker, code: ECONNREFUSED) }
     stage = tls == nil ? .greeting : .handshake
   }
 

@@ -10,17 +10,17 @@ struct BeaconHistory: Sendable {
   private var count = 0
   /// Of the last frame.
   private(set) var minor: UInt16?
-  /// Of the last frame, dBm.
+  /// What the last frame's level is relative to, dBm.
   private(set) var measuredPower: Int8?
 
   /// - Parameter time: seconds, not before the last frame's.
-  mutating func append(_ beacon: IBeacon, rssi: Int8, at time: Double) {
+  mutating func append(rssi: Int8, measuredPower: Int8, minor: UInt16, at time: Double) {
     times[next] = time
-    levels[next] = Double(rssi) - Double(beacon.measuredPower)
+    levels[next] = Double(rssi) - Double(measuredPower)
     next = (next + 1) % RangingModel.capacity
     count = min(count + 1, RangingModel.capacity)
-    minor = beacon.minor
-    measuredPower = beacon.measuredPower
+    self.minor = minor
+    self.measuredPower = measuredPower
   }
 
   /// Seconds since the last frame; infinite when there was none.

@@ -24,7 +24,7 @@ package struct Location: Sendable, Equatable {
     package let age: Double?
     /// Of the last frame.
     package let minor: UInt16?
-    /// Of the last frame, dBm.
+    /// The RSSI at 1 m that the level is relative to, dBm: the step's own, or else the last frame's.
     package let measuredPower: Int8?
   }
 

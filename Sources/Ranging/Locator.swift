@@ -27,7 +27,9 @@ package struct Locator: Sendable {
     guard let rssi, (-127..<0).contains(rssi), time.isFinite,
       let index = steps.firstIndex(where: { $0.major == beacon.major })
     else { return }
-    histories[index].append(beacon, rssi: rssi, at: advance(to: time))
+    histories[index].append(
+      rssi: rssi, measuredPower: steps[index].measuredPower ?? beacon.measuredPower, minor: beacon.minor,
+      at: advance(to: time))
   }
 
   /// What can be said at a time. To be asked every half second: each answer builds on the one before.

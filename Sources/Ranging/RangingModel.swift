@@ -1,6 +1,7 @@
 /// The numbers that decisions are made by; RANGING.md has their derivation and what else was tried.
 ///
-/// A level is the decibels by which a frame's RSSI exceeds its own measured power, which is the RSSI at 1 m.
+/// A level is the decibels by which a frame's RSSI exceeds the measured power, which is the RSSI at 1 m: the frame's own,
+/// unless it was measured on the vehicle.
 enum RangingModel {
   // Evidence.
 

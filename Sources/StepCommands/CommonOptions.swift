@@ -44,6 +44,23 @@ struct RadioOptions: ParsableArguments {
   var radio: String?
 }
 
+/// Where to keep what was heard.
+struct SaveOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("Save what is heard as a btsnoop capture, into a new file.", valueName: "file"),
+    completion: .file(extensions: ["btsnoop"]))
+  var save: String?
+
+  func validate() throws {
+    if save == "-" { throw ValidationError("--save takes a file: standard output is for results.") }
+  }
+
+  /// The radio, recorded if that is wanted.
+  func recorded(_ radio: any Radio) throws -> any Radio {
+    try save.map { path throws(RadioError) in try RecordingRadio(radio, to: path) } ?? radio
+  }
+}
+
 struct TimeoutOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How long to listen and to wait (default: 10).", valueName: "seconds"))
   var timeout: Double?

@@ -18,6 +18,7 @@ struct Locate: ParsableCommand {
 
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var radio: RadioOptions
+  @OptionGroup var saving: SaveOptions
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
@@ -30,17 +31,28 @@ struct Locate: ParsableCommand {
     let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try Interruption()
-    let radio = try settings.radioSpec().open(interruption: interruption)
+    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
     defer { radio.close() }
 
-    try watch ? follow(vehicle, radio, console) : decide(vehicle, radio, limit: settings.timeout.value, console)
+    if watch {
+      // Of a replay only the last frame would be seen.
+      let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)
+      try follow(vehicle, radio, view, console)
+    } else {
+      try decide(vehicle, radio, limit: settings.timeout.value, console)
+    }
   }
 
-  /// Every decision, until the radio or the time that was given ends it.
-  private func follow(_ vehicle: Vehicle, _ radio: any Radio, _ console: Console) throws {
+  /// Every decision, until the radio or the time that was given ends it: drawn, or one a line.
+  private func follow(_ vehicle: Vehicle, _ radio: any Radio, _ view: LocationView?, _ console: Console) throws {
+    defer { view?.close() }
     try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: timeout.timeout) { location in
       let report = LocationReport(vehicle: vehicle, location: location)
-      try console.isJSON ? console.result(report.json) : console.result(report.line)
+      if let view {
+        try view.show(report)
+      } else {
+        try console.isJSON ? console.result(report.json) : console.result(report.line)
+      }
       return true
     }
   }

@@ -24,6 +24,8 @@ struct Locating {
     var newest = radio.start
     var lastHeard = 0.0
     var tick = 0
+    // Whether something was heard, of whomever, since the last decision.
+    var isUndecided = true
 
     while true {
       let elapsed = Double(tick) * interval
@@ -35,16 +37,20 @@ struct Locating {
           base.microseconds -= newest.microseconds - advertisement.time.microseconds
         }
         newest = advertisement.time
+        isUndecided = true
         guard let beacon = advertisement.iBeacon, beacon.uuid == vehicle.uuid else { continue }
         lastHeard = newest.seconds(since: base)
         locator.hear(beacon, rssi: advertisement.rssi, at: lastHeard)
       case .deadline(let now):
         guard try body(locator.decide(at: elapsed)) else { return }
         tick += 1
+        isUndecided = false
         if elapsed - lastHeard > Self.longestSilence, now.seconds(since: deadline) > Self.longestSilence {
           base.microseconds += now.microseconds - deadline.microseconds
         }
       case .ended(let now):
+        // A recording goes on to the last decision that was made of it, which is not made twice.
+        guard isUndecided else { return }
         _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base))))
         return
       }

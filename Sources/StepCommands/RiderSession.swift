@@ -13,7 +13,11 @@ final class RiderSession {
   private let tokenText: String
   private let controllerKey: EncryptionKey
   private let statementKey: VerificationKey
+  private let broker: MQTTClient.Broker
   private let connection: MQTTConnection
+  private var isConnected = false
+  /// What came while something else was waited for.
+  private var setAside: [Answer] = []
   private let interruption: Interruption
   private let console: Console
 
@@ -58,13 +62,13 @@ final class RiderSession {
     } catch {
       throw CommandFailure(.configuration, "[controller]: \(error)")
     }
+    broker = MQTTClient.Broker(
+      host: access.broker.host, port: access.broker.port,
+      tls: .init(
+        authority: access.broker.ca,
+        identity: .init(certificate: access.certificate.cert, key: access.certificate.key)))
     connection = try MQTTConnection(
-      broker: MQTTClient.Broker(
-        host: access.broker.host, port: access.broker.port,
-        tls: .init(
-          authority: access.broker.ca,
-          identity: .init(certificate: access.certificate.cert, key: access.certificate.key))),
-      subscriptions: steps.map { access.topic.status($0.id) }, reconnecting: .never, patience: patience)
+      broker: broker, subscriptions: steps.map { access.topic.status($0.id) }, reconnecting: .never, patience: patience)
   }
 
   func close() { connection.close() }
@@ -109,17 +113,24 @@ final class RiderSession {
   /// its way (the protocol's section 2).
   func answer(to pending: Pending, until deadline: ContinuousClock.Instant) throws(Failure) -> Answer {
     while true {
-      let answer = try next(until: deadline)
+      let answer = try receive(until: deadline)
       guard answer.statement.step == pending.step, let content = answer.statement.answer,
         content.command == pending.digest, content.nonce == pending.nonce || content.outcome == .refused(.malformed),
         content.outcome != .refused(.replayed)
-      else { continue }
+      else {
+        setAside.append(answer)
+        continue
+      }
       return answer
     }
   }
 
   /// The next statement of this vehicle, whatever it is about.
   func next(until deadline: ContinuousClock.Instant?) throws(Failure) -> Answer {
+    setAside.isEmpty ? try receive(until: deadline) : setAside.removeFirst()
+  }
+
+  private func receive(until deadline: ContinuousClock.Instant?) throws(Failure) -> Answer {
     while true {
       let event: MQTTConnection.Event?
       do throws(MQTTError) { event = try connection.next(until: .now) } catch { throw .connection(error) }
@@ -127,6 +138,7 @@ final class RiderSession {
       case .message(let message):
         if let statement = read(message) { return Answer(statement: statement, received: .now) }
       case .connected:
+        isConnected = true
         console.detail("connected")
       case .disconnected(let error):
         throw .connection(error)
@@ -140,7 +152,8 @@ final class RiderSession {
           throw .system(error)
         }
         if ready[0] { throw .interrupted }
-        if !ready[1] { throw .timedOut }
+        // Until it has answered, it is the broker that is waited for, and not the vehicle.
+        if !ready[1] { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
       }
     }
   }

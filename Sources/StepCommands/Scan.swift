@@ -12,6 +12,7 @@ struct Scan: ParsableCommand {
     abstract: "Print every iBeacon frame that is heard, one a line.")
 
   @OptionGroup var radio: RadioOptions
+  @OptionGroup var saving: SaveOptions
   @Option(help: ArgumentHelp("End after this time on the radio's clock (default: never).", valueName: "seconds"))
   var timeout: Double?
   @OptionGroup var output: OutputOptions
@@ -20,7 +21,7 @@ struct Scan: ParsableCommand {
     let console = output.console
     let interruption = try Interruption()
     let settings = try Settings(radio: radio.radio, timeout: timeout)
-    let radio = try settings.radioSpec().open(interruption: interruption)
+    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
     defer { radio.close() }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 

@@ -35,7 +35,9 @@ struct Status: ParsableCommand {
       guard let step = access.vehicle.step(statement.step), let known = newest[step.id] else { continue }
       if statement.epoch != known.epoch {
         // Another run of the controller, or an old statement that somebody has kept: the controller will tell.
-        newest[step.id] = try ask(session, step, settings, console)
+        for step in newest.keys.compactMap(access.vehicle.step) {
+          newest[step.id] = try ask(session, step, settings, console)
+        }
       } else if statement.sequence > known.sequence {
         newest[step.id] = statement
         if !statement.hasState(of: known) { try print(statement, console) }

@@ -17,7 +17,8 @@ package struct HeardBeacon: Hashable, Sendable {
   package let minor: UInt16
   /// The mean that the decision rests on, dBm.
   package let rssi: Int
-  /// The RSSI at 1 m that the frame gives, dBm: beacons of different strengths compare by the difference.
+  /// The RSSI at 1 m, dBm, as measured on the vehicle or as the frame gives it: beacons of different strengths compare
+  /// by the difference.
   package let measuredPower: Int
   /// How many frames it rests on.
   package let packets: Int

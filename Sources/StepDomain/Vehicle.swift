@@ -4,11 +4,14 @@ package struct Step: Hashable, Sendable {
   package let side: Side
   /// The `major` of the step's iBeacon.
   package let major: UInt16
+  /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Else that holds which the beacon sends.
+  package var measuredPower: Int8?
 
-  package init(id: StepID, side: Side, major: UInt16) {
+  package init(id: StepID, side: Side, major: UInt16, measuredPower: Int8? = nil) {
     self.id = id
     self.side = side
     self.major = major
+    self.measuredPower = measuredPower
   }
 }
 

@@ -27,13 +27,19 @@ package enum Files {
 
   /// Replaces a file at once: written beside it, synced, renamed, and the folder synced.
   ///
-  /// - Parameter mode: the permission bits of the file, whatever the umask.
-  package static func replace(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
+  /// - Parameters:
+  ///   - mode: the permission bits of the file, whatever the umask.
+  ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
+  package static func replace(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, owner: (user: uid_t, group: gid_t)? = nil
+  ) throws(SystemError) {
     let temporary = "\(path).\(getpid()).new"
     unlink(temporary)
     do throws(SystemError) {
       let file = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
       let number = file.number
+      // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
+      if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", temporary) { fchmod(number, mode) }
       try file.write(bytes, temporary)
       try file.synchronize(temporary)
@@ -44,6 +50,17 @@ package enum Files {
     }
     let folder = try Descriptor.open(parent(of: path), O_RDONLY | O_DIRECTORY)
     try folder.synchronize(path)
+  }
+
+  /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its
+  /// user's), and a link to it stays a link.
+  package static func rewrite(_ path: String, with bytes: some Sequence<UInt8>) throws(SystemError) {
+    guard let resolved = realpath(path, nil) else { throw SystemError("open", path) }
+    defer { free(resolved) }
+    let target = String(cString: resolved)
+    var status = stat()
+    _ = try check("stat", target) { stat(target, &status) }
+    try replace(target, with: bytes, mode: status.st_mode & 0o7777, owner: (status.st_uid, status.st_gid))
   }
 
   /// Creates a file that must not exist yet (EEXIST).

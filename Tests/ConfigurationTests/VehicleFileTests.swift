@@ -141,7 +141,10 @@ struct VehicleFileTests {
           + "found \"\(String(repeating: "x", count: 40))\"…"
       ),
       ("major = 1", "mayor = 1", "vehicle.toml:19: [[steps]] mayor: unknown key, did you mean \"major\"?"),
-      ("major = 1", "height = 1", "vehicle.toml:19: [[steps]] height: unknown key, expected id, side or major"),
+      (
+        "major = 1", "height = 1",
+        "vehicle.toml:19: [[steps]] height: unknown key, expected id, side, major or measured_power"
+      ),
       ("major = 1", "", "vehicle.toml:16: [[steps]] major is missing"),
       (
         "major = 1", "major = -1",

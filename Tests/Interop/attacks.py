@@ -967,7 +967,9 @@ def _escaped(value: dict) -> bytes:
 def _longest(context: Context) -> tuple[bytes, bool]:
     """As close to 8192 bytes as the lengths of base64url allow."""
     bent = draft(context, "unknown")
-    for pad in range(proto.MAX_COMMAND_BYTES, 0, -1):
+    # Base64url twice makes 16 bytes of 9; a few more to begin with, because each time it rounds up.
+    room = (proto.MAX_COMMAND_BYTES - len(bent.payload())) * 9 // 16
+    for pad in range(room + 8, 0, -1):
         bent.write["claims"] = lambda value, pad=pad: encode(value) + b" " * pad
         payload = bent.payload()
         if len(payload) <= proto.MAX_COMMAND_BYTES:

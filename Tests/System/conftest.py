@@ -8,7 +8,6 @@ was given as an argument.
 
 import shutil
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -82,5 +81,3 @@ def file_vehicle(stepctl, tmp_path_factory):
         vehicle = Vehicle(tmp_path_factory.mktemp("files") / "car", stepctl, stack)
         vehicle.rider("alice")
         yield vehicle
-
-

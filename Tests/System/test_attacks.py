@@ -13,7 +13,9 @@ from vehicle import Vehicle
 # The two that wait for ten seconds go last, when the vehicle has been running for that long anyway.
 SLOW = ("claims.proof older than 10 s", "challenge of 10.5 s ago")
 ATTACKS = sorted(attacks.ATTACKS, key=lambda attack: attack.name in SLOW)
-AT_ONCE = [attack for attack in ATTACKS if not attack.stored and attack.name != "command from before the controller's start"]
+AT_ONCE = [
+    attack for attack in ATTACKS if not attack.stored and attack.name != "command from before the controller's start"
+]
 AWAY = [attack for attack in ATTACKS if attack not in AT_ONCE]
 
 

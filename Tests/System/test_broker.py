@@ -132,14 +132,12 @@ def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
     assert ended.seconds < 5, "half of the standard timeout"
 
 
-@pytest.mark.xfail(reason="with TLS, a refused connection is reported as lost in the TLS handshake")
 def test_a_broker_that_is_not_there_is_named(parked):
     ended = parked.rider("alice").types("status")
     assert ended.error == f"cannot connect to the broker localhost:{parked.port}: Connection refused"
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs unshare(1) and mount(8), to have another /etc/hosts")
-@pytest.mark.xfail(reason="with TLS, the other addresses of a host are not tried after a refused connection")
 def test_a_broker_is_reached_by_the_second_address_of_its_host(parked):
     configuration, hosts = parked.folder / "mosquitto.conf", parked.folder / "hosts"
     configuration.write_text(configuration.read_text().replace(f"{parked.port} localhost", f"{parked.port} 127.0.0.1"))
@@ -165,7 +163,6 @@ def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     assert ended.seconds < 5
 
 
-@pytest.mark.xfail(reason="it says that the vehicle does not answer")
 def test_a_broker_that_never_answers_is_named(parked):
     alice = parked.rider("alice")
     with socket.create_server(("127.0.0.1", parked.port)):

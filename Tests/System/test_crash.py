@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import pytest
 
@@ -96,6 +97,24 @@ def test_a_rider_whose_motion_was_cut_off_is_told_that_the_step_may_have_moved(s
     assert ended.error == "interrupted after the command was sent: the left step may have moved"
 
 
+def test_a_motion_that_takes_too_long_ends_in_a_fault(parked):
+    """As it does when the computer was held up, or suspended."""
+    parked.edit("stepd.toml", travel_s=0.5, limit_s=0.6)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    opening = begins_to_open(parked, alice)
+    parked.stepd.signal(signal.SIGSTOP)
+    held_up = time.monotonic()
+    wait_until(lambda: time.monotonic() > held_up + 0.6, "the limit")
+    parked.stepd.signal(signal.SIGCONT)
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "the step stopped on its way (timeout): the left step may have moved")
+    assert alice.types("status").lines[0] == "left     somewhere between open and closed; fault: timeout"
+    assert alice.moves("close", "left").status == 0
+    assert parked.motions == [("left", "close", "open"), ("left", "unknown", "close")]
+    assert parked.stepd.lives
+
+
 def test_a_challenge_from_before_the_crash_is_of_no_use(vehicle, alice):
     with Witness(vehicle, alice.peer) as witness:
         command = opening_command(witness)
@@ -170,6 +189,7 @@ def test_a_step_does_not_move_when_the_journal_cannot_be_written(vehicle, alice)
     assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
     assert "left: the journal cannot be written: " in vehicle.stepd.stderr.read_text()
     assert vehicle.is_unmoved()
+    assert not list(vehicle.folder.glob("journal.json.*.new")), "no half-written journal is left"
     journal.rmdir()
     assert alice.moves("open", "left").status == 0
     assert vehicle.motions == [("left", "close", "open")]
@@ -278,14 +298,46 @@ def test_a_pwm_channel_that_fails_on_the_way_ends_in_a_fault(pwm):
 # --- Configuration ---
 
 
-def test_check_reads_everything_and_moves_nothing(parked):
-    checked = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+@pytest.fixture
+def check(parked):
+    return lambda: parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+
+
+def test_check_reads_everything_and_moves_nothing(parked, check):
+    checked = check()
     assert (checked.status, checked.stdout, checked.stderr) == (0, "", "")
     assert not (parked.folder / "journal.json").exists()
-    key = parked.folder / "keys/signing.jwk"
+    assert parked.motions == []
+
+
+@pytest.mark.parametrize("name", ["keys/signing.jwk", "keys/encryption.jwk", "tls/controller.key"])
+def test_check_finds_a_key_that_others_can_read(parked, check, name):
+    key = parked.folder / name
     key.chmod(0o640)
-    checked = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    checked = check()
     assert (checked.status, checked.stderr) == (
         77,
         f"stepd: error: {key}: can be read by others: chmod 600 {key}\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("keys/signing.jwk", 78),
+        ("keys/encryption.jwk", 78),
+        ("tls/ca.pem", 78),
+        ("tls/controller.pem", 78),
+        ("tls/controller.key", 78),
+        ("journal.json", 65),
+    ],
+)
+def test_a_file_that_cannot_serve_is_found_by_check_and_at_the_start(parked, check, name, status):
+    parked.starts_broker()
+    file = parked.folder / name
+    file.write_bytes(b"rubbish")
+    started = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml").ends()
+    for ended in (check(), started):
+        assert (ended.status, ended.stdout) == (status, "")
+        assert ended.error.count(str(file)) == 1
+    assert parked.motions == []

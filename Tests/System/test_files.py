@@ -56,9 +56,17 @@ def told(stepctl, tmp_path):
         ("1b2a90", "1b2a9", r'car.toml:2: uuid: expected a UUID \(8-4-4-4-12 hexadecimal digits\), found "5f3c1c0e.*"'),
         ("uuid =", "uiud =", 'car.toml:2: uiud: unknown key, did you mean "uuid"?'),
         ("major = 2", "mayor = 2", r'car.toml:12: [[steps]] mayor: unknown key, did you mean "major"?'),
-        ("major = 2", "colour = 2", "car.toml:12: [[steps]] colour: unknown key, expected id, side or major"),
+        (
+            "major = 2",
+            "colour = 2",
+            "car.toml:12: [[steps]] colour: unknown key, expected id, side, major or measured_power",
+        ),
         ("major = 2", 'major = "2"', 'car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found "2"'),
-        ("major = 2", "major = 65536", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found 65536"),
+        (
+            "major = 2",
+            "major = 65536",
+            "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found 65536",
+        ),
         ("major = 2", "major = -1", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found -1"),
         ("major = 2", "major = 2.0", "car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found 2"),
         ("major = 2", "", "car.toml:9: [[steps]] major is missing"),
@@ -131,7 +139,10 @@ def test_what_a_command_needs_and_locate_does_not_is_told(file_vehicle, tmp_path
         ({"driver": "steam"}, '[servo] driver: expected "simulated" or "pwm", found "steam"'),
         ({"installed": "ajar"}, '[servo] installed: expected "open" or "close", found "ajar"'),
         ({"zone": "far"}, '[policy] zone: expected "immediate" or "near", found "far"'),
-        ({"operator": "AAAA"}, "[keys] operator: expected 32 bytes as base64url without padding (length 43), found text of length 4"),
+        (
+            {"operator": "AAAA"},
+            "[keys] operator: expected 32 bytes as base64url without padding (length 43), found text of length 4",
+        ),
     ],
 )
 def test_a_controllers_file_that_is_wrong_is_told_with_its_line(new_vehicle, changes, error):
@@ -156,7 +167,9 @@ def config(stepctl, tmp_path):
             folder.mkdir(parents=True, exist_ok=True)
             if text is not None:
                 (folder / "config.toml").write_text(text)
-        ended = stepctl("config", "show", "--json", *arguments, prefix=mounted(etc, "/etc"), HOME=str(home), **variables)
+        ended = stepctl(
+            "config", "show", "--json", *arguments, prefix=mounted(etc, "/etc"), HOME=str(home), **variables
+        )
         assert (ended.status, ended.stderr) == (0, "")
         return {name: tuple(row.values()) for name, row in ended.json.items() if name != "vehicle_file"}
 
@@ -185,6 +198,9 @@ def test_settings_that_cannot_be_are_told_with_who_said_them(stepctl, tmp_path):
         ended = stepctl("config", "show", *arguments, **variables)
         assert (ended.status, ended.stdout) == (status, "")
         assert ended.error.startswith(f"{origin}: expected a number from 0.1 to 3600, found ")
+    radio = stepctl("scan", STEPCTL_RADIO="rubbish")
+    assert (radio.status, radio.stdout) == (78, "")
+    assert radio.error.startswith("STEPCTL_RADIO: `rubbish` is not a radio: ")
     for text, error in (
         ("timeout = 0", ":1: timeout: expected a number from 0.1 to 3600, found 0"),
         ("\ntimout = 3", ':2: timout: unknown key, did you mean "timeout"?'),

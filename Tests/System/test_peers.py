@@ -172,7 +172,10 @@ def test_a_command_that_is_never_answered_is_unconfirmed_and_not_sent_again(play
 @pytest.mark.parametrize(
     ("answers", "error"),
     [
-        ([{"phase": "moving"}, {"phase": "fault", "fault": fault, "position": "unknown"}], f"the step stopped on its way ({fault})")
+        (
+            [{"phase": "moving"}, {"phase": "fault", "fault": fault, "position": "unknown"}],
+            f"the step stopped on its way ({fault})",
+        )
         for fault in ("interrupted", "obstructed", "timeout", "driver")
     ]
     + [([{"position": "close"}], "the controller says that the step is close")],

@@ -33,7 +33,9 @@ def locate(stepctl, tmp_path_factory):
 
     def run(capture: bytes, *arguments):
         (folder / "capture").write_bytes(capture)
-        return stepctl("locate", "--json", "--vehicle", "car.toml", "--radio", "btsnoop:capture", *arguments, folder=folder)
+        return stepctl(
+            "locate", "--json", "--vehicle", "car.toml", "--radio", "btsnoop:capture", *arguments, folder=folder
+        )
 
     return run
 
@@ -263,7 +265,10 @@ def test_a_stream_with_nobody_at_its_other_end_is_told(stepctl, tmp_path):
 
 def test_a_stream_that_closes_or_speaks_something_else_is_told(stepctl, tmp_path):
     path = f"{tmp_path}/controller"
-    for said, error in ((b"", f"lost h4:unix:{path}: "), (b"HTTP/1.1 400\r\n", f"h4:unix:{path} does not speak H4: byte 0 is 0x48")):
+    for said, error in (
+        (b"", f"lost h4:unix:{path}: "),
+        (b"HTTP/1.1 400\r\n", f"h4:unix:{path} does not speak H4: byte 0 is 0x48"),
+    ):
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(path)
             server.listen()

@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+
+import pytest
 
 from captures import AWAY, HERE
 from peers import Witness
@@ -55,7 +58,8 @@ def test_a_watch_sees_what_another_rider_does(vehicle, alice):
     bob = vehicle.rider("bob")
     watch = alice.starts("status", "--watch", "--json")
     states = lambda: [  # noqa: E731
-        (line["step"], line["position"], line["phase"]) for line in map(json.loads, watch.stdout.read_text().splitlines())
+        (line["step"], line["position"], line["phase"])
+        for line in map(json.loads, watch.stdout.read_text().splitlines())
     ]
     wait_until(lambda: len(states()) == 2, "both steps' first lines")
     assert bob.moves("open", "right", at="right").status == 0
@@ -66,9 +70,9 @@ def test_a_watch_sees_what_another_rider_does(vehicle, alice):
         ("right", "close", "moving"),
         ("right", "open", "idle"),
     ]
-    watch.signal(2)
+    watch.signal(signal.SIGINT)
     ended = watch.ends()
-    assert (ended.status, ended.stderr) == (-2, "")
+    assert (ended.status, ended.stderr) == (-signal.SIGINT, "")
 
 
 def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
@@ -76,9 +80,9 @@ def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
     watch.says("right", file=watch.stdout)
     assert alice.moves("open", "left").status == 0
     watch.says("left     open", file=watch.stdout)
-    watch.signal(15)
+    watch.signal(signal.SIGTERM)
     ended = watch.ends()
-    assert ended.status == -15
+    assert ended.status == -signal.SIGTERM
     time = re.compile(r"\d\d:\d\d:\d\d\.\d\d\d  ")
     assert all(time.match(line) for line in ended.lines)
     assert [time.sub("", line) for line in ended.lines] == [
@@ -87,6 +91,32 @@ def test_a_watch_says_what_it_sees_in_words(vehicle, alice):
         "left     moving, was closed",
         "left     open",
     ]
+
+
+def test_a_watch_goes_on_when_the_controller_starts_anew(vehicle, alice):
+    watch = alice.starts("status", "--watch", "--json")
+    watch.says("right", file=watch.stdout)
+    vehicle.stepd.kill()
+    vehicle.starts_stepd()
+    wait_until(lambda: watch.stdout.read_text().count('"left"') == 2, "the left step again")
+    assert vehicle.rider("bob").moves("open", "left").status == 0
+    watch.says('"position":"open"', file=watch.stdout)
+    watch.signal(signal.SIGINT)
+    assert watch.ends().status == -signal.SIGINT
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
+    parked.edit("stepd.toml", travel_s=1.5)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    watch = alice.starts("status", "--watch")
+    watch.says("right", file=watch.stdout)
+    alice.starts_to_move("open", "right", at="right").says("moving")
+    parked.stepd.kill()
+    parked.starts_stepd()
+    fault = "right    somewhere between open and closed; fault: interrupted"
+    wait_until(lambda: fault in watch.stdout.read_text(), fault, patience=5)
 
 
 def test_a_rider_is_told_of_the_steps_that_the_token_is_for(shared_vehicle):
@@ -148,7 +178,9 @@ def test_locate_prints_one_object(shared_vehicle, shared_rider):
 
 
 def test_locate_watches_at_the_interval_that_was_asked_for(shared_vehicle, shared_rider):
-    watched = shared_rider.types("locate", "--watch", "--interval", "0.25", "--json", "--radio", shared_vehicle.radio("left"))
+    watched = shared_rider.types(
+        "locate", "--watch", "--interval", "0.25", "--json", "--radio", shared_vehicle.radio("left")
+    )
     assert watched.status == 0
     times = [report["elapsed_s"] for report in watched.objects]
     assert times[:-1] == [0.25 * tick for tick in range(len(times) - 1)]

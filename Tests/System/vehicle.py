@@ -1,11 +1,10 @@
 """A vehicle as an operator makes it: its folder, its broker, its controller, and its riders."""
 
 import json
+import random
 import re
 import socket
-import random
-import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import captures
@@ -55,7 +54,7 @@ class Rider:
     def starts(self, *arguments, **more) -> Running:
         log = self.vehicle.new_log(f"stepctl-{self.name}")
         running = self.vehicle.stepctl.start(log, *arguments, "--vehicle", self.file, **more)
-        return self.vehicle.stack.enter_context(_closing(running))
+        return self.vehicle.stack.enter_context(closing(running))
 
     def starts_to_move(self, position: str, side: str, *arguments, at: str = "left") -> Running:
         return self.starts(position, "--side", side, "--radio", self.vehicle.radio(at), *arguments)
@@ -164,7 +163,7 @@ class Vehicle:
 
     def starts(self, name: str, *arguments) -> Running:
         running = Running(list(arguments), self.new_log(name), self.stepctl.environment, self.transcript)
-        return self.stack.enter_context(_closing(running))
+        return self.stack.enter_context(closing(running))
 
     def starts_broker(self) -> Running:
         self.broker = self.starts("mosquitto", "mosquitto", "-c", self.folder / "mosquitto.conf")
@@ -206,15 +205,3 @@ class Vehicle:
     def is_unmoved(self) -> bool:
         """Nothing has moved, and the controller lives."""
         return self.motions == [] and self.stepd.lives
-
-
-class _closing(ExitStack):
-    """`contextlib.closing`, for a `Running` that may have ended by itself."""
-
-    def __init__(self, running: Running):
-        super().__init__()
-        self.running = running
-        self.callback(running.close)
-
-    def __enter__(self) -> Running:
-        return self.running

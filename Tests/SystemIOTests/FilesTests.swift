@@ -25,6 +25,19 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["file"])
   }
 
+  @Test("a rewritten file keeps its mode, and a link to it stays a link")
+  func rewrite() throws {
+    let path = folder + "/file"
+    try Files.create(path, with: "one".utf8, mode: 0o640)
+    try FileManager.default.createSymbolicLink(atPath: folder + "/link", withDestinationPath: "file")
+    try Files.rewrite(folder + "/link", with: "two".utf8)
+    #expect(try Files.read(path) == Array("two".utf8))
+    #expect(try mode(path) == 0o640)
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: folder + "/link") == "file")
+    let none = folder + "/none"
+    #expect(throws: SystemError("open", none, code: ENOENT)) { try Files.rewrite(none, with: []) }
+  }
+
   @Test("a file that cannot be replaced stays as it was, and nothing is left beside it")
   func replaceFails() throws {
     let path = folder + "/folder"

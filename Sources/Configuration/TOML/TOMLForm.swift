@@ -81,6 +81,14 @@ extension TOMLForm<UInt16> {
   }
 }
 
+extension TOMLForm<Int8> {
+  static var int8: TOMLForm {
+    TOMLForm(expectation: "an integer from \(Int8.min) to \(Int8.max)") {
+      if case .integer(let value) = $0 { Int8(exactly: value) } else { nil }
+    }
+  }
+}
+
 extension TOMLForm<Double> {
   /// A float or an integer.
   static func number(in range: ClosedRange<Double>) -> TOMLForm {

@@ -58,6 +58,13 @@ extension VehicleFile {
         major = \(step.major)
 
         """
+      if let power = step.measuredPower {
+        text += """
+          # The RSSI at 1 m in dBm, in place of what the iBeacon sends; `stepctl calibrate` measures it.
+          measured_power = \(power)
+
+          """
+      }
     }
     if let rider {
       text += """

@@ -37,11 +37,11 @@ package struct VehicleFile: Equatable, Sendable {
     try self.init(TOMLDocument(parsing: bytes, path: path))
   }
 
-  private enum Key: String, TOMLKey {
+  enum Key: String, TOMLKey {
     case name, uuid, topic, broker, controller, steps, rider
   }
 
-  private init(_ document: TOMLDocument) throws(ConfigurationError) {
+  init(_ document: TOMLDocument) throws(ConfigurationError) {
     let table = try TOMLTable<Key>(document)
     path = document.path
     let name = try table.required(.name, .text)
@@ -56,8 +56,9 @@ package struct VehicleFile: Equatable, Sendable {
     rider = try table.table(.rider).map(Rider.init)
   }
 
-  private enum StepKey: String, TOMLKey {
+  enum StepKey: String, TOMLKey {
     case id, side, major
+    case measuredPower = "measured_power"
   }
 
   private static func vehicle(
@@ -68,7 +69,7 @@ package struct VehicleFile: Equatable, Sendable {
       steps.append(
         Step(
           id: try table.required(.id, .stepID), side: try table.required(.side, .word(Side.allCases)),
-          major: try table.required(.major, .uint16)))
+          major: try table.required(.major, .uint16), measuredPower: try table.optional(.measuredPower, .int8)))
     }
     do throws(Vehicle.Problem) {
       return try Vehicle(name: name, uuid: uuid, steps: steps)

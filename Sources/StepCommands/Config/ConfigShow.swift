@@ -57,7 +57,8 @@ struct ConfigShow: ParsableCommand {
     try console.result("\(printable(vehicle.name)) (\(file.path))")
     try console.result("  uuid       \(vehicle.uuid)")
     for step in vehicle.steps {
-      try console.result("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)")
+      let power = step.measuredPower.map { ", \($0) dBm at 1 m" } ?? ""
+      try console.result("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)\(power)")
     }
     if let topic = file.topic { try console.result("  topic      \(topic)") }
     if let broker = file.broker { try console.result("  broker     \(broker.host):\(broker.port), CA \(broker.ca)") }
@@ -73,6 +74,7 @@ struct ConfigShow: ParsableCommand {
         file.vehicle.steps.map {
           [
             "id": .string($0.id.description), "side": .string($0.side.rawValue), "major": .integer(Int64($0.major)),
+            "measured_power_dbm": $0.measuredPower.map { .integer(Int64($0)) } ?? .null,
           ]
         }),
       "topic": file.topic.map { .string($0.description) } ?? .null,

@@ -21,7 +21,9 @@ struct ProvisionToken: ParsableCommand {
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
   var steps: StepList?
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("How long the token is valid, as 45s, 30m, 8h or 7d.", valueName: "time"))
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("How long the token is valid, as 45s, 30m, 8h or 7d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 8 * 3600)
 
   @Option(

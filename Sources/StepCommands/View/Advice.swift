@@ -1,0 +1,66 @@
+import Ranging
+import StepDomain
+import Terminal
+
+/// What a rider does next.
+enum Advice: Equatable {
+  case listen
+  case findVehicle
+  case takeInHand
+  case comeCloser(Side?)
+  case faceOneStep
+  case faceStep(Side)
+  case open(Side)
+
+  /// How long it may take until a first frame is heard, seconds.
+  private static let patience = 3.0
+  /// From here on it is not for the distance that a step is not located, metres: the level of `RangingModel`'s
+  /// `locatedBeginLevel` in free space.
+  private static let reach = 2.0
+  /// What a step is located with, of `RangingModel`: `locatedLeast` frames, the last in `momentWindow` seconds.
+  private static let leastPackets = 3
+  private static let longestAge = 2.5
+
+  init(_ report: LocationReport) {
+    let location = report.location
+    let heard = location.readings.filter { $0.packets > 0 }
+    guard let nearest = heard.min(by: { Self.metres($0) < Self.metres($1) }) else {
+      let isNew = location.time < Self.patience && location.readings.allSatisfy { $0.age == nil }
+      self = isNew ? .listen : .findVehicle
+      return
+    }
+    let reading = location.facing.flatMap(location.reading) ?? nearest
+    let isReached = Self.metres(reading) <= Self.reach
+    let isScarce = reading.packets < Self.leastPackets || (reading.age ?? .infinity) > Self.longestAge
+    self =
+      switch location.facing?.side {
+      case let side? where location.isLocated: .open(side)
+      case _ where isReached && isScarce && location.time >= Self.patience: .takeInHand
+      case let side?: isReached ? .faceStep(side) : .comeCloser(side)
+      case nil: isReached ? .faceOneStep : .comeCloser(nil)
+      }
+  }
+
+  private static func metres(_ reading: Location.Reading) -> Double { reading.distance?.metres ?? .infinity }
+
+  func sentence(naming vehicle: String) -> String {
+    switch self {
+    case .listen: "listening for \(vehicle)"
+    case .findVehicle: "no beacon of \(vehicle) is heard"
+    case .takeInHand: "take it out of your pocket"
+    case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
+    case .comeCloser(nil): "come closer to one step"
+    case .faceOneStep: "stand in front of one step"
+    case .faceStep(let side): "stand in front of the \(side.rawValue) step"
+    case .open(let side): "ready: stepctl open --side \(side.rawValue)"
+    }
+  }
+
+  var style: Console.Style {
+    switch self {
+    case .open: .good
+    case .findVehicle: .bad
+    default: .strong
+    }
+  }
+}

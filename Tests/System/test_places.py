@@ -1,0 +1,90 @@
+"""Vehicles with names, folders and hosts that are allowed and unusual, and programs in poor surroundings."""
+
+import subprocess
+
+import pytest
+
+from programs import STEPCTL, STEPD
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_a_broker_is_reached_by_name_and_by_address(new_vehicle, host):
+    vehicle = new_vehicle("car", "--host", host).starts_all()
+    opened = vehicle.rider("alice").moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    address = f"[{host}]" if ":" in host else host
+    assert f"stepd: connected to {address}:{vehicle.port}\n" in vehicle.stepd.stderr.read_text()
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+@pytest.mark.parametrize(
+    "name", ["my car", "Fährzeug – 車", "a'b\"c\\d", "-car", "#car", "%n", "car;exit 1", "$(reboot)", "{car}"]
+)
+def test_a_vehicle_works_from_any_folder(new_vehicle, tmp_path, name):
+    vehicle = new_vehicle(name, "--topic", "arena2036/rolling_chassis").starts_all()
+    alice = vehicle.rider("alice")
+    opened = alice.moves("open", "left")
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    assert vehicle.topic == "arena2036/rolling_chassis"
+    assert f"\n{name} (" in vehicle.stepctl("config", "show", "--vehicle", alice.file).stdout, "the folder's name"
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_paths_are_relative_to_the_files_that_they_stand_in(new_vehicle):
+    vehicle = new_vehicle()
+    alice = vehicle.rider("alice")
+    vehicle.starts_broker()
+    script = 'cd "$1" && exec "$2" --config stepd.toml'
+    vehicle.stepd = vehicle.starts("stepd", "sh", "-c", script, "sh", vehicle.folder, STEPD)
+    vehicle.stepd.says("connected to")
+    vehicle.broker.says(f"'{vehicle.status('right')}'")
+    radio = vehicle.radio("left")
+    for folder, file in ((alice.folder, "vehicle.toml"), (vehicle.folder, "riders/alice/vehicle.toml")):
+        opened = vehicle.stepctl("open", "--side", "left", "--radio", radio, "--vehicle", file, folder=folder)
+        assert opened.status == 0
+    assert {path.name for path in vehicle.folder.iterdir()} >= {"journal.json", "servo.jsonl"}
+    assert vehicle.motions == [("left", "close", "open")]
+
+
+def test_a_name_that_would_steer_a_terminal_does_not(stepctl, tmp_path):
+    made = stepctl("provision", "vehicle", tmp_path / "car", "--name", "\x1b[31mcar")
+    assert (made.status, made.stdout) == (64, "")
+    assert "\x1b" not in made.stderr
+    assert not (tmp_path / "car").exists()
+    # U+202E turns the rest of a line around.
+    made = stepctl("provision", "vehicle", tmp_path / "car", "--name", "car\u202erac")
+    shown = stepctl("config", "show", "--vehicle", tmp_path / "car/vehicle.toml")
+    assert shown.status == 0
+    assert "\u202e" not in made.stdout + made.stderr + shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--vehicle", b"\xff\xfe"), ("--radio", b"btsnoop:\xff"), (b"\xff",)])
+def test_arguments_that_are_not_utf_8_are_told(stepctl, arguments):
+    ended = subprocess.run([STEPCTL, "locate", *arguments], capture_output=True, env=stepctl.environment, timeout=20)
+    assert ended.returncode in (64, 66) and ended.stdout == b""
+    ended.stderr.decode()
+
+
+def test_an_empty_environment_is_enough(stepctl, shared_vehicle, shared_rider):
+    shown = stepctl("config", "show", prefix=("env", "-i"))
+    assert (shown.status, shown.stderr) == (0, "")
+    assert shared_rider.types("status", prefix=("env", "-i")).status == 0
+    assert shared_vehicle.is_unmoved()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_does_no_harm(vehicle, alice, closed):
+    """A file that is opened then could take its number, and get what was meant for the terminal."""
+    ended = alice.moves("open", "left", prefix=("sh", "-c", f'exec "$0" "$@" {closed}'))
+    assert ended.status == (0 if closed in ("<&-", "2>&-") else 74)
+    assert vehicle.motions == [("left", "close", "open")]
+    stepd = ("sh", "-c", f'exec "$0" "$@" {closed}', STEPD, "--config", vehicle.folder / "stepd.toml")
+    before = {path: path.read_bytes() for path in vehicle.folder.rglob("*") if path.is_file()}
+    vehicle.stepd.close()
+    said = vehicle.broker.said
+    second = vehicle.starts("stepd", *stepd)
+    vehicle.broker.says(f"'{vehicle.status('right')}'", after=said)
+    assert alice.types("status").status == 0
+    second.close()
+    after = {path: path.read_bytes() for path in vehicle.folder.rglob("*") if path.is_file()}
+    assert after == before, "what stepd logs is in no file of the vehicle's"

@@ -1,0 +1,206 @@
+"""`locate --watch` on a terminal: it draws, follows the size, and gives the terminal back however it ends."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+import captures
+from adapter import Adapter
+from captures import AWAY, HERE
+from programs import PATIENCE, STEPCTL, wait_until
+
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+# DEC's and xterm's private modes: the alternate screen, the cursor, the wrapping of lines.
+ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l\x1b[?7l", b"\x1b[?7h\x1b[?25h\x1b[?1049l"
+
+
+class Terminal:
+    """A program with a terminal of its own, and all that it wrote there."""
+
+    def __init__(self, arguments: list, environment: dict, rows: int = 24, columns: int = 80):
+        self.written = b""
+        self._master, slave = pty.openpty()
+        os.set_blocking(self._master, False)
+        self.resize(rows, columns)
+        # A session of its own: keys on this terminal signal this program.
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *map(str, arguments)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+        )
+        os.close(slave)
+
+    def resize(self, rows: int, columns: int):
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def types(self, keys: bytes):
+        os.write(self._master, keys)
+
+    def read(self) -> bytes:
+        try:
+            while chunk := os.read(self._master, 65536):
+                self.written += chunk
+        except (BlockingIOError, OSError):  # EIO: the program has ended
+            pass
+        return self.written
+
+    @property
+    def frame(self) -> list[str]:
+        """The lines of the last frame that was drawn to its end, without attributes."""
+        frames = self.read().split(b"\x1b[H")[1:]
+        whole = [frame.partition(b"\x1b[J")[0] for frame in frames if b"\x1b[J" in frame]
+        return re.sub(r"\x1b\[[0-9;]*[mK]|\r", "", whole[-1].decode()).split("\n") if whole else []
+
+    def shows(self, text: str) -> list[str]:
+        return wait_until(lambda: text in "\n".join(self.frame) and self.frame, f"it shows {text!r}: {self.frame}")
+
+    def ends(self) -> int:
+        status = self.process.wait(PATIENCE)
+        self.read()
+        return status
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.hang_up()
+
+    def hang_up(self):
+        if self._master is not None:
+            os.close(self._master)
+        self._master = None
+
+
+@pytest.fixture
+def adapter(tmp_path):
+    with Adapter(tmp_path / "socket", VEHICLE, {1: HERE, 2: AWAY}) as adapter:
+        yield adapter
+
+
+@pytest.fixture
+def watch(stepctl, adapter, tmp_path):
+    """Starts `locate --watch` on a terminal."""
+    (tmp_path / "car.toml").write_text(
+        f'name = "Van"\nuuid = "{VEHICLE}"\n'
+        'steps = [{ id = "left", side = "left", major = 1 }, { id = "right", side = "right", major = 2 }]\n'
+    )
+    terminals = []
+
+    def start(*arguments, prefix=(), radio=None, rows=24, columns=80, **variables) -> Terminal:
+        command = [*prefix, STEPCTL, "locate", "--watch", "--vehicle", tmp_path / "car.toml"]
+        environment = stepctl.environment | {"TERM": "xterm-256color"} | variables
+        terminals.append(
+            Terminal([*command, "--radio", radio or adapter.radio, *arguments], environment, rows, columns)
+        )
+        return terminals[-1]
+
+    yield start
+    for terminal in terminals:
+        terminal.close()
+
+
+def test_the_rider_sees_where_they_are_and_what_to_do(watch):
+    frame = watch().shows("ready: stepctl open --side left")
+    assert len(frame) <= 24 and all(len(line) < 80 for line in frame)
+    assert " front " in frame[2]
+    assert any("you" in line for line in frame)
+
+
+def test_at_the_end_of_the_time_the_last_decision_is_left_below_what_stood_there(watch):
+    terminal = watch("--timeout", "1.5")
+    assert terminal.ends() == 0
+    before, after = terminal.written.split(LEAVE)
+    assert before.startswith(ENTER)
+    (line,) = after.decode().splitlines()
+    assert line.startswith("1.5 s") and line.endswith("at the left step")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_ends_it_and_it_gives_the_terminal_back(watch, number):
+    terminal = watch()
+    terminal.shows("left")
+    terminal.process.send_signal(number)
+    assert terminal.ends() == -number
+    assert terminal.written.count(ENTER) == terminal.written.count(LEAVE) == 1
+    assert b"\x1b" not in terminal.written.split(LEAVE)[1]
+
+
+def test_an_error_is_told_on_the_screen_that_stays(watch, adapter, tmp_path):
+    recording = tmp_path / "damaged"
+    recording.write_bytes(captures.at_the_left(VEHICLE) + b"\xff" * 24)
+    terminal = watch(prefix=("sh", "-c", 'cat "$0" | "$@"', recording), radio="btsnoop:-")
+    assert terminal.ends() == 65
+    decision, error = terminal.written.split(LEAVE)[1].decode().splitlines()
+    assert decision.endswith("at the left step")
+    assert error.startswith("stepctl: error: ")
+
+
+def test_each_frame_has_the_size_that_the_terminal_has_then(watch):
+    terminal = watch(rows=24, columns=80)
+    terminal.shows(" front ")
+    terminal.resize(6, 30)
+    wait_until(lambda: " front " not in "\n".join(terminal.frame), "a frame without the picture")
+    assert len(terminal.frame) <= 6 and all(len(line) < 30 for line in terminal.frame)
+    terminal.resize(40, 120)
+    assert len(terminal.shows(" front ")) > 24
+
+
+def test_control_z_gives_the_terminal_back_until_it_goes_on(watch):
+    terminal = watch()
+    terminal.shows("left")
+    terminal.types(b"\x1a")
+    wait_until(lambda: terminal.read().endswith(LEAVE), "it leaves the screen")
+    _, status = os.waitpid(terminal.process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    said = len(terminal.read())
+    time.sleep(0.7)
+    assert len(terminal.read()) == said
+    terminal.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: b"\x1b[J" in terminal.read()[said:], "it draws again")
+    assert terminal.written[said:].startswith(ENTER)
+
+
+def test_it_ends_with_the_terminal(watch):
+    terminal = watch()
+    terminal.shows("left")
+    terminal.hang_up()
+    assert terminal.process.wait(PATIENCE) == -signal.SIGHUP
+
+
+@pytest.mark.parametrize(
+    "arguments, variables, colored",
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
+    ids=["colored", "no-color", "NO_COLOR"],
+)
+def test_colors_are_left_out_where_they_are_not_wanted(watch, arguments, variables, colored):
+    terminal = watch(*arguments, **variables)
+    terminal.shows("ready")
+    assert (re.search(rb"\x1b\[[0-9;]*m", terminal.read()) is not None) == colored
+
+
+def test_it_is_drawn_with_ascii_where_the_locale_has_no_more(watch):
+    terminal = watch(LC_ALL="C")
+    terminal.shows("> ready")
+    assert terminal.read().isascii()
+
+
+@pytest.mark.parametrize("arguments, variables", [(("--json",), {}), ((), {"TERM": "dumb"})], ids=["json", "dumb"])
+def test_lines_stay_lines(watch, arguments, variables):
+    terminal = watch("--timeout", "1", *arguments, **variables)
+    assert terminal.ends() == 0
+    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 3
+
+
+def test_a_recording_is_printed_in_lines_for_it_is_over_in_a_moment(watch, tmp_path):
+    terminal = watch(radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
+    assert terminal.ends() == 0
+    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") >= 4
