@@ -37,6 +37,10 @@ test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh
 
+fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH)
+	Tests/prepare.sh build
+	Tests/Fuzz/run.sh
+
 lint: ## check how sources, scripts and manual pages are written
 	swift format lint --strict --recursive Package.swift Sources Tests
 	shellcheck .ci/run $$(find Tests -name '*.sh')
@@ -73,4 +77,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test lint completions install uninstall clean help
+.PHONY: release packages demo test fuzz lint completions install uninstall clean help

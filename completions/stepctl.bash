@@ -269,11 +269,15 @@ _stepctl_locate() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--interval --vehicle --radio --save --timeout)
+    non_repeating_options=(--by --interval --vehicle --radio --save --timeout)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
+    '--by')
+        __stepctl_add_completions -W 'auto'$'\n''beacon'
+        return
+        ;;
     '--interval')
         return
         ;;

@@ -10,6 +10,9 @@ struct Locate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
+  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
+  var by: MethodChoice = .auto
+
   @Flag(help: "Keep going, and print every decision.")
   var watch = false
 

@@ -1,5 +1,4 @@
 import Ranging
-import StepDomain
 
 /// Sums of what was found, which keep the compiler from leaving work out; the same in parser.c.
 struct Totals {
@@ -26,7 +25,7 @@ public func parse(
       guard let beacon = IBeacon(advertisingData: data) else { return }
       found.beacons &+= 1
       let numbers = UInt64(beacon.major) << 16 | UInt64(beacon.minor)
-      found.fields &+= beacon.uuid.high ^ beacon.uuid.low ^ numbers ^ UInt64(bitPattern: Int64(beacon.measuredPower))
+      found.fields &+= beacon.uuidHigh ^ beacon.uuidLow ^ numbers ^ UInt64(bitPattern: Int64(beacon.measuredPower))
     }
     switch outcome {
     case .whole: found.whole &+= 1
