@@ -1,19 +1,31 @@
 package import StepDomain
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
+@usableFromInline
 package struct IBeacon: Hashable, Sendable {
-  package let uuid: StepDomain.UUID
+  /// The 16 bytes of its UUID in network order. They become a `UUID` only where they are looked at, because that is
+  /// another module's, and a call for each frame.
+  @usableFromInline
+  package let uuidHigh: UInt64
+  @usableFromInline
+  package let uuidLow: UInt64
+  @usableFromInline
   package let major: UInt16
+  @usableFromInline
   package let minor: UInt16
   /// The RSSI that a receiver sees at a distance of 1 m, dBm.
+  @usableFromInline
   package let measuredPower: Int8
 
   package init(uuid: StepDomain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
-    self.uuid = uuid
+    uuidHigh = uuid.high
+    uuidLow = uuid.low
     self.major = major
     self.minor = minor
     self.measuredPower = measuredPower
   }
+
+  package var uuid: StepDomain.UUID { StepDomain.UUID(high: uuidHigh, low: uuidLow) }
 
   /// Finds the first iBeacon among AD structures, in whatever order they stand and with or without Flags.
   ///
@@ -21,25 +33,27 @@ package struct IBeacon: Hashable, Sendable {
   /// data early (Core 5.4, Vol 3, Part C, 11).
   ///
   /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
+  @inlinable @inline(__always)
   package init?(advertisingData data: Span<UInt8>) {
     var start = 0
     while start < data.count {
       let length = Int(data[unchecked: start])
       let next = start &+ 1 &+ length
       guard length > 0, next <= data.count else { return nil }
-      // The 26 bytes behind the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company, Apple
-      // (0x004C); a type, proximity beacon (2), and the length of what follows it; UUID, major, minor, measured power.
-      let frame = data.bytes.extracting(unchecked: Range(uncheckedBounds: (start &+ 1, next)))
+      // The 26 bytes behind the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company,
+      // Apple (0x004C); a type, proximity beacon (2), and the length of what follows it; UUID, major, minor, measured
+      // power.
+      let bytes = data.bytes
       if length == 26,
-        UInt32(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 0, as: UInt32.self)) == 0xFF4C_0002,
-        frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 4, as: UInt8.self) == 0x15
+        UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self))
+          == 0xFF4C_0002,
+        data[unchecked: start &+ 5] == 0x15
       {
-        let high = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 5, as: UInt64.self)
-        let low = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 13, as: UInt64.self)
-        uuid = StepDomain.UUID(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
-        major = UInt16(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 21, as: UInt16.self))
-        minor = UInt16(bigEndian: frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 23, as: UInt16.self))
-        measuredPower = frame.unsafeLoadUnaligned(fromUncheckedByteOffset: 25, as: Int8.self)
+        uuidHigh = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 6, as: UInt64.self))
+        uuidLow = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 14, as: UInt64.self))
+        major = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 22, as: UInt16.self))
+        minor = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 24, as: UInt16.self))
+        measuredPower = Int8(bitPattern: data[unchecked: start &+ 26])
         return
       }
       start = next

@@ -146,13 +146,14 @@ final class RiderSession {
         break
       case nil:
         let ready: [Bool]
+        // The connection's own patience ends at about the same time, and it knows how far it had come.
+        let limit = isConnected ? deadline : deadline.map { $0 + .milliseconds(250) }
         do throws(SystemError) {
-          ready = try waitReadable([interruption.number, connection.descriptor], until: deadline)
+          ready = try waitReadable([interruption.number, connection.descriptor], until: limit)
         } catch {
           throw .system(error)
         }
         if ready[0] { throw .interrupted }
-        // Until it has answered, it is the broker that is waited for, and not the vehicle.
         if !ready[1] { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
       }
     }

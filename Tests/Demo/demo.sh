@@ -57,9 +57,10 @@ start() {
 
 # await WHAT FILE TEXT [COUNT]: until so many lines of the file have the text in them.
 await() {
-  local tries
+  local tries lines
   for ((tries = 0; tries < 200; tries++)); do
-    if (($(grep -cF -- "$3" "$2" 2>/dev/null || true) >= ${4:-1})); then return; fi
+    lines=$(grep -cF -- "$3" "$2" 2>/dev/null || true)
+    if ((${lines:-0} >= ${4:-1})); then return; fi
     sleep 0.05
   done
   fail "$1"
