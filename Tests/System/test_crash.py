@@ -236,8 +236,14 @@ def export(chip, channel: int):
 
 
 def settings(chip, channel: int) -> dict[str, int]:
-    names = ("period", "duty_cycle", "enable")
-    return {name: int((chip / f"pwm{channel}" / name).read_text()) for name in names}
+    """What the channel is set to. Unlike the kernel's, these files are empty for a moment while they are written."""
+
+    def value(name: str) -> int:
+        while not (text := (chip / f"pwm{channel}" / name).read_text().strip()):
+            pass
+        return int(text)
+
+    return {name: value(name) for name in ("period", "duty_cycle", "enable")}
 
 
 def test_a_pwm_channel_is_set_when_its_step_first_moves(pwm):
