@@ -126,13 +126,13 @@ final class MosquittoClient {
     // there may be something to read.
     guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
     // libmosquitto begins the handshake before the connection is made, and a write into a refused one takes the error
-    // with it. What is left to see is a socket without a peer.
-    var peer = sockaddr_storage()
-    size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let hasPeer = withUnsafeMutablePointer(to: &peer) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(mosquitto_socket(handle), $0, &size) == 0 }
+    // with it. What is left to see is that nobody ever acknowledged anything: no round trip was measured (tcp(7)).
+    var information = tcp_info()
+    size = socklen_t(MemoryLayout<tcp_info>.size)
+    let isKnown = getsockopt(mosquitto_socket(handle), Int32(IPPROTO_TCP), TCP_INFO, &information, &size) == 0
+    guard !isKnown || information.tcpi_rtt > 0 || code != 0 else {
+      throw .cannotConnect(settings.broker, code: ECONNREFUSED)
     }
-    guard hasPeer || code != 0 else { throw .cannotConnect(settings.broker, code: ECONNREFUSED) }
     stage = tls == nil ? .greeting : .handshake
   }
 
