@@ -37,6 +37,10 @@ test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh
 
+bench: release ## measure beside others in the same run; DATA=folder of recordings adds ranging
+	python3 Tests/Benchmarks/cold.py --bin $(BIN)
+	$(if $(DATA),python3 Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data $(DATA),@echo 'ranging is left out: give DATA=folder')
+
 fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH)
 	Tests/prepare.sh build
 	Tests/Fuzz/run.sh
@@ -77,4 +81,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test fuzz lint completions install uninstall clean help
+.PHONY: release packages demo test bench fuzz lint completions install uninstall clean help
