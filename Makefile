@@ -21,6 +21,9 @@ links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstd
   $(archives)/probe >/dev/null 2>&1 && echo "$(1)")
 link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(smallest) $(packed)),$(call links,$(smallest)),-Xlinker -s))
 
+# Where `make test` has installed what Python programs take.
+python = $(or $(wildcard .build/venv/bin/python),python3)
+
 release: ## build both programs for use: .build/release/stepctl and stepd (also `make`)
 	set -- $(link_flags); for program in stepctl stepd; do \
 	  swift build -c release --static-swift-stdlib "$$@" --product $$program || exit; done
@@ -38,8 +41,11 @@ test: ## install what testing takes, then check everything
 	Tests/run.sh
 
 bench: release ## measure beside others in the same run; DATA=folder of recordings adds ranging
-	python3 Tests/Benchmarks/cold.py --bin $(BIN)
-	$(if $(DATA),python3 Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data $(DATA),@echo 'ranging is left out: give DATA=folder')
+	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib $(link_flags) --product ParserBenchmark
+	$(python) Tests/Benchmarks/parser/parser.py --swift .build/release/libParserBenchmark.so
+	$(python) Tests/Benchmarks/cold.py --bin $(BIN)
+	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
+	  @echo 'ranging is left out: give DATA=folder')
 
 fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH)
 	Tests/prepare.sh build

@@ -103,3 +103,12 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
 }
+
+// Only when asked for: what Tests/Benchmarks/parser measures. `make bench` asks.
+if Context.environment["STEPCTL_BENCH"] != nil {
+  package.products.append(.library(name: "ParserBenchmark", type: .dynamic, targets: ["ParserBenchmark"]))
+  package.targets.append(
+    .target(
+      name: "ParserBenchmark", dependencies: ["Ranging"], path: "Tests/Benchmarks/parser",
+      exclude: ["parser.c", "parser.py"], swiftSettings: swiftSettings))
+}
