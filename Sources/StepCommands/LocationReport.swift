@@ -71,15 +71,14 @@ struct LocationReport {
 
   /// What it means for the rider.
   var summary: String {
-    guard let facing = location.facing else { return "which side is open" }
+    guard let facing = location.facing else { return "undecided" }
     return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
   }
 
-  /// What a rider may do about it when it is not enough.
+  /// What a rider may do about it when it is not enough and nothing more is listened to.
   var advice: String {
-    if let facing = location.facing { return "come closer to the \(facing.id) step" }
-    if location.readings.allSatisfy({ $0.packets == 0 }) { return "no beacon of \(vehicle.name) is heard" }
-    return "stand in front of one step"
+    let advice = Advice(self)
+    return (advice == .listen ? .findVehicle : advice).sentence(naming: vehicle.name)
   }
 
   /// What is sent to the controller.
