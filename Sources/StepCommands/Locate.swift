@@ -34,20 +34,22 @@ struct Locate: ParsableCommand {
     let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try Interruption()
-    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
-    defer { radio.close() }
-
     if watch {
-      // Of a replay only the last frame would be seen.
-      let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)
-      try follow(vehicle, radio, view, console)
+      try follow(vehicle, settings, interruption, console)
     } else {
-      try decide(vehicle, radio, limit: settings.timeout.value, console)
+      let finder = PresenceFinder(vehicle: vehicle, settings: settings, saving: saving, interruption: interruption)
+      try tell(finder.find(), console)
     }
   }
 
   /// Every decision, until the radio or the time that was given ends it: drawn, or one a line.
-  private func follow(_ vehicle: Vehicle, _ radio: any Radio, _ view: LocationView?, _ console: Console) throws {
+  private func follow(
+    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ console: Console
+  ) throws {
+    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
+    defer { radio.close() }
+    // Of a replay only the last frame would be seen.
+    let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)
     defer { view?.close() }
     try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: timeout.timeout) { location in
       let report = LocationReport(vehicle: vehicle, location: location)
@@ -60,16 +62,15 @@ struct Locate: ParsableCommand {
     }
   }
 
-  /// The first decision that is enough, or the last one there is.
-  private func decide(_ vehicle: Vehicle, _ radio: any Radio, limit: Double, _ console: Console) throws {
-    let report = try Presence.find(vehicle, radio, limit: limit).report
+  private func tell(_ report: any PresenceReport, _ console: Console) throws {
+    let isLocated = report.presence != nil
     if console.isJSON {
       try console.result(report.json)
     } else {
       for line in report.lines { try console.result(line) }
-      try console.result(report.location.isLocated ? report.summary : "not located: \(report.summary)")
+      try console.result(isLocated ? report.summary : "not located: \(report.summary)")
     }
-    guard report.location.isLocated else {
+    guard isLocated else {
       console.note("hint: \(report.advice)")
       throw Ended(.notLocated)
     }

@@ -86,7 +86,8 @@ struct Move {
     let interruption = try Interruption()
     let started = ContinuousClock.now
 
-    let (presence, step, proof) = try locate(access.vehicle, settings, interruption)
+    let presence = try locate(access.vehicle, settings, interruption)
+    let step = presence.step
     let session = try RiderSession(
       access, steps: [step], patience: settings.patience, interruption: interruption, console: console)
     defer { session.close() }
@@ -96,36 +97,36 @@ struct Move {
     let (answer, challenge) = try session.ask(step, until: .now + settings.patience)
     let command = Command.Move(
       target: target, epoch: answer.statement.epoch, challenge: challenge,
-      deadline: answer.clock(at: .now) + Move.deadline, proof: proof, proofTime: answer.clock(at: presence.heard))
+      deadline: answer.clock(at: .now) + Move.deadline, proof: presence.proof,
+      proofTime: answer.clock(at: presence.found))
     guard let pending = session.send(.move(command), to: step) else {
       throw CommandFailure(.unavailable, "the connection to the broker was lost; nothing was sent")
     }
     note("command", "\(target.rawValue) \(step.id), encrypted, good for \(Move.deadline / 1000) s")
     let statement = try confirm(target, step, pending, session)
     note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
-    try finish(step, statement, since: started)
+    try finish(presence, statement, since: started)
   }
 
   // MARK: - Proof
 
   private func locate(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption
-  ) throws -> (Presence, Step, Proof) {
-    let radio = try settings.radioSpec().open(interruption: interruption)
-    defer { radio.close() }
-    let presence = try Presence.find(vehicle, radio, limit: settings.timeout.value)
-    let report = presence.report
-    guard let step = report.location.facing, let proof = report.proof else {
+  ) throws -> Presence {
+    let finder = PresenceFinder(vehicle: vehicle, settings: settings, saving: nil, interruption: interruption)
+    let report = try finder.find()
+    guard let presence = report.presence else {
       throw CommandFailure(.notLocated, "not located: \(report.summary)", hint: report.advice)
     }
-    note("proof", report.evidence)
+    note("proof", presence.evidence)
+    let step = presence.step
     if let side = options.side.side, side != step.side {
       throw CommandFailure(
         .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
         hint: "go to the \(side.rawValue) side, or use --side facing",
         details: [.init("step", .string(step.id.description))])
     }
-    return (presence, step, proof)
+    return presence
   }
 
   // MARK: - Confirmation
@@ -174,16 +175,16 @@ struct Move {
   }
 
   private func finish(
-    _ step: Step, _ statement: Statement, since started: ContinuousClock.Instant
+    _ presence: Presence, _ statement: Statement, since started: ContinuousClock.Instant
   ) throws {
     if console.isJSON {
       try console.result([
-        "outcome": "done", "step": .string(step.id.description), "position": .string(statement.position.rawValue),
-        "method": .string(ProofMethod.beacon.rawValue),
+        "outcome": "done", "step": .string(presence.step.id.description),
+        "position": .string(statement.position.rawValue), "method": .string(presence.proof.method.rawValue),
         "duration_s": .rounded(started.duration(to: .now).inSeconds, places: 3),
       ])
     } else {
-      try console.result("the \(step.id) step is \(statement.position.state)")
+      try console.result("the \(presence.step.id) step is \(statement.position.state)")
     }
   }
 

@@ -4,9 +4,11 @@ import StrictJSON
 import Terminal
 
 /// A decision of the locator, for people and for programs.
-struct LocationReport {
+struct LocationReport: PresenceReport {
   let vehicle: Vehicle
   let location: Location
+  /// When it was made, on this machine's clock.
+  var made = ContinuousClock.now
 
   private var faced: Location.Reading? { location.facing.flatMap(location.reading) }
 
@@ -63,12 +65,6 @@ struct LocationReport {
     return "\(padded(reading.zone.rawValue, to: 9)) \(padded(distance, to: 7))"
   }
 
-  /// What the proof rests on: `at the left step: near, 0.9 m, 11 packets (beacon)`
-  var evidence: String {
-    let distance = faced?.distance.map { ", \(tenths($0.metres)) m" } ?? ""
-    return "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced?.packets ?? 0) packets (beacon)"
-  }
-
   /// What it means for the rider.
   var summary: String {
     guard let facing = location.facing else { return "undecided" }
@@ -81,10 +77,11 @@ struct LocationReport {
     return (advice == .listen ? .findVehicle : advice).sentence(naming: vehicle.name)
   }
 
-  /// What is sent to the controller.
-  var proof: Proof? {
-    guard location.isLocated else { return nil }
-    return .beacon(
+  /// A capture counts as if it had just been made: how old a frame was is told by the radio's clock. Nothing is lost by
+  /// that, because RSSI is the client's word either way.
+  var presence: Presence? {
+    guard location.isLocated, let faced else { return nil }
+    let proof = Proof.beacon(
       zone: zoneOfProof,
       beacons: location.readings.compactMap { reading in
         guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
@@ -92,6 +89,10 @@ struct LocationReport {
           major: reading.step.major, minor: minor, rssi: rssi, measuredPower: Int(power),
           packets: reading.packets)
       })
+    let distance = faced.distance.map { ", \(tenths($0.metres)) m" } ?? ""
+    return Presence(
+      step: faced.step, proof: proof, found: made - .milliseconds(Int64((faced.age ?? 0) * 1000)),
+      evidence: "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced.packets) packets (beacon)")
   }
 
   /// To be located is a decision of its own and means reach, into whatever zone the mean level happens to fall.

@@ -1,0 +1,11 @@
+import StepDomain
+
+/// The rider at a step: what a command to move it rests on.
+struct Presence {
+  let step: Step
+  let proof: Proof
+  /// When the last thing that supports it was heard or read.
+  let found: ContinuousClock.Instant
+  /// For people: `at the left step: near, 0.9 m, 11 packets (beacon)`
+  let evidence: String
+}
