@@ -36,6 +36,7 @@ struct Calibrate: ParsableCommand {
 
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var radio: RadioOptions
+  @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -51,7 +52,7 @@ struct Calibrate: ParsableCommand {
     let steps = try chosen(of: file.vehicle, settings)
     if !dryRun { try CalibrationReport.checkEditing(steps, in: file.path) }
     let interruption = try Interruption()
-    let questions = Questions(interruption)
+    let questions = input.questions(interruption)
     let source: any PositionSource =
       try captures.map { folder in
         try CapturedPositions(vehicle: file.vehicle, folder: folder, interruption: interruption, console: console)

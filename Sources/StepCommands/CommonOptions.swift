@@ -26,6 +26,14 @@ struct OutputOptions: ParsableArguments {
   }
 }
 
+/// Of a command that may have to ask.
+struct InputOptions: ParsableArguments {
+  @Flag(help: "Never ask; end where an answer is needed.")
+  var noInput = false
+
+  func questions(_ interruption: Interruption) -> Questions { Questions(interruption, areAllowed: !noInput) }
+}
+
 /// Which vehicle it is about.
 struct VehicleOptions: ParsableArguments {
   @Option(

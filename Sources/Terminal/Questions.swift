@@ -4,15 +4,24 @@ package import SystemIO
 /// Asks whoever started the program: on standard error, with answers from standard input, a line each.
 package final class Questions {
   private let interruption: Interruption
+  private let areAllowed: Bool
   /// What was read beyond the last answer.
   private var read: [UInt8] = []
 
-  package init(_ interruption: Interruption) { self.interruption = interruption }
+  /// - Parameter areAllowed: false where nobody is to be asked, so that a command ends instead of waiting.
+  package init(_ interruption: Interruption, areAllowed: Bool = true) {
+    self.interruption = interruption
+    self.areAllowed = areAllowed
+  }
 
   /// Waits for an answer, without the blanks around it.
   ///
   /// - Throws: `Interrupted` for a signal, and a `CommandFailure` when there is nobody who could answer.
   package func ask(_ question: String) throws -> String {
+    guard areAllowed else {
+      let trimmed = question.reversed().drop { $0.isWhitespace }.reversed()
+      throw CommandFailure(.usage, "this has to be asked, and --no-input forbids it: \(String(trimmed))")
+    }
     // What was typed before the question is no answer to it.
     if isatty(STDIN_FILENO) == 1 { tcflush(STDIN_FILENO, TCIFLUSH) }
     _ = Array(question.utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }

@@ -368,3 +368,10 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
     ended = running.ends()
     assert ended.status == 69
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
+
+
+def test_where_nobody_may_be_asked_it_ends_at_the_first_question(calibrate, folder):
+    ended = calibrate("--no-input", "--radio", "hci0", "--yes")
+    assert ended.status == 64
+    assert ended.error.startswith("this has to be asked, and --no-input forbids it: stand 0.3 m in front of the left step")
+    assert (folder / "van.toml").read_text() == VEHICLE_FILE
