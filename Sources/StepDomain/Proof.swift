@@ -2,10 +2,19 @@
 package enum Proof: Hashable, Sendable {
   /// The vehicle's beacons as they were heard, and the zone that this makes for the step.
   case beacon(zone: Zone, beacons: [HeardBeacon])
+  /// An NFC tag, and the text or the URI of its record, as it was read.
+  case tag(uid: TagUID, content: String)
+  /// The content of a QR code, as it was read.
+  case code(content: String)
+
+  /// The most that a tag or a code on a step says, bytes.
+  package static let maximumContent = 512
 
   package var method: ProofMethod {
     switch self {
     case .beacon: .beacon
+    case .tag: .nfc
+    case .code: .qr
     }
   }
 }

@@ -6,12 +6,20 @@ package struct Step: Hashable, Sendable {
   package let major: UInt16
   /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Else that holds which the beacon sends.
   package var measuredPower: Int8?
+  /// The `minor` of the step's iBeacon, where that never changes. Nil when it is not known, or rotates.
+  package var minor: UInt16?
+  /// The NFC tags on the step; empty when any tag that names the step will do.
+  package var tags: [TagUID]
 
-  package init(id: StepID, side: Side, major: UInt16, measuredPower: Int8? = nil) {
+  package init(
+    id: StepID, side: Side, major: UInt16, measuredPower: Int8? = nil, minor: UInt16? = nil, tags: [TagUID] = []
+  ) {
     self.id = id
     self.side = side
     self.major = major
     self.measuredPower = measuredPower
+    self.minor = minor
+    self.tags = tags
   }
 }
 
@@ -19,7 +27,7 @@ package struct Step: Hashable, Sendable {
 package struct Vehicle: Hashable, Sendable {
   package let name: String
   package let uuid: UUID
-  /// In file order; ids, sides and majors are unique, and there is at least one.
+  /// In file order; ids, sides, majors and tags are unique, and there is at least one step.
   package let steps: [Step]
 
   /// What makes a list of steps ambiguous or useless.
@@ -28,6 +36,7 @@ package struct Vehicle: Hashable, Sendable {
     case sameID(StepID)
     case sameSide(Side)
     case sameMajor(UInt16)
+    case sameTag(TagUID)
   }
 
   package init(name: String, uuid: UUID, steps: [Step]) throws(Problem) {
@@ -37,6 +46,7 @@ package struct Vehicle: Hashable, Sendable {
         if other.id == step.id { throw .sameID(step.id) }
         if other.major == step.major { throw .sameMajor(step.major) }
         if other.side == step.side { throw .sameSide(step.side) }
+        if let tag = step.tags.first(where: other.tags.contains) { throw .sameTag(tag) }
       }
     }
     self.name = name

@@ -152,6 +152,25 @@ package struct DecryptionKey: Sendable {
   }
 }
 
+/// What a step's rotating minor is computed from: known to the vehicle, and to a beacon of its own that has a clock.
+package struct BeaconSecret: Sendable {
+  package static let size = 32
+  let bytes: [UInt8]
+
+  /// A new secret.
+  package init() { bytes = randomBytes(Self.size) }
+
+  /// A symmetric JWK (RFC 7518 6.4) of 32 bytes.
+  package init(jwk: JSON) throws(KeyError) {
+    guard let kty = jwk["kty"]?.string, identical(kty, "oct"), let k = jwk["k"]?.string,
+      let bytes = Base64URL.decode(k), bytes.count == Self.size
+    else { throw .notJWK(expected: #"{"kty":"oct","k":…} of \#(Self.size) bytes"#) }
+    self.bytes = bytes
+  }
+
+  package var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
+}
+
 /// Whether the agreed secret is not all zero (RFC 7748 6.1, RFC 9180 7.1.4).
 func isContributory(_ secret: Curve25519.KeyAgreement.PrivateKey, _ point: Curve25519.KeyAgreement.PublicKey) -> Bool {
   guard let agreed = try? secret.sharedSecretFromKeyAgreement(with: point) else { return false }

@@ -18,6 +18,13 @@ extension Proof {
             ]
           }),
       ]
+    case .tag(let uid, let content):
+      [
+        "method": .string(method.rawValue), "time": .integer(time), "uid": .string(uid.description),
+        "content": .string(content),
+      ]
+    case .code(let content):
+      ["method": .string(method.rawValue), "time": .integer(time), "content": .string(content)]
     }
   }
 
@@ -40,11 +47,23 @@ extension Proof {
         beacons.append(beacon)
       }
       proof = .beacon(zone: zone, beacons: beacons)
-    case .nfc, .qr:
-      throw .malformed("method is not one that this controller can check")
+    case .nfc:
+      // Upper case only, so that one tag has one text.
+      let uid = try members.take("uid", "the 4, 7 or 10 bytes of a UID in upper case") { value in
+        value.string.flatMap { text in TagUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
+      }
+      proof = .tag(uid: uid, content: try content(&members))
+    case .qr:
+      proof = .code(content: try content(&members))
     }
     try members.end()
     return (proof, time)
+  }
+
+  private static func content(_ members: inout Members) throws(ProtocolError) -> String {
+    try members.take("content", "1 to \(maximumContent) bytes of text") { value in
+      value.string.flatMap { (1...maximumContent).contains($0.utf8.count) ? $0 : nil }
+    }
   }
 }
 

@@ -10,15 +10,33 @@ struct SignedObject {
     case command = "step-command+jwt"
     case token = "step-token+jwt"
     case status = "step-status+jwt"
+    case vehicle = "step-vehicle+jwt"
 
-    /// Whether the header names the key; a command's is named by the token inside.
-    var hasKeyID: Bool { self != .command }
+    /// How a reader learns which key has signed.
+    enum KeyHint {
+      /// The header names the key (`kid`).
+      case name
+      /// The header has the key in it (`jwk`): who reads it may not know the key yet.
+      case key
+      /// The claims name it.
+      case none
+    }
+
+    var keyHint: KeyHint {
+      switch self {
+      case .token, .status: .name
+      case .vehicle: .key
+      case .command: .none
+      }
+    }
   }
 
   /// What was signed: the claims.
   let payload: JSON
   /// The `kid` of the header, in those kinds that have one.
   private let keyID: String?
+  /// The `jwk` of the header, in those kinds that have one.
+  let embeddedKey: VerificationKey?
 
   private let signingInput: [UInt8]
   private let signature: [UInt8]
@@ -33,7 +51,12 @@ struct SignedObject {
     var members = try Members(parse(header, "the JWS header"), of: "the JWS header")
     try members.constant("alg", "EdDSA")
     try members.constant("typ", kind.rawValue)
-    keyID = kind.hasKeyID ? try members.string("kid") : nil
+    keyID = kind.keyHint == .name ? try members.string("kid") : nil
+    embeddedKey =
+      kind.keyHint == .key
+      ? try members.take("jwk", "an Ed25519 JWK") { value in
+        value.object?.count == 3 ? try? VerificationKey(jwk: value) : nil
+      } : nil
     try members.end()
 
     self.payload = try parse(payload, "the JWS payload")
@@ -49,7 +72,11 @@ struct SignedObject {
 
   static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
     var header: [JSON.Member] = [JSON.Member("alg", "EdDSA"), JSON.Member("typ", .string(kind.rawValue))]
-    if kind.hasKeyID { header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description))) }
+    switch kind.keyHint {
+    case .name: header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description)))
+    case .key: header.append(JSON.Member("jwk", key.verificationKey.jwk))
+    case .none: break
+    }
     let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(payload.bytes)
     return input + "." + Base64URL.encode(key.signature(for: Array(input.utf8)))
   }
