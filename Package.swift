@@ -22,6 +22,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
 }
 
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -47,7 +48,7 @@ let package = Package(
     module("StepDomain"),
     module("StrictJSON"),
     module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
-    module("StepProtocol", ["StepDomain", "StrictJSON", crypto], exclude: ["PROTOCOL.md"]),
+    module("StepProtocol", ["StepDomain", "StrictJSON", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("SystemIO", ["CLinux"]),

@@ -14,6 +14,12 @@ package enum KeyFile {
     do throws(KeyError) { return try DecryptionKey(jwk: jwk) } catch { throw ConfigurationError(path, "\(error)") }
   }
 
+  /// What a step's minors are computed from.
+  package static func beaconSecret(_ path: String) throws(ConfigurationError) -> BeaconSecret {
+    let jwk = try privateJWK(path)
+    do throws(KeyError) { return try BeaconSecret(jwk: jwk) } catch { throw ConfigurationError(path, "\(error)") }
+  }
+
   /// A public Ed25519 key; a private one will do, and its private part is not looked at.
   package static func verificationKey(_ path: String) throws(ConfigurationError) -> VerificationKey {
     let jwk = try read(path)

@@ -42,11 +42,11 @@ package final class Controller {
 
   private let vehicle: Vehicle
   private let keys: Keys
-  private let policy: Policy
   private let profile: MotionProfile
   private var journal: Journal
   private var servo: any ServoDriver
   private var session: Session
+  private var proofs: ProofCheck
   private var sequence: Int64 = 0
   private var steps: [StepID: State] = [:]
   private let record: (Event) -> Void
@@ -62,12 +62,13 @@ package final class Controller {
   }
 
   package init(
-    vehicle: Vehicle, keys: Keys, policy: Policy, profile: MotionProfile, journal: consuming Journal,
-    servo: any ServoDriver, epoch: [UInt8] = randomBytes(Statement.epochSize), record: @escaping (Event) -> Void
+    vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
+    journal: consuming Journal, servo: any ServoDriver, epoch: [UInt8] = randomBytes(Statement.epochSize),
+    record: @escaping (Event) -> Void
   ) {
     self.vehicle = vehicle
     self.keys = keys
-    self.policy = policy
+    proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
     self.profile = profile
     self.servo = servo
     self.record = record
@@ -120,12 +121,17 @@ package final class Controller {
         let challenge = session.challenge(for: token.device, step, at: time.clock)
         return [answer(step, digest, command.nonce, .challenge(challenge), at: time)]
       case .move(let move):
-        return begin(move, step, digest, command.nonce, token, at: time)
+        switch proofs.judge(move, for: subject, by: token.device, counters: journal.counters, at: time) {
+        case .refused(let code):
+          return refuse(code, step, digest, command.nonce, token, at: time)
+        case .accepted(let reading):
+          return begin(move, reading, step, digest, command.nonce, token, at: time)
+        }
       }
     }
   }
 
-  /// The checks of the protocol's section 6, in their order.
+  /// The checks of the protocol's section 6 up to the proof, in their order.
   private func objection(
     to command: Command, _ digest: CommandDigest, _ token: Token, on step: Step, retained: Bool,
     at time: ControllerTime
@@ -137,8 +143,7 @@ package final class Controller {
     if time.wall >= token.expires { return .tokenExpired }
     guard session.admit(digest) else { return .replayed }
     guard case .move(let move) = command.request else { return nil }
-    if let code = session.redeem(move, by: token.device, for: step.id, at: time.clock) { return code }
-    return policy.objection(to: move.proof, heard: move.proofTime, for: step, at: time.clock)
+    return session.redeem(move, by: token.device, for: step.id, at: time.clock)
   }
 
   private func refuse(
@@ -151,11 +156,18 @@ package final class Controller {
 
   // MARK: - Motion
 
+  /// - Parameter reading: of the dynamic tag that is the proof: used up from here on, whatever becomes of the command.
   private func begin(
-    _ move: Command.Move, _ step: StepID, _ digest: CommandDigest, _ nonce: [UInt8], _ token: Token,
-    at time: ControllerTime
+    _ move: Command.Move, _ reading: DynamicTag.Reading?, _ step: StepID, _ digest: CommandDigest, _ nonce: [UInt8],
+    _ token: Token, at time: ControllerTime
   ) -> [Publication] {
     guard let state = steps[step] else { return [] }
+    if let reading {
+      do throws(SystemError) { try journal.record(reading) } catch {
+        record(.notJournaled(step, error.description))
+        return refuse(.unavailable, step, digest, nonce, token, at: time)
+      }
+    }
     if state.motion != nil { return refuse(.busy, step, digest, nonce, token, at: time) }
     if state.fault == nil, state.position == move.target.position {
       record(.answered(step, rider: token.subject))

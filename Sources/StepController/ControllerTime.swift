@@ -2,7 +2,7 @@
 package struct ControllerTime: Sendable, Equatable {
   /// Milliseconds since the controller's start, from a clock that is never set: for challenges and deadlines.
   package let clock: Int64
-  /// Seconds of Unix time: for tokens alone, because a vehicle's wall clock can be wrong or be set.
+  /// Seconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be set.
   package let wall: Int64
 
   package init(clock: Int64, wall: Int64) {

@@ -9,6 +9,7 @@ package import SystemIO
 package struct Daemon {
   private let setup: ControllerSetup
   private let keys: Controller.Keys
+  private let secrets: StepSecrets
   private var log: Log
 
   /// Reads what the configuration names; nothing is connected and nothing moves.
@@ -23,6 +24,7 @@ package struct Daemon {
     keys = Controller.Keys(
       decryption: try KeyFile.decryptionKey(setup.keys.encryption),
       signing: try KeyFile.signingKey(setup.keys.signing), operatorKey: operatorKey)
+    secrets = try StepSecrets(setup)
     log = Log(isVerbose: isVerbose, isJournal: isJournal)
   }
 
@@ -51,8 +53,8 @@ package struct Daemon {
     }
     let log = LogBox(log)
     let controller = Controller(
-      vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), profile: MotionProfile(setup.servo),
-      journal: journal, servo: driver(), record: { log.log.write($0) })
+      vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), secrets: secrets,
+      profile: MotionProfile(setup.servo), journal: journal, servo: driver(), record: { log.log.write($0) })
     let topics = Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) })
     let connection: MQTTConnection
     do throws(MQTTError) {
@@ -152,7 +154,21 @@ package struct Daemon {
 
 extension Policy {
   package init(_ settings: AccessPolicy) {
-    self.init(methods: settings.proofs, zone: settings.zone, proofAge: Int64(settings.proofAge * 1000))
+    self.init(
+      methods: settings.proofs, acceptsStatic: settings.acceptsStatic, zone: settings.zone,
+      proofAge: Int64(settings.proofAge * 1000))
+  }
+}
+
+extension StepSecrets {
+  /// Reads the files that the configuration names.
+  init(_ setup: ControllerSetup) throws(ConfigurationError) {
+    self.init()
+    for (step, source) in setup.beacon.steps {
+      minors[step] = RotatingMinor(
+        secret: try KeyFile.beaconSecret(source.secret), step: step, period: setup.beacon.period)
+    }
+    for tag in setup.tags { tags[tag.uid] = Tag(step: tag.step, keys: tag.keys) }
   }
 }
 

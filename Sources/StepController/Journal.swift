@@ -4,7 +4,7 @@ package import StepProtocol
 import StrictJSON
 package import SystemIO
 
-/// Where the steps stand and what was last begun, on disk before anything moves.
+/// Where the steps stand, what was last begun and which readings of tags were used, on disk before anything moves.
 ///
 /// One small file, replaced as a whole and synced: after a crash it is the old one or the new one. While a program
 /// has the journal open no other can (flock on a file beside it).
@@ -47,11 +47,23 @@ package struct Journal: ~Copyable {
   private let path: String
   private let lock: Descriptor
   package private(set) var entries: [StepID: Entry]
+  /// The last reading of each dynamic tag that was accepted.
+  package private(set) var counters: [TagUID: UInt32]
 
-  private init(path: String, lock: consuming Descriptor, entries: [StepID: Entry]) {
+  private init(path: String, lock: consuming Descriptor, _ content: Content) {
     self.path = path
     self.lock = lock
-    self.entries = entries
+    entries = content.entries
+    counters = content.counters
+  }
+
+  /// What the file says.
+  private struct Content {
+    var entries: [StepID: Entry] = [:]
+    var counters: [TagUID: UInt32] = [:]
+
+    /// No step's id has a space in it, so this is none.
+    static let countersName = "tag counters"
   }
 
   /// Opens the journal, or begins one.
@@ -62,9 +74,9 @@ package struct Journal: ~Copyable {
       try Descriptor.open(path + ".lock", O_RDWR | O_CREAT, mode: 0o600)
     }
     guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw .inUse(path) }
-    var entries = Files.exists(path) ? try read(path) : [:]
-    for id in steps where entries[id] == nil { entries[id] = Entry(position: installed) }
-    return Journal(path: path, lock: lock, entries: entries)
+    var content = Files.exists(path) ? try read(path) : Content()
+    for id in steps where content.entries[id] == nil { content.entries[id] = Entry(position: installed) }
+    return Journal(path: path, lock: lock, content)
   }
 
   /// Throws when there is a journal that cannot be read.
@@ -72,21 +84,37 @@ package struct Journal: ~Copyable {
     if Files.exists(path) { _ = try read(path) }
   }
 
-  private static func read(_ path: String) throws(Failure) -> [StepID: Entry] {
+  private static func read(_ path: String) throws(Failure) -> Content {
     let bytes = try unlessUnavailable { () throws(SystemError) in try Files.read(path, limit: 65536) }
     let value: JSON
     do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
       throw .damaged(path, error.description)
     }
     guard let members = value.object else { throw .damaged(path, "not an object") }
-    var entries: [StepID: Entry] = [:]
+    var content = Content()
     for member in members {
-      guard let id = StepID(member.name), let entry = Entry(member.value) else {
-        throw .damaged(path, "the entry of \(member.name.prefix(32)) cannot be read")
+      if member.name == Content.countersName {
+        guard let counters = counters(member.value) else { throw .damaged(path, "the tag counters cannot be read") }
+        content.counters = counters
+      } else {
+        guard let id = StepID(member.name), let entry = Entry(member.value) else {
+          throw .damaged(path, "the entry of \(member.name.prefix(32)) cannot be read")
+        }
+        content.entries[id] = entry
       }
-      entries[id] = entry
     }
-    return entries
+    return content
+  }
+
+  private static func counters(_ value: JSON) -> [TagUID: UInt32]? {
+    guard let members = value.object else { return nil }
+    var counters: [TagUID: UInt32] = [:]
+    for member in members {
+      guard let uid = TagUID(member.name), let counter = member.value.integer.flatMap({ UInt32(exactly: $0) }),
+        counters.updateValue(counter, forKey: uid) == nil
+      else { return nil }
+    }
+    return counters
   }
 
   private static func unlessUnavailable<Result: ~Copyable>(
@@ -99,10 +127,27 @@ package struct Journal: ~Copyable {
   package mutating func record(_ entry: Entry, for step: StepID) throws(SystemError) {
     var next = entries
     next[step] = entry
-    let content = JSON.object(
-      next.sorted { $0.key.description < $1.key.description }.map { .init($0.key.description, $0.value.json) })
-    try Files.replace(path, with: content.bytes + [0x0A], mode: 0o600)
+    try write(next, counters)
     entries = next
+  }
+
+  /// Notes that a dynamic tag's reading was accepted, and returns when that is on the medium.
+  package mutating func record(_ reading: DynamicTag.Reading) throws(SystemError) {
+    var next = counters
+    next[reading.uid] = reading.counter
+    try write(entries, next)
+    counters = next
+  }
+
+  private func write(_ entries: [StepID: Entry], _ counters: [TagUID: UInt32]) throws(SystemError) {
+    var members: [JSON.Member] = entries.sorted { $0.key.description < $1.key.description }
+      .map { .init($0.key.description, $0.value.json) }
+    if !counters.isEmpty {
+      let counters: [JSON.Member] = counters.sorted { $0.key.description < $1.key.description }
+        .map { .init($0.key.description, .integer(Int64($0.value))) }
+      members.append(.init(Content.countersName, .object(counters)))
+    }
+    try Files.replace(path, with: JSON.object(members).bytes + [0x0A], mode: 0o600)
   }
 }
 

@@ -63,13 +63,17 @@ package struct DynamicTag: Hashable, Sendable {
     }
   }
 
+  /// Whether a text is such a URI, if not perhaps a good one.
+  package static func isMeant(by text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
+
   /// Reads the URI as the tag gave it. Whether it is genuine only `reading(with:)` says.
   package init(parsing text: String) throws(ParsingError) {
-    guard text.utf8.starts(with: Self.scheme.utf8), text.utf8.count <= Proof.maximumContent else {
-      throw .notDynamicTag
+    guard Self.isMeant(by: text), text.utf8.count <= Proof.maximumContent else { throw .notDynamicTag }
+    func split(_ text: Substring.UTF8View, at separator: Unicode.Scalar) -> [Substring.UTF8View] {
+      text.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: false)
     }
-    let parts = text.utf8.dropFirst(Self.scheme.utf8.count).split(separator: UInt8(ascii: "?"), maxSplits: 1)
-    let names = (parts.first ?? [][...]).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    let parts = split(text.utf8.dropFirst(Self.scheme.utf8.count), at: "?")
+    let names = split(parts[0], at: "/")
     guard parts.count == 2, names.count == 2, let vehicle = UUID(String(decoding: names[0], as: UTF8.self)),
       vehicle.description.utf8.elementsEqual(names[0])
     else { throw .malformed("expected a vehicle's UUID in lower case, a slash and a step") }
@@ -78,7 +82,7 @@ package struct DynamicTag: Hashable, Sendable {
     }
     self.vehicle = vehicle
     self.step = step
-    let values = parts[1].split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    let values = split(parts[1], at: "&")
     guard values.count == 2, let encrypted = Self.value("e=", values[0], count: Self.encryptedSize),
       let mac = Self.value("c=", values[1], count: Self.macSize)
     else { throw .malformed("expected e= with 32 and c= with 16 hexadecimal digits in upper case") }

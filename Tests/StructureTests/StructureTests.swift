@@ -11,7 +11,7 @@ import Testing
     "StepDomain": [],
     "StrictJSON": [],
     "Ranging": ["StepDomain", "Glibc"],
-    "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "FoundationEssentials"],
+    "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "CryptoExtras", "FoundationEssentials"],
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],

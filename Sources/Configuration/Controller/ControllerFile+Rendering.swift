@@ -33,9 +33,44 @@ extension ControllerFile {
       [policy]
       # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
       zone = "\(policy.zone.rawValue)"
+      # The kinds of proof that are accepted: "beacon", "nfc", "qr".
       proofs = [\(proofs.joined(separator: ", "))]
+      # Whether identifiers that can be copied are enough: beacons that always send the same,
+      # plain tags, and codes.
+      static = \(policy.acceptsStatic)
       # How old a proof of presence may be, 1 to 60 seconds.
       proof_age_s = \(TOMLText.number(policy.proofAge))
+
+      """
+    if beacon != BeaconSettings() {
+      text += """
+
+        [beacon]
+        # How long each minor of the steps' iBeacons lasts, 1 to 3600 seconds.
+        period_s = \(beacon.period)
+
+        """
+    }
+    for (id, source) in beacon.steps.sorted(by: { $0.key.description < $1.key.description }) {
+      text += """
+
+        [beacon.steps.\(id)]
+        # Private (mode 0600): what the minors are computed from.
+        secret = \(TOMLText.quoted(source.secret))
+
+        """
+      if let adapter = source.adapter { text += "adapter = \(TOMLText.quoted(adapter))\n" }
+    }
+    if let tagKeys {
+      text += """
+
+        [tags]
+        # Private (mode 0600): what the messages of dynamic tags are verified with.
+        keys = \(TOMLText.quoted(tagKeys))
+
+        """
+    }
+    text += """
 
       [servo]
       # How long a step takes to its other end, and after how long a motion has failed.

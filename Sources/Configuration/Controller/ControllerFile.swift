@@ -12,11 +12,15 @@ package struct ControllerFile: Equatable, Sendable {
   package var broker: BrokerLogin
   package var keys: KeyFiles
   package var policy: AccessPolicy
+  package var beacon: BeaconSettings
+  /// The path of the file with the keys of dynamic tags; nobody but its owner may read it.
+  package var tagKeys: String?
   package var servo: ServoSettings
 
   package init(
     path: String, vehicle: String = "vehicle.toml", journal: String = Self.standardJournal, broker: BrokerLogin,
-    keys: KeyFiles, policy: AccessPolicy = AccessPolicy(), servo: ServoSettings
+    keys: KeyFiles, policy: AccessPolicy = AccessPolicy(), beacon: BeaconSettings = BeaconSettings(),
+    tagKeys: String? = nil, servo: ServoSettings
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -24,6 +28,8 @@ package struct ControllerFile: Equatable, Sendable {
     self.broker = broker
     self.keys = keys
     self.policy = policy
+    self.beacon = beacon
+    self.tagKeys = tagKeys
     self.servo = servo
   }
 
@@ -38,7 +44,11 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   private enum Key: String, TOMLKey {
-    case vehicle, journal, broker, keys, policy, servo
+    case vehicle, journal, broker, keys, policy, beacon, tags, servo
+  }
+
+  private enum TagsKey: String, TOMLKey {
+    case keys
   }
 
   private init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -49,6 +59,8 @@ package struct ControllerFile: Equatable, Sendable {
     broker = try BrokerLogin(table.requiredTable(.broker))
     keys = try KeyFiles(table.requiredTable(.keys))
     policy = try table.table(.policy).map(AccessPolicy.init) ?? AccessPolicy()
+    beacon = try table.table(.beacon).map(BeaconSettings.init) ?? BeaconSettings()
+    if let tags = try table.table(.tags, TagsKey.self) { tagKeys = try tags.required(.keys, tags.path) }
     servo = try ServoSettings(table.requiredTable(.servo))
   }
 }

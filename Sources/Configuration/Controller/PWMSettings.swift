@@ -53,9 +53,7 @@ package struct PWMSettings: Equatable, Sendable {
     frequency = try table.optional(.frequency, .integer(in: 40...333)) ?? Self.standardFrequency
     outputs = [:]
     for (name, table) in try table.namedTables(.steps, OutputKey.self) {
-      guard let id = StepID(name) else {
-        throw table.error("expected the id of a step, \(TOMLForm.stepID.expectation), found \(TOMLText.quoted(name))")
-      }
+      let id = try table.stepID(name)
       // An SG90 turns from 500 to 2,500 µs; what is far outside of that drives a servo against its stop.
       let pulse = TOMLForm.integer(in: 400...2600)
       let output = Output(

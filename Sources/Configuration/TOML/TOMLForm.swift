@@ -60,6 +60,23 @@ extension TOMLForm<[UInt8]> {
   }
 }
 
+extension TOMLForm<Bool> {
+  static var boolean: TOMLForm {
+    TOMLForm(expectation: "true or false") { if case .boolean(let value) = $0 { value } else { nil } }
+  }
+}
+
+extension TOMLForm<[TagUID]> {
+  /// At least one, each once.
+  static var tagUIDs: TOMLForm {
+    TOMLForm(expectation: "an array of different UIDs of 8, 14 or 20 hexadecimal digits") {
+      guard case .array(let elements) = $0, !elements.isEmpty else { return nil }
+      let uids = elements.compactMap { if case .string(let text) = $0 { TagUID(text) } else { nil } }
+      return uids.count == elements.count && Set(uids).count == uids.count ? uids : nil
+    }
+  }
+}
+
 extension TOMLForm<Int> {
   static func integer(in range: ClosedRange<Int>) -> TOMLForm {
     TOMLForm(expectation: "an integer from \(range.lowerBound) to \(range.upperBound)") {

@@ -1,3 +1,5 @@
+import StepDomain
+
 /// The keys that a table may have, by their names in the file.
 protocol TOMLKey: Hashable, CaseIterable, Sendable, RawRepresentable where RawValue == String {}
 
@@ -100,6 +102,14 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
       tables.append((child.key, try inner(child, name: name, mismatch: key)))
     }
     return tables
+  }
+
+  /// The step that the table is about, by the table's own name.
+  func stepID(_ name: String) throws(ConfigurationError) -> StepID {
+    guard let id = StepID(name) else {
+      throw error("expected the id of a step, \(TOMLForm.stepID.expectation), found \(TOMLText.quoted(name))")
+    }
+    return id
   }
 
   var path: TOMLForm<String> { .path(in: document) }

@@ -11,6 +11,13 @@ extension VehicleFile {
       uuid = "\(vehicle.uuid)"
 
       """
+    if let operatorKey {
+      text += """
+        # Whoever signs tokens and codes for the vehicle: their public key (Ed25519), base64url.
+        operator = "\(Base64URL.encode(operatorKey))"
+
+        """
+    }
     if let topic {
       text += """
         # What the vehicle's MQTT topics begin with.
@@ -62,6 +69,20 @@ extension VehicleFile {
         text += """
           # The RSSI at 1 m in dBm, in place of what the iBeacon sends; `stepctl calibrate` measures it.
           measured_power = \(power)
+
+          """
+      }
+      if let minor = step.minor {
+        text += """
+          # What its iBeacon always sends as its minor.
+          minor = \(minor)
+
+          """
+      }
+      if !step.tags.isEmpty {
+        text += """
+          # The UIDs of its NFC tags.
+          tags = [\(step.tags.map { "\"\($0)\"" }.joined(separator: ", "))]
 
           """
       }

@@ -9,6 +9,8 @@ package struct VehicleFile: Equatable, Sendable {
   package var path: String
   /// Name, UUID and steps: enough to locate oneself.
   package var vehicle: Vehicle
+  /// The public key of whoever signs tokens and codes for the vehicle, Ed25519, 32 bytes.
+  package var operatorKey: [UInt8]?
   package var topic: TopicPrefix?
   package var broker: Broker?
   /// `cert` and `key` of `[broker]`.
@@ -17,11 +19,12 @@ package struct VehicleFile: Equatable, Sendable {
   package var rider: Rider?
 
   package init(
-    path: String, vehicle: Vehicle, topic: TopicPrefix? = nil, broker: Broker? = nil,
+    path: String, vehicle: Vehicle, operatorKey: [UInt8]? = nil, topic: TopicPrefix? = nil, broker: Broker? = nil,
     certificate: ClientCertificate? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
   ) {
     self.path = path
     self.vehicle = vehicle
+    self.operatorKey = operatorKey
     self.topic = topic
     self.broker = broker
     self.certificate = certificate
@@ -38,7 +41,9 @@ package struct VehicleFile: Equatable, Sendable {
   }
 
   enum Key: String, TOMLKey {
-    case name, uuid, topic, broker, controller, steps, rider
+    case name, uuid
+    case operatorKey = "operator"
+    case topic, broker, controller, steps, rider
   }
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -47,6 +52,7 @@ package struct VehicleFile: Equatable, Sendable {
     let name = try table.required(.name, .text)
     let uuid = try table.required(.uuid, .uuid)
     vehicle = try Self.vehicle(name: name, uuid: uuid, try table.tables(.steps), in: table)
+    operatorKey = try table.optional(.operatorKey, .key)
     topic = try table.optional(.topic, .topic)
     if let table = try table.table(.broker, Broker.Key.self) {
       broker = try Broker(table)
@@ -59,6 +65,7 @@ package struct VehicleFile: Equatable, Sendable {
   enum StepKey: String, TOMLKey {
     case id, side, major
     case measuredPower = "measured_power"
+    case minor, tags
   }
 
   private static func vehicle(
@@ -69,7 +76,8 @@ package struct VehicleFile: Equatable, Sendable {
       steps.append(
         Step(
           id: try table.required(.id, .stepID), side: try table.required(.side, .word(Side.allCases)),
-          major: try table.required(.major, .uint16), measuredPower: try table.optional(.measuredPower, .int8)))
+          major: try table.required(.major, .uint16), measuredPower: try table.optional(.measuredPower, .int8),
+          minor: try table.optional(.minor, .uint16), tags: try table.optional(.tags, .tagUIDs) ?? []))
     }
     do throws(Vehicle.Problem) {
       return try Vehicle(name: name, uuid: uuid, steps: steps)
@@ -84,6 +92,7 @@ package struct VehicleFile: Equatable, Sendable {
       case .noSteps: throw file.missing(.steps, because: ": a vehicle has at least one [[steps]]")
       case .sameID(let id): throw twice(.id, TOMLText.quoted(id.description)) { $0.id == id }
       case .sameSide(let side): throw twice(.side, TOMLText.quoted(side.rawValue)) { $0.side == side }
+      case .sameTag(let tag): throw twice(.tags, "\(tag)") { $0.tags.contains(tag) }
       case .sameMajor(let major): throw twice(.major, String(major)) { $0.major == major }
       }
     }

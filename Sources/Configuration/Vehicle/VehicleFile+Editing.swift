@@ -9,27 +9,60 @@ extension VehicleFile {
   package static func setting(
     measuredPower power: Int8, of id: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
+    try edit(.measuredPower, of: id, in: text, path: path) { step in
+      step.measuredPower = power
+      return "\(power)"
+    }
+  }
+
+  /// Notes, in the same way, what a step's iBeacon always sends as its minor.
+  package static func setting(
+    minor: UInt16, of id: StepID, in text: [UInt8], path: String
+  ) throws(ConfigurationError) -> [UInt8] {
+    try edit(.minor, of: id, in: text, path: path) { step in
+      step.minor = minor
+      return "\(minor)"
+    }
+  }
+
+  /// Adds, in the same way, a tag to those of a step. One that is there already changes nothing.
+  ///
+  /// - Throws: also when the tag is another step's.
+  package static func adding(
+    tag: TagUID, to id: StepID, in text: [UInt8], path: String
+  ) throws(ConfigurationError) -> [UInt8] {
+    try edit(.tags, of: id, in: text, path: path) { step in
+      if !step.tags.contains(tag) { step.tags.append(tag) }
+      return "[" + step.tags.map { TOMLText.quoted($0.description) }.joined(separator: ", ") + "]"
+    }
+  }
+
+  /// - Parameter change: changes the step, and returns the key's new value as it is to be written.
+  private static func edit(
+    _ key: StepKey, of id: StepID, in text: [UInt8], path: String, _ change: (inout Step) -> String
+  ) throws(ConfigurationError) -> [UInt8] {
     let document = try TOMLDocument(parsing: text, path: path)
     let before = try VehicleFile(document)
     guard let index = before.vehicle.steps.firstIndex(where: { $0.id == id }) else {
       throw ConfigurationError(path, "there is no longer a step \(TOMLText.quoted(id.description))")
     }
-    if before.vehicle.steps[index].measuredPower == power { return text }
+    var steps = before.vehicle.steps
+    let value = change(&steps[index])
+    if steps[index] == before.vehicle.steps[index] { return text }
     let step = try TOMLTable<Key>(document).tables(.steps, StepKey.self)[index]
 
     // The parser tells lines, not columns. So whatever the line may mean is tried, and what counts is that the whole
-    // file, read again, says what it said before, and the measured power.
+    // file, read again, says what it said before, and the new value.
     let candidates =
-      step.has(.measuredPower)
-      ? replacing(StepKey.measuredPower.rawValue, with: "\(power)", in: text, line: step.line(of: .measuredPower))
-      : inserting("\(StepKey.measuredPower.rawValue) = \(power)", behind: .major, in: text, line: step.line(of: .major))
-    var steps = before.vehicle.steps
-    steps[index].measuredPower = power
+      step.has(key)
+      ? replacing(key.rawValue, with: value, in: text, line: step.line(of: key))
+      : inserting("\(key.rawValue) = \(value)", behind: .major, in: text, line: step.line(of: .major))
     var expected = before
     do throws(Vehicle.Problem) {
       expected.vehicle = try Vehicle(name: before.vehicle.name, uuid: before.vehicle.uuid, steps: steps)
     } catch {
-      preconditionFailure("a measured power makes no steps ambiguous")
+      // Of all that makes steps ambiguous, only a tag can have changed.
+      throw step.error("\(TOMLText.key(key.rawValue)): \(value) has a tag of another step in it")
     }
     for candidate in candidates where (try? VehicleFile(parsing: candidate, path: path)) == expected {
       return candidate
@@ -78,8 +111,13 @@ extension VehicleFile {
       let rest = text[(start + key.count)..<line.upperBound]
       let value = rest.drop { [0x22, 0x27, 0x20, 0x09, 0x3D].contains($0) }
       guard rest[..<value.startIndex].contains(0x3D) else { continue }
-      let end = value.firstIndex { [0x20, 0x09, 0x0D, 0x2C, 0x7D, 0x23].contains($0) } ?? value.endIndex
-      found.append(value.startIndex..<end)
+      if value.first == 0x5B {
+        // An array ends at one of the brackets.
+        found += value.indices.filter { value[$0] == 0x5D }.map { value.startIndex..<($0 + 1) }
+      } else {
+        let end = value.firstIndex { [0x20, 0x09, 0x0D, 0x2C, 0x7D, 0x23].contains($0) } ?? value.endIndex
+        found.append(value.startIndex..<end)
+      }
     }
     return found
   }
