@@ -1,3 +1,5 @@
+import StepDomain
+
 /// The paths in a vehicle's folder, from the folder.
 enum VehicleLayout {
   static let vehicle = "vehicle.toml"
@@ -17,6 +19,8 @@ enum VehicleLayout {
   static let keys = "keys"
   static let encryptionKey = "keys/encryption.jwk"
   static let signingKey = "keys/signing.jwk"
+  static let tagKeys = "keys/tags.json"
+  static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
 
   /// What certificates and tokens are signed with.
   static let `operator` = "operator"

@@ -24,6 +24,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case unusableLifetime
   /// The token would be valid for longer than any certificate can be: the authority's own ends then (Unix time).
   case outlivesAuthority(end: Int64)
+  /// The file at that path has as many tags as it may.
+  case tooManyTags(String)
   /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
   case otherDevice(String)
   case system(SystemError)
@@ -46,6 +48,7 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .outlivesAuthority(let end):
       "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"
         + " use a shorter time, or provision the vehicle anew"
+    case .tooManyTags(let path): "\(path) has room for \(TagKeyFile.maximumCount) tags; remove one that is not used"
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to begin anew"
     case .system(let error): error.description

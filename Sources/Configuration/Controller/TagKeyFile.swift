@@ -33,7 +33,9 @@ package struct TagKeyFile: Equatable, Sendable {
   package init(reading path: String) throws(ConfigurationError) {
     try PrivateFile.check(path)
     let bytes: [UInt8]
-    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch { throw ConfigurationError(path, error) }
+    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch {
+      throw ConfigurationError(path, error)
+    }
     try self.init(parsing: bytes, path: path)
   }
 
@@ -41,7 +43,9 @@ package struct TagKeyFile: Equatable, Sendable {
   package init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
     self.path = path
     let value: JSON
-    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch { throw ConfigurationError(path, "\(error)") }
+    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
+      throw ConfigurationError(path, "\(error)")
+    }
     guard let items = value.array, items.count <= Self.maximumCount else {
       throw ConfigurationError(path, "expected an array of at most \(Self.maximumCount) tags")
     }

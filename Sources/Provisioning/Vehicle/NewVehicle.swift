@@ -16,7 +16,8 @@ struct NewVehicle {
     let signingKey = SigningKey()
 
     let vehicle = VehicleFile(
-      path: VehicleLayout.vehicle, vehicle: plan.vehicle, topic: plan.topic,
+      path: VehicleLayout.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey.verificationKey.bytes,
+      topic: plan.topic,
       broker: Broker(host: plan.host.description, port: plan.port, ca: VehicleLayout.authorityCertificate),
       controller: ControllerKeys(
         encryption: encryptionKey.encryptionKey.bytes, signing: signingKey.verificationKey.bytes))
@@ -27,7 +28,9 @@ struct NewVehicle {
       keys: KeyFiles(
         encryption: VehicleLayout.encryptionKey, signing: VehicleLayout.signingKey,
         operatorKey: tokenKey.verificationKey.bytes),
+      beacon: plan.beacon, tagKeys: VehicleLayout.tagKeys,
       servo: ServoSettings(driver: plan.servo.driver(for: plan.vehicle.steps)))
+    let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacon.steps[$0] != nil }.map(NewFile.beaconSecret)
     let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: geteuid())
 
     let certificates: [NewFile]
@@ -46,7 +49,8 @@ struct NewVehicle {
         NewFile(VehicleLayout.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehicleLayout.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehicleLayout.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
-      ] + certificates
+        NewFile(VehicleLayout.tagKeys, TagKeyFile(path: VehicleLayout.tagKeys).render(), isPrivate: true),
+      ] + secrets + certificates
     summary = VehicleSummary(
       files: files.map(\.name), tokenKey: tokenKey.verificationKey.thumbprint,
       encryptionKey: encryptionKey.thumbprint, signingKey: signingKey.verificationKey.thumbprint,
@@ -71,6 +75,17 @@ struct NewVehicle {
       NewFile(VehicleLayout.controllerKey, try controllerKey.pem(), isPrivate: true),
     ]
     return (files, min(try broker.end(), try controller.end()))
+  }
+}
+
+extension VehiclePlan {
+  fileprivate var beacon: BeaconSettings {
+    guard let beaconAdapter else { return BeaconSettings() }
+    return BeaconSettings(
+      steps: Dictionary(
+        uniqueKeysWithValues: vehicle.steps.map {
+          ($0.id, .init(secret: VehicleLayout.beaconSecret(of: $0.id), adapter: beaconAdapter))
+        }))
   }
 }
 
