@@ -90,6 +90,8 @@ final class H4Stream: HCILink {
     }
   }
 
+  var descriptor: Int32 { socket.number }
+
   func send(_ packet: [UInt8]) throws(RadioError) {
     // A few bytes, and never more before they were answered: they fit into the socket's buffer.
     let count = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))

@@ -6,7 +6,7 @@ struct HCICommand: Hashable, Sendable {
   let opcode: UInt16
   let parameters: [UInt8]
 
-  private init(_ name: String, _ opcode: UInt16, _ parameters: [UInt8] = []) {
+  init(_ name: String, _ opcode: UInt16, _ parameters: [UInt8] = []) {
     self.name = name
     self.opcode = opcode
     self.parameters = parameters

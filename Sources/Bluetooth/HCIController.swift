@@ -13,6 +13,7 @@ final class HCIController {
 
   var name: String { link.name }
   var needsInitialization: Bool { link.needsInitialization }
+  var descriptor: Int32 { link.descriptor }
 
   /// Sends a command and waits for its Command Complete event. What arrives in between is dropped.
   ///

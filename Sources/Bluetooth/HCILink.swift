@@ -8,6 +8,9 @@ protocol HCILink: AnyObject {
   /// Whether the controller is ours alone, so that we have to initialise it. Otherwise the kernel did.
   var needsInitialization: Bool { get }
 
+  /// Readable when an event has arrived: lent to `waitReadable`.
+  var descriptor: Int32 { get }
+
   /// Sends one packet, with its H4 packet type in front.
   func send(_ packet: [UInt8]) throws(RadioError)
 

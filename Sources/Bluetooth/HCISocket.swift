@@ -14,8 +14,10 @@ final class HCISocket: HCILink {
   /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent.
   private static let patience = Duration.seconds(2)
 
-  /// - Parameter adapter: the number in `hci0`.
-  init(adapter: UInt16) throws(RadioError) {
+  /// - Parameters:
+  ///   - adapter: the number in `hci0`.
+  ///   - hears: whether reports of advertisements are wanted, whoever has the adapter scan.
+  init(adapter: UInt16, hears: Bool) throws(RadioError) {
     self.adapter = adapter
     name = "hci\(adapter)"
     let number = hci_open_dev(Int32(adapter))
@@ -28,7 +30,7 @@ final class HCISocket: HCILink {
     }
     socket = Descriptor(adopting: number)
     try requireUp()
-    try setFilter()
+    try setFilter(hears: hears)
   }
 
   private func requireUp() throws(RadioError) {
@@ -40,13 +42,12 @@ final class HCISocket: HCILink {
   }
 
   /// Lets only the events through that are read.
-  private func setFilter() throws(RadioError) {
+  private func setFilter(hears: Bool) throws(RadioError) {
     var filter = hci_filter()
     hci_filter_clear(&filter)
     hci_filter_set_ptype(HCI_EVENT_PKT, &filter)
-    for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR, EVT_LE_META_EVENT] {
-      hci_filter_set_event(event, &filter)
-    }
+    for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR] { hci_filter_set_event(event, &filter) }
+    if hears { hci_filter_set_event(EVT_LE_META_EVENT, &filter) }
     var size = socklen_t(MemoryLayout<hci_filter>.size)
     let number = socket.number
     do {
@@ -56,7 +57,7 @@ final class HCISocket: HCILink {
     } catch {
       throw .adapter(error)
     }
-    guard hci_filter_test_event(EVT_LE_META_EVENT, &filter) != 0 else { throw notPermitted }
+    guard !hears || hci_filter_test_event(EVT_LE_META_EVENT, &filter) != 0 else { throw notPermitted }
   }
 
   private var notPermitted: RadioError {
@@ -64,6 +65,8 @@ final class HCISocket: HCILink {
     let count = path.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
     return .notPermitted(radio: name, program: String(decoding: path.prefix(max(count, 0)), as: UTF8.self))
   }
+
+  var descriptor: Int32 { socket.number }
 
   func send(_ packet: [UInt8]) throws(RadioError) {
     do {

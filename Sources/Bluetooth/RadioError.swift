@@ -33,6 +33,10 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
   case cannotConnect(radio: String, reason: String)
   /// The controller has no Bluetooth Low Energy.
   case noLowEnergy(radio: String)
+  /// It can listen only: a capture, say.
+  case cannotAdvertise(radio: String)
+  /// The controller cannot be so many beacons at the same time.
+  case tooFewSets(radio: String, sets: Int, beacons: Int)
   /// The controller refused a command (Core 5.4, Vol 1, Part F).
   case refused(radio: String, command: String, status: UInt8)
   /// The controller did not answer a command in time.
@@ -66,6 +70,10 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
       "cannot connect to \(radio): \(reason)"
     case .noLowEnergy(let radio):
       "\(radio) has no Bluetooth Low Energy"
+    case .cannotAdvertise(let radio):
+      "\(radio) cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"
+    case .tooFewSets(let radio, let sets, let beacons):
+      "\(radio) can be \(sets) beacon\(sets == 1 ? "" : "s") at a time, not \(beacons); give each step its own adapter"
     case .refused(let radio, let command, let status):
       "\(radio) refused `\(command)` with status 0x\(String(status, radix: 16))"
     case .noAnswer(let radio, let command):

@@ -57,7 +57,7 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   package func open(interruption: Interruption? = nil) throws(RadioError) -> any Radio {
     switch self {
     case .hci(let index):
-      try ScanningRadio(HCISocket(adapter: index), interruption)
+      try ScanningRadio(HCISocket(adapter: index, hears: true), interruption)
     case .h4(let address):
       try ScanningRadio(H4Stream(connectingTo: address, interruption), interruption)
     case .btsnoop(let path):

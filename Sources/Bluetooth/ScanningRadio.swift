@@ -20,7 +20,7 @@ final class ScanningRadio: Radio {
   init(_ link: any HCILink, _ interruption: Interruption?) throws(RadioError) {
     controller = HCIController(link)
     self.interruption = interruption
-    extended = try Self.initialize(controller, interruption)
+    extended = try controller.initialize(interruption)
     start = UnixTime(microseconds: WallClock.microseconds)
     startInstant = .now
     do throws(RadioError) {
@@ -41,32 +41,6 @@ final class ScanningRadio: Radio {
   }
 
   deinit { close() }
-
-  /// Makes the controller ready for scan commands and ready to report what it hears.
-  ///
-  /// - Returns: whether it has Bluetooth 5's scan commands.
-  private static func initialize(
-    _ controller: HCIController, _ interruption: Interruption?
-  ) throws(RadioError) -> Bool {
-    if controller.needsInitialization {
-      try controller.request(.reset, interruption)
-    }
-    // LE Supported (Controller) is bit 38 (Core 5.4, Vol 2, Part C, 3.3).
-    guard try hasFeature(38, in: controller.request(.readLocalSupportedFeatures, interruption)) else {
-      throw .noLowEnergy(radio: controller.name)
-    }
-    // LE Extended Advertising is bit 12 (Vol 6, Part B, 4.6).
-    let extended = try hasFeature(12, in: controller.request(.leReadLocalSupportedFeatures, interruption))
-    if controller.needsInitialization {
-      try controller.request(.setEventMask, interruption)
-      try controller.request(.leSetEventMask(extended: extended), interruption)
-    }
-    return extended
-  }
-
-  private static func hasFeature(_ bit: Int, in features: ArraySlice<UInt8>) -> Bool {
-    bit / 8 < features.count && features[features.startIndex + bit / 8] >> (bit % 8) & 1 == 1
-  }
 
   func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
     while true {

@@ -60,4 +60,12 @@ package struct IBeacon: Hashable, Sendable {
     }
     return nil
   }
+
+  /// The data of an advertisement that is this frame: Flags, which say that it is general discoverable and that there
+  /// is no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
+  package var advertisingData: [UInt8] {
+    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+    return [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
+      + bytes(uuidHigh) + bytes(uuidLow) + bytes(major) + bytes(minor) + bytes(measuredPower)
+  }
 }

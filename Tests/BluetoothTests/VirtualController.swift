@@ -10,6 +10,12 @@ final class VirtualController: Sendable {
     var lowEnergy = true
     /// Gives no credit with an answer, and one a little later, in a Command Complete for no command (4.4).
     var givesCreditsLate = false
+    /// How many beacons it can be at a time.
+    var advertisingSets: UInt8 = 2
+    /// Loses every advertising set when they were enabled for the first time, as when somebody else resets it.
+    var losesSets = false
+    /// Says 0x0C when advertising is enabled that already is. It need not (7.8.56), but there are such.
+    var refusesEnablingTwice = false
     /// Commands that it answers with an error status, by opcode.
     var refuses: [UInt16: UInt8] = [:]
     /// Commands that it does not answer.
@@ -18,6 +24,8 @@ final class VirtualController: Sendable {
     var sends: [[UInt8]] = []
     /// Closes the connection after having sent that.
     var hangsUp = false
+    /// Closes the connection after having obeyed such a command.
+    var hangsUpAfter: UInt16?
   }
 
   struct Command: Equatable, Sendable {
@@ -53,7 +61,7 @@ final class VirtualController: Sendable {
   /// Serves one host until it hangs up.
   func serve() {
     let host = Descriptor(adopting: accept(listener.number, nil, nil))
-    var state = State()
+    var state = State(character)
     var buffer: [UInt8] = []
     while let command = nextCommand(host, &buffer) {
       received.withLock { $0.append(command) }
@@ -63,6 +71,7 @@ final class VirtualController: Sendable {
       let header = [0x04, 0x0E, 0, credits, UInt8(command.opcode & 0xFF), UInt8(command.opcode >> 8), status]
       let answer = header + (status == 0 ? returnParameters(command.opcode) : [])
       guard send(answer, to: host) else { return }
+      if status == 0, command.opcode == character.hangsUpAfter { return }
       if character.givesCreditsLate {
         // A host that has no credit and does not wait for it loses the connection.
         var entry = pollfd(fd: host.number, events: Int16(POLLIN), revents: 0)
@@ -86,6 +95,17 @@ final class VirtualController: Sendable {
     var leEventMask: UInt64 = 0x1F
     var isScanning = false
     var isReset = false
+    let character: Character
+    private var isAdvertising = false
+    private var sets: [UInt8: AdvertisingSet] = [:]
+    private var hasLostSets = false
+
+    init(_ character: Character) { self.character = character }
+
+    private struct AdvertisingSet {
+      var hasAddress = false
+      var isOn = false
+    }
 
     func reportsAdvertisements(_ extended: Bool) -> Bool {
       eventMask >> 61 & 1 == 1 && leEventMask >> (extended ? 12 : 1) & 1 == 1
@@ -97,7 +117,7 @@ final class VirtualController: Sendable {
       let parameters = command.parameters
       switch command.opcode {
       case 0x0C03:
-        self = State()
+        self = State(character)
         isReset = true
       case _ where !isReset: return disallowed
       case 0x0C01 where parameters.count == 8: eventMask = parameters.littleEndian
@@ -115,7 +135,60 @@ final class VirtualController: Sendable {
         } else if isScanning {
           return disallowed
         }
+      case 0x2005...0x200A where command.opcode != 0x2007:
+        return extended ? disallowed : legacyAdvertising(command)
+      case 0x2035...0x203C:
+        return extended ? extendedAdvertising(command) : 0x01
       default: return command.opcode >> 10 == 0x08 ? invalidParameters : 0x01
+      }
+      return 0
+    }
+
+    private mutating func legacyAdvertising(_ command: Command) -> UInt8 {
+      let parameters = command.parameters
+      switch command.opcode {
+      case 0x2005 where parameters.count == 6, 0x2006 where parameters.count == 15:
+        return isAdvertising ? 0x0C : 0
+      case 0x2008 where parameters.count == 32 && parameters[0] <= 31:
+        return 0
+      case 0x200A where parameters.count == 1 && parameters[0] <= 1:
+        if isAdvertising, parameters[0] == 1, character.refusesEnablingTwice { return 0x0C }
+        isAdvertising = parameters[0] == 1
+        return 0
+      default: return 0x12
+      }
+    }
+
+    private mutating func extendedAdvertising(_ command: Command) -> UInt8 {
+      let parameters = command.parameters
+      guard let handle = parameters.first else { return command.opcode == 0x203B ? 0 : 0x12 }
+      let set = sets[handle]
+      switch command.opcode {
+      case 0x2036 where parameters.count == 25:
+        if set?.isOn == true { return 0x0C }
+        sets[handle] = set ?? AdvertisingSet()
+      case 0x2035 where parameters.count == 7:
+        sets[handle]?.hasAddress = true
+        return set == nil ? 0x42 : 0
+      case 0x2037 where parameters.count == 4 + Int(parameters[3]) && parameters[3] <= 31:
+        return set == nil ? 0x42 : 0
+      case 0x2039 where parameters.count == 2 + 4 * Int(parameters[1]):
+        let handles = stride(from: 2, to: parameters.count, by: 4).map { parameters[$0] }
+        guard handles.allSatisfy({ sets[$0] != nil }) else { return 0x42 }
+        guard handles.allSatisfy({ sets[$0]?.hasAddress == true }) else { return 0x12 }
+        if parameters[0] == 1, character.refusesEnablingTwice, handles.contains(where: { sets[$0]?.isOn == true }) {
+          return 0x0C
+        }
+        for handle in handles { sets[handle]?.isOn = parameters[0] == 1 }
+        if parameters[0] == 1, character.losesSets, !hasLostSets {
+          sets = [:]
+          hasLostSets = true
+        }
+      case 0x203C where parameters.count == 1:
+        if set?.isOn == true { return 0x0C }
+        sets[handle] = nil
+        return set == nil ? 0x42 : 0
+      default: return 0x12
       }
       return 0
     }
@@ -124,6 +197,8 @@ final class VirtualController: Sendable {
   private func returnParameters(_ opcode: UInt16) -> [UInt8] {
     switch opcode {
     case 0x1003: [0, 0, 0, 0, character.lowEnergy ? 0x40 : 0, 0, 0, 0]
+    case 0x203B: [character.advertisingSets]
+    case 0x2036: [0]
     case 0x2003: [0, character.extended ? 0x10 : 0, 0, 0, 0, 0, 0, 0]
     default: []
     }

@@ -30,6 +30,11 @@ struct AdvertisedBeaconTests {
     #expect(read(data) == Self.expected)
   }
 
+  @Test("are encoded with Flags in front, as beacons send them")
+  func encoded() {
+    #expect(Self.expected.advertisingData == Self.flags + Self.beacon)
+  }
+
   @Test("are not found where any byte of their head is another")
   func head() {
     for index in 0..<6 {

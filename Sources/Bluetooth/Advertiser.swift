@@ -1,0 +1,165 @@
+package import Ranging
+import SystemIO
+
+/// A controller that sends iBeacon frames, each every 100 ms, until it is told to stop.
+///
+/// A Bluetooth 5 controller has an advertising set for each beacon, an older one is one beacon. They are spoken to in
+/// the commands that scanning uses too, extended or legacy: a controller that was given the ones refuses the others
+/// (Core 5.4, Vol 4, Part E, 3.1.1).
+///
+/// **An adapter of this machine** is shared with bluetoothd and with whoever has a raw socket. Its sets are therefore
+/// made under handles that nobody else is likely to use, and only those are touched; a Bluetooth 4 controller can
+/// advertise for one program only, and the last one to ask has it. Whatever ended the advertising meanwhile (the
+/// adapter was reset, or bluetoothd took it), the next `update` begins it anew.
+///
+/// **Threads.** There are none inside. One thread makes it, updates it and closes it.
+package final class Advertiser {
+  /// Linux numbers the sets of bluetoothd's from 1.
+  private static let firstHandle: UInt8 = 0xE0
+  /// A vehicle has two sides. So many of ours are looked for that a killed program may have left.
+  private static let mostBeacons = 2
+
+  private let controller: HCIController
+  private let interruption: Interruption?
+  private let extended: Bool
+  /// The advertising data of each beacon.
+  private var data: [[UInt8]]
+  /// Random static addresses, the least significant byte first.
+  private let addresses: [[UInt8]]
+  private var isOn = false
+
+  private var handles: [UInt8] { data.indices.map { Self.firstHandle + UInt8($0) } }
+
+  init(_ link: any HCILink, _ beacons: [IBeacon], _ interruption: Interruption?) throws(RadioError) {
+    precondition((1...Self.mostBeacons).contains(beacons.count), "no number of beacons for a vehicle")
+    controller = HCIController(link)
+    self.interruption = interruption
+    data = beacons.map(\.advertisingData)
+    addresses = beacons.map { _ in Self.randomStaticAddress() }
+    extended = try controller.initialize(interruption)
+    let sets = try numberOfSets()
+    guard sets >= beacons.count else {
+      throw .tooFewSets(radio: controller.name, sets: sets, beacons: beacons.count)
+    }
+    do throws(RadioError) {
+      try begin()
+    } catch {
+      close()
+      throw error
+    }
+  }
+
+  deinit { close() }
+
+  /// Readable when the controller has something to say: lent to `waitReadable`, not to be read or closed. Then call
+  /// `check`.
+  package var descriptor: Int32 { controller.descriptor }
+
+  /// Takes note of what the controller said.
+  ///
+  /// - Throws: `RadioError` when it is lost.
+  package func check() throws(RadioError) {
+    while try controller.receiveEvent(until: .now, interruption) != nil {}
+  }
+
+  /// Gives the beacons other frames, without a pause between the old and the new.
+  ///
+  /// To be called now and then also when nothing has changed: it begins anew what somebody else has ended.
+  ///
+  /// - Parameter beacons: as many as at the start.
+  /// - Throws: `RadioError`; after any but `.interrupted` the beacons may be off the air.
+  package func update(_ beacons: [IBeacon]) throws(RadioError) {
+    precondition(beacons.count == data.count, "another number of beacons")
+    data = beacons.map(\.advertisingData)
+    do throws(RadioError) {
+      try setData()
+    } catch .refused {
+      // The set is no longer there: somebody has reset the controller, or removed all sets.
+      return try begin()
+    }
+    do throws(RadioError) {
+      // What is on already stays so; some controllers say 0x0C then.
+      try setEnable(true)
+    } catch .refused {}
+  }
+
+  /// Takes the beacons off the air, and waits for the controller to confirm it (1 s at most for each command).
+  ///
+  /// Idempotent; going out of scope does the same. After it, nothing else may be called.
+  package func close() {
+    guard isOn else { return }
+    isOn = false
+    end(timeout: .seconds(1), nil)
+  }
+
+  // MARK: - Commands
+
+  private func numberOfSets() throws(RadioError) -> Int {
+    guard extended else { return 1 }
+    return Int(try controller.request(.readNumberOfAdvertisingSets, interruption).first ?? 0)
+  }
+
+  private func begin() throws(RadioError) {
+    // A program that was killed leaves the controller advertising, and then it takes no parameters.
+    end(timeout: .seconds(5), interruption)
+    if extended {
+      for (handle, address) in zip(handles, addresses) {
+        try controller.request(.setExtendedAdvertisingParameters(set: handle), interruption)
+        try controller.request(.setRandomAddress(address, set: handle), interruption)
+      }
+    } else if controller.needsInitialization {
+      try controller.request(.setRandomAddress(addresses[0]), interruption)
+      try controller.request(.setAdvertisingParameters(.random), interruption)
+    } else {
+      // The random address of a shared controller is the kernel's, which uses it to scan and to connect.
+      try controller.request(.setAdvertisingParameters(.public), interruption)
+    }
+    try setData()
+    // From here on it may be advertising, whatever becomes of the answer.
+    isOn = true
+    try setEnable(true)
+  }
+
+  private func setData() throws(RadioError) {
+    if extended {
+      for (handle, data) in zip(handles, data) {
+        try controller.request(.setExtendedAdvertisingData(data, set: handle), interruption)
+      }
+    } else {
+      try controller.request(.setAdvertisingData(data[0]), interruption)
+    }
+  }
+
+  private func setEnable(_ enable: Bool) throws(RadioError) {
+    try controller.request(
+      extended ? .setExtendedAdvertisingEnable(enable, sets: handles) : .setAdvertisingEnable(enable), interruption)
+  }
+
+  /// Ends what is on, as far as it is; of that nothing needs to be told.
+  private func end(timeout: Duration, _ interruption: Interruption?) {
+    guard extended else {
+      _ = try? controller.request(.setAdvertisingEnable(false), timeout: timeout, interruption)
+      return
+    }
+    // One by one: a set that is not there has the whole command refused. A set goes only when it is off.
+    for index in 0..<Self.mostBeacons {
+      let handle = Self.firstHandle + UInt8(index)
+      for command in [.setExtendedAdvertisingEnable(false, sets: [handle]), HCICommand.removeAdvertisingSet(handle)] {
+        do throws(RadioError) {
+          try controller.request(command, timeout: timeout, interruption)
+        } catch .refused {
+          // It is not there.
+        } catch {
+          return
+        }
+      }
+    }
+  }
+
+  /// 46 random bits; the two highest say that it is a static one (Core 5.4, Vol 6, Part B, 1.3.2.1).
+  private static func randomStaticAddress() -> [UInt8] {
+    var address = (0..<6).map { _ in UInt8.random(in: 0...255) }
+    address[5] |= 0xC0
+    return address
+  }
+}

@@ -1,0 +1,94 @@
+/// What a controller is told so that it sends advertisements of its own.
+///
+/// They are ADV_NONCONN_IND (Core 5.4, Vol 6, Part B, 2.3.1.3), whichever commands ask for it: receivers of old
+/// listen for nothing else, and nobody can connect. Bluetooth 5's commands have a set for each beacon, the older ones
+/// one beacon in all.
+extension HCICommand {
+  /// 100 ms, in units of 625 µs: what Apple asks of an iBeacon, and the least that Bluetooth 4 allows.
+  private static let interval: (low: UInt8, high: UInt8) = (160, 0)
+  /// Channels 37, 38 and 39.
+  private static let everyChannel: UInt8 = 0b111
+  private static let nobodyInParticular = [UInt8](repeating: 0, count: 7)
+  private static let everyScanner: UInt8 = 0
+  /// The most that a legacy advertisement holds (Vol 6, Part B, 2.3.1.3).
+  static let maximumAdvertisingData = 31
+
+  /// Whose address the advertisements come from (7.8.5, Own_Address_Type).
+  enum OwnAddress: UInt8 {
+    case `public` = 0
+    case random = 1
+  }
+
+  // MARK: - Bluetooth 4
+
+  /// 7.8.4
+  static func setRandomAddress(_ address: [UInt8]) -> HCICommand {
+    HCICommand("LE Set Random Address", 0x2005, address)
+  }
+
+  /// 7.8.5
+  static func setAdvertisingParameters(_ own: OwnAddress) -> HCICommand {
+    let notConnectable: UInt8 = 0x03
+    return HCICommand(
+      "LE Set Advertising Parameters", 0x2006,
+      [interval.low, interval.high, interval.low, interval.high, notConnectable, own.rawValue]
+        + nobodyInParticular + [everyChannel, everyScanner])
+  }
+
+  /// 7.8.7. Allowed at any time; what is sent next has the new data.
+  static func setAdvertisingData(_ data: [UInt8]) -> HCICommand {
+    let filling = [UInt8](repeating: 0, count: maximumAdvertisingData - data.count)
+    return HCICommand("LE Set Advertising Data", 0x2008, [UInt8(data.count)] + data + filling)
+  }
+
+  /// 7.8.9
+  static func setAdvertisingEnable(_ enable: Bool) -> HCICommand {
+    HCICommand("LE Set Advertising Enable", 0x200A, [enable ? 1 : 0])
+  }
+
+  // MARK: - Bluetooth 5
+
+  /// 7.8.58
+  static let readNumberOfAdvertisingSets = HCICommand("LE Read Number of Supported Advertising Sets", 0x203B)
+
+  /// 7.8.53. Makes the set where it is not there yet.
+  static func setExtendedAdvertisingParameters(set handle: UInt8) -> HCICommand {
+    // Bit 4: legacy PDUs. Without bit 0 and bit 1: neither connectable nor scannable.
+    let properties: [UInt8] = [0x10, 0]
+    let oneMegabit: UInt8 = 1
+    let anyPower: UInt8 = 0x7F
+    let wideInterval = [interval.low, interval.high, 0]
+    return HCICommand(
+      "LE Set Extended Advertising Parameters", 0x2036,
+      [handle] + properties + wideInterval + wideInterval + [everyChannel, OwnAddress.random.rawValue]
+        + nobodyInParticular
+        // Secondary channels, which legacy PDUs have no use for; advertising SID 0; no scan request notifications.
+        + [everyScanner, anyPower, oneMegabit, 0, oneMegabit, 0, 0])
+  }
+
+  /// 7.8.52
+  static func setRandomAddress(_ address: [UInt8], set handle: UInt8) -> HCICommand {
+    HCICommand("LE Set Advertising Set Random Address", 0x2035, [handle] + address)
+  }
+
+  /// 7.8.54. Complete data, which alone are allowed while the set advertises.
+  static func setExtendedAdvertisingData(_ data: [UInt8], set handle: UInt8) -> HCICommand {
+    let complete: UInt8 = 0x03
+    let doNotFragment: UInt8 = 0x01
+    return HCICommand(
+      "LE Set Extended Advertising Data", 0x2037, [handle, complete, doNotFragment, UInt8(data.count)] + data)
+  }
+
+  /// 7.8.56
+  static func setExtendedAdvertisingEnable(_ enable: Bool, sets handles: [UInt8]) -> HCICommand {
+    // Duration and number of events 0: until it is disabled.
+    HCICommand(
+      "LE Set Extended Advertising Enable", 0x2039,
+      [enable ? 1 : 0, UInt8(handles.count)] + handles.flatMap { [$0, 0, 0, 0] })
+  }
+
+  /// 7.8.59
+  static func removeAdvertisingSet(_ handle: UInt8) -> HCICommand {
+    HCICommand("LE Remove Advertising Set", 0x203C, [handle])
+  }
+}

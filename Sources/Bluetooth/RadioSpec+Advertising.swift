@@ -1,0 +1,31 @@
+package import Ranging
+package import SystemIO
+
+extension RadioSpec {
+  /// Whether `advertise` can succeed.
+  package var canAdvertise: Bool {
+    switch self {
+    case .hci, .h4: true
+    default: false
+    }
+  }
+
+  /// Puts beacons on the air: when this returns, they are.
+  ///
+  /// - Parameters:
+  ///   - beacons: one or two.
+  ///   - interruption: what ends every wait.
+  /// - Throws: `RadioError`, also `cannotAdvertise` and `tooFewSets`.
+  package func advertise(
+    _ beacons: [IBeacon], interruption: Interruption? = nil
+  ) throws(RadioError) -> Advertiser {
+    switch self {
+    case .hci(let index):
+      try Advertiser(HCISocket(adapter: index, hears: false), beacons, interruption)
+    case .h4(let address):
+      try Advertiser(H4Stream(connectingTo: address, interruption), beacons, interruption)
+    default:
+      throw .cannotAdvertise(radio: description)
+    }
+  }
+}
