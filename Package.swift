@@ -64,7 +64,10 @@ let package = Package(
     // The two programs' insides.
     module(
       "StepController",
-      ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Terminal"]),
+      [
+        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
+        "Terminal",
+      ]),
     module(
       "StepCommands",
       [
@@ -73,7 +76,7 @@ let package = Package(
       ]),
     .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
     .executableTarget(
-      name: "stepd", dependencies: ["StepController", "Configuration", "MQTTClient", "Terminal", argumentParser],
+      name: "stepd", dependencies: ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", argumentParser],
       exclude: ["stepd.service"], swiftSettings: swiftSettings),
 
     tests("StrictJSONTests", ["StrictJSON"]),

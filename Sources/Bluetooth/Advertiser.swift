@@ -36,11 +36,7 @@ package final class Advertiser {
     self.interruption = interruption
     data = beacons.map(\.advertisingData)
     addresses = beacons.map { _ in Self.randomStaticAddress() }
-    extended = try controller.initialize(interruption)
-    let sets = try numberOfSets()
-    guard sets >= beacons.count else {
-      throw .tooFewSets(radio: controller.name, sets: sets, beacons: beacons.count)
-    }
+    extended = try controller.initialize(forBeacons: beacons.count, interruption)
     do throws(RadioError) {
       try begin()
     } catch {
@@ -93,11 +89,6 @@ package final class Advertiser {
   }
 
   // MARK: - Commands
-
-  private func numberOfSets() throws(RadioError) -> Int {
-    guard extended else { return 1 }
-    return Int(try controller.request(.readNumberOfAdvertisingSets, interruption).first ?? 0)
-  }
 
   private func begin() throws(RadioError) {
     // A program that was killed leaves the controller advertising, and then it takes no parameters.

@@ -1,3 +1,4 @@
+package import Bluetooth
 package import Configuration
 package import MQTTClient
 import StepDomain
@@ -11,6 +12,7 @@ package struct Daemon {
   private let keys: Controller.Keys
   private let secrets: StepSecrets
   private var log: Log
+  let beaconPlans: [BeaconPlan]
 
   /// Reads what the configuration names; nothing is connected and nothing moves.
   package init(
@@ -26,12 +28,15 @@ package struct Daemon {
       signing: try KeyFile.signingKey(setup.keys.signing), operatorKey: operatorKey)
     secrets = try StepSecrets(setup)
     log = Log(isVerbose: isVerbose, isJournal: isJournal)
+    beaconPlans = try BeaconPlan.all(
+      of: setup.vehicle, minors: minors, adapters: setup.beacon.steps.compactMapValues(\.adapter))
   }
 
   /// Why the daemon cannot start. Once it runs, only a signal ends it.
   package enum Failure: Error {
     case journal(Journal.Failure)
     case broker(MQTTError)
+    case beacon(RadioError)
     case system(SystemError)
   }
 
@@ -39,6 +44,7 @@ package struct Daemon {
   package func check() throws(Failure) {
     do throws(MQTTError) { try broker.check() } catch { throw .broker(error) }
     do throws(Journal.Failure) { try Journal.check(setup.journal) } catch { throw .journal(error) }
+    try checkBeacons()
   }
 
   /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
@@ -56,6 +62,8 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), secrets: secrets,
       profile: MotionProfile(setup.servo), journal: journal, servo: driver(), record: { log.log.write($0) })
     let topics = Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) })
+    let beacons = try startBeacons(interruption) { log.log.write($0, $1) }
+    defer { for beacon in beacons { beacon.close() } }
     let connection: MQTTConnection
     do throws(MQTTError) {
       connection = try MQTTConnection(
@@ -82,13 +90,14 @@ package struct Daemon {
     var wasConnected = false
     while !isEnding || controller.isMoving {
       let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
-      let waited = isEnding ? [connection.descriptor] : [connection.descriptor, interruption.number]
+      let waited = [connection.descriptor] + (isEnding ? [] : [interruption.number]) + beacons.map(\.descriptor)
       _ = try system { () throws(SystemError) in try waitReadable(waited, until: tick) }
       if !isEnding, interruption.isPending {
         isEnding = true
         log.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
       }
       publish(controller.advance(to: time()))
+      for (priority, line) in beacons.flatMap(\.news) { log.log.write(priority, line) }
       while !isEnding, let event = try next(connection) {
         switch event {
         case .connected:

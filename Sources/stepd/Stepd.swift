@@ -1,4 +1,5 @@
 import ArgumentParser
+import Bluetooth
 import Configuration
 import Glibc
 import MQTTClient
@@ -37,7 +38,18 @@ struct Stepd: ParsableCommand {
     case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
     case .journal(let failure): CommandFailure(.badData, failure.description)
     case .broker(let error): CommandFailure(error)
+    case .beacon(let error): CommandFailure(error.exitStatus, error.description)
     case nil: error
+    }
+  }
+}
+
+extension RadioError {
+  fileprivate var exitStatus: ExitStatus {
+    switch self {
+    case .notPermitted: .noPermission
+    case .tooFewSets, .cannotAdvertise: .configuration
+    default: .unavailable
     }
   }
 }

@@ -21,14 +21,15 @@ import Testing
     ],
     "Terminal": ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", "ArgumentParser", "Glibc"],
     "StepController": [
-      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "MQTTClient", "Configuration", "Terminal", "Glibc",
+      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
+      "Terminal", "Glibc", "Synchronization",
     ],
     "StepCommands": [
       "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
       "Provisioning", "Terminal", "ArgumentParser", "Glibc",
     ],
     "stepctl": ["StepCommands", "Terminal"],
-    "stepd": ["StepController", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
+    "stepd": ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
   ]
 
   static func imports() throws -> [(module: String, file: String, imported: String)] {

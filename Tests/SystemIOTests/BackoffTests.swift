@@ -1,6 +1,5 @@
+import SystemIO
 import Testing
-
-@testable import MQTTClient
 
 @Suite("Backoff")
 struct BackoffTests {
