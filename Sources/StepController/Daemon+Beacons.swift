@@ -1,12 +1,14 @@
 import Bluetooth
 import Configuration
+import StepDomain
 import SystemIO
 
 extension Daemon {
   /// Begins to send the beacons of every step that has an adapter.
   ///
   /// - Throws: what will not mend itself. An adapter that is missing or switched off is tried again instead.
-  func startBeacons(_ interruption: Interruption, _ log: (Log.Priority, String) -> Void) throws(Failure) -> [BeaconSender]
+  func startBeacons(_ interruption: Interruption, _ log: (Log.Priority, String) -> Void) throws(Failure)
+    -> [BeaconSender]
   {
     var senders: [BeaconSender] = []
     for plan in beaconPlans {

@@ -29,7 +29,7 @@ package struct Daemon {
     secrets = try StepSecrets(setup)
     log = Log(isVerbose: isVerbose, isJournal: isJournal)
     beaconPlans = try BeaconPlan.all(
-      of: setup.vehicle, minors: minors, adapters: setup.beacon.steps.compactMapValues(\.adapter))
+      of: setup.vehicle, minors: secrets.minors, adapters: setup.beacon.steps.compactMapValues(\.adapter))
   }
 
   /// Why the daemon cannot start. Once it runs, only a signal ends it.
