@@ -396,7 +396,9 @@ class PN532:
             return self._exchange_apdu(target, data)
         if data[0] not in MIFARE_COMMANDS:
             return bytes([WRONG_CONTEXT])
-        answer = self._field.exchange(data + crc_a(data))
+        answer = self._field.exchange(data[:2] + crc_a(data[:2]) if data[0] == 0xA0 else data + crc_a(data))
+        if data[0] == 0xA0 and answer == 0xA:  # the data of a compatibility write go after the ACK
+            answer = self._field.exchange(data[2:] + crc_a(data[2:]))
         if answer is None:
             return bytes([TIMEOUT]), self._timeout()
         if isinstance(answer, int):

@@ -6,7 +6,7 @@ from iso14443a import Answer, Tag
 
 ACK, NAK, NAK_CHECKSUM = 0xA, 0x0, 0x1
 
-READ, FAST_READ, WRITE, GET_VERSION, READ_SIG, PWD_AUTH = 0x30, 0x3A, 0xA2, 0x60, 0x3C, 0x1B
+READ, FAST_READ, WRITE, COMPATIBILITY_WRITE, GET_VERSION, READ_SIG, PWD_AUTH = 0x30, 0x3A, 0xA2, 0xA0, 0x60, 0x3C, 0x1B
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Model:
     content: bytes = bytes(4)  # from page 4 on, as it leaves the factory
     version: bytes | None = None  # without it there is neither GET_VERSION nor any other of NTAG21x's commands
     lock_page: int | None = None  # of the dynamic lock bytes
+    refusal: int | None = NAK  # how it answers commands that it does not have
     # Of the dynamic lock bytes: the pages that a lock bit covers, and the bits that a block-locking bit freezes.
     locks: tuple[tuple[int, range], ...] = ()
     blocks: tuple[tuple[int, int], ...] = ()
@@ -56,7 +57,7 @@ MODELS = {
         ),
         blocks=((0, 0b1110), (4, 0b1110_0000), (8, 1 << 12)),
     ),
-    "ultralight": Model(16),
+    "ultralight": Model(16, refusal=None),
 }  # fmt: skip
 
 
@@ -106,6 +107,7 @@ class Type2(Tag):
 
     def reset(self):
         self._authenticated = False
+        self._expects = None  # the page of a COMPATIBILITY_WRITE whose data come next
         # A lock that was written counts from the next selection on.
         self._locked = self._pages_locked()
 
@@ -120,11 +122,13 @@ class Type2(Tag):
         return locked
 
     def kind(self, data: bytes) -> str:
+        if self._expects is not None:
+            return "write"
         return {READ: "read", FAST_READ: "read", WRITE: "write"}.get(data[0], "other")
 
     def command(self, data: bytes) -> Answer:
         answer = self._answer(data)
-        if answer in (NAK, NAK_CHECKSUM):
+        if answer in (NAK, None):
             self.drop()
         return answer
 
@@ -134,12 +138,18 @@ class Type2(Tag):
 
     def _answer(self, data: bytes) -> Answer:
         code, parameters, last = data[0], data[1:], self.model.pages - 1
+        if self._expects is not None:
+            page, self._expects = self._expects, None
+            return self._write(page, data[:4]) if len(data) == 16 else NAK
         if code == READ and len(parameters) == 1 and self._readable(parameters[0]):
             return b"".join(self._shown(page) for page in self._from(parameters[0], 4))
         if code == WRITE and len(parameters) == 5:
             return self._write(parameters[0], parameters[1:])
+        if code == COMPATIBILITY_WRITE and len(parameters) == 1:
+            self._expects = parameters[0]
+            return ACK
         if self.model.version is None:
-            return NAK
+            return self.model.refusal
         if code == GET_VERSION and not parameters:
             return self.model.version
         if code == FAST_READ and len(parameters) == 2 and parameters[0] <= parameters[1] <= last:
@@ -205,7 +215,7 @@ class Type2(Tag):
         return (before | wanted & ~frozen).to_bytes(len(old), "little")
 
     def tear(self, data: bytes, how: str):
-        page, new = data[1], data[2:]
+        page, new = (data[1], data[2:]) if self._expects is None else (self._expects, data[:4])
         old = self.page(page)
         torn = {
             "old": old,
