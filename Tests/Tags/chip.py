@@ -35,6 +35,7 @@ from field import Field
 from iso14443a import Tag
 from pn532 import BAUD_RATES, PN532
 from type2 import MODELS, Type2
+from type4 import Type4
 
 SPEEDS = {getattr(termios, f"B{rate}"): rate for rate in BAUD_RATES if hasattr(termios, f"B{rate}")}
 
@@ -304,6 +305,8 @@ def tag_from(name: str, uid: bytes | None, image: bytes | None) -> Tag | None:
         return None
     if name == "type2":
         return Type2.of_size(image, uid)
+    if name == "type4":
+        return Type4(uid, image or b"")
     return Type2(name, uid, image)
 
 
@@ -314,8 +317,8 @@ def main():
         epilog=f"faults, NAME[=VALUE][@EVENT[:N]]; EVENT is command, a command's name, tag, read or write:\n{meanings}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--tag", default="ntag213", choices=[*MODELS, "type2", "none"])
-    parser.add_argument("--image", type=Path, help="what the tag holds: a raw dump")
+    parser.add_argument("--tag", default="ntag213", choices=[*MODELS, "type2", "type4", "none"])
+    parser.add_argument("--image", type=Path, help="what the tag holds: a raw dump, or of Type 4 its NDEF file")
     parser.add_argument("--uid", type=bytes.fromhex)
     parser.add_argument("--fault", action="append", default=[])
     parser.add_argument("--link", type=Path, help="a symbolic link to the port")

@@ -5,6 +5,7 @@ It knows Type A at 106 kbit/s; nobody answers in other modulations.
 
 from field import Field
 from iso14443a import crc_a
+from isodep import Initiator
 
 ACK, NACK = bytes.fromhex("0000ff00ff00"), bytes.fromhex("0000ffff0000")
 ERROR_FRAME = bytes.fromhex("0000ff01ff7f8100")
@@ -61,7 +62,7 @@ class PN532:
         self._registers: dict[int, int] = {}
         self._parameters = 0x14
         self._retry_timeout = 0x0A
-        self._activation_retries = 0xFF
+        self._activation_retries, self._exchange_retries = 0xFF, 0
         self._sam = 1
         self.target = None  # (SENS_RES, SEL_RES, UID, ATS) of target 1
         self._status = 0
@@ -284,7 +285,7 @@ class PN532:
         elif item == 0x02:
             self._retry_timeout = values[2]
         elif item == 0x04:
-            values[0]
+            self._exchange_retries = values[0]
         elif item == 0x05:
             self._activation_retries = values[2]
         elif item not in (0x0A, 0x0B, 0x0C, 0x0D):
@@ -350,7 +351,10 @@ class PN532:
         return atqa[::-1] + bytes([sak, len(uid)]) + uid + ats
 
     def _start_isodep(self) -> bytes | None:
-        return b""
+        """RATS and its answer, as target data have it: its first byte is its length."""
+        self._isodep = Initiator(self._field, self._exchange_retries)
+        ats = self._isodep.start()
+        return b"\x00" if ats and "empty-ats" in self._faults.held else ats
 
     def _InSelect(self, parameters: bytes):
         if parameters[0] != 1 or not self.target:
@@ -372,7 +376,8 @@ class PN532:
         return bytes([OK])
 
     def _halt(self):
-        self._field.raw(b"\x50\x00" + crc_a(b"\x50\x00"))
+        goodbye = b"\xc2" if self.target[3] else b"\x50\x00"  # S(DESELECT) or HLTA
+        self._field.raw(goodbye + crc_a(goodbye))
         self._deselected = True
 
     def _InJumpForDEP(self, _):
@@ -393,7 +398,8 @@ class PN532:
         if target & 0x3F != 1 or not self.target or self._deselected:
             return bytes([WRONG_CONTEXT])
         if self.target[3]:
-            return self._exchange_apdu(target, data)
+            answer = self._isodep.exchange(data)
+            return (bytes([TIMEOUT]), self._isodep.waiting_time) if answer is None else bytes([OK]) + answer
         if data[0] not in MIFARE_COMMANDS:
             return bytes([WRONG_CONTEXT])
         answer = self._field.exchange(data[:2] + crc_a(data[:2]) if data[0] == 0xA0 else data + crc_a(data))
