@@ -47,6 +47,7 @@ let package = Package(
     // Pure: bytes and values in, values out; no I/O and no clock.
     module("StepDomain"),
     module("StrictJSON"),
+    module("NDEF"),
     module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
     module("StepProtocol", ["StepDomain", "StrictJSON", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
@@ -81,6 +82,7 @@ let package = Package(
 
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
+    tests("NDEFTests", ["NDEF"]),
     tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
@@ -102,7 +104,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["Bluetooth", "Configuration", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
+      dependencies: ["Bluetooth", "Configuration", "NDEF", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

@@ -1,0 +1,52 @@
+/// A Text record (NFC Forum, RTD-Text 1.0).
+package struct NDEFText: Hashable, Sendable {
+  /// A language tag (RFC 5646), such as `en` or `en-US`.
+  package let language: String
+  package let text: String
+
+  /// - Precondition: the language is ASCII and at most 63 bytes long.
+  package init(_ text: String, language: String = "en") {
+    precondition(language.utf8.count <= 63 && language.utf8.allSatisfy { $0 < 0x80 })
+    self.language = language
+    self.text = text
+  }
+
+  /// Reads a record; nil if it is of another type.
+  ///
+  /// - Throws: `malformedRecord`.
+  package init?(_ record: NDEFRecord) throws(NDEFError) {
+    guard record.isWellKnown("T") else { return nil }
+    // 3.2.1: the status byte: bit 7 is set for UTF-16, bit 6 MUST be zero, bits 5 to 0 are the language's length.
+    guard let status = record.payload.first else { throw .malformedRecord("a text without a status byte") }
+    guard status & 0x40 == 0 else { throw .malformedRecord("a text with a reserved bit") }
+    let rest = record.payload.dropFirst()
+    let languageLength = Int(status & 0x3F)
+    guard languageLength <= rest.count else { throw .malformedRecord("a text that ends within its language") }
+    // 3.3: the language's name is US-ASCII.
+    guard let language = String(validating: rest.prefix(languageLength), as: Unicode.ASCII.self) else {
+      throw .malformedRecord("a language that is not ASCII")
+    }
+    let content = rest.dropFirst(languageLength)
+    let text = status & 0x80 == 0 ? String(validating: content, as: UTF8.self) : Self.utf16(content)
+    guard let text else { throw .malformedRecord("a text that is not \(status & 0x80 == 0 ? "UTF-8" : "UTF-16")") }
+    self.language = language
+    self.text = text
+  }
+
+  /// 3.4: the byte order mark says how; without one it is big-endian.
+  private static func utf16(_ bytes: ArraySlice<UInt8>) -> String? {
+    guard bytes.count.isMultiple(of: 2) else { return nil }
+    var units = stride(from: bytes.startIndex, to: bytes.endIndex, by: 2).map {
+      UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1])
+    }
+    if units.first == 0xFFFE { units = units.map(\.byteSwapped) }
+    return String(validating: units.first == 0xFEFF ? units.dropFirst() : units[...], as: UTF16.self)
+  }
+
+  /// In UTF-8.
+  package var record: NDEFRecord {
+    NDEFRecord(
+      .wellKnown, type: Array("T".utf8), payload: [UInt8(language.utf8.count)] + Array(language.utf8) + Array(text.utf8)
+    )
+  }
+}

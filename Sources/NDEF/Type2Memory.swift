@@ -1,0 +1,84 @@
+/// The memory of a Type 2 tag as far as it was read: pages of four bytes.
+///
+/// A page number is one byte, so that there are 256 of them. Behind those the memory goes on in sectors (Type 2 Tag 1.1,
+/// 5.3), which tags of the kinds that are written here do not have.
+package struct Type2Memory: Hashable, Sendable {
+  package static let pageSize = 4
+  package static let maximumPages = 256
+
+  private var pages: [[UInt8]?] = []
+
+  /// - Parameter prefix: whole pages from page 0 on.
+  package init(_ prefix: [UInt8] = []) { insert(prefix, at: 0) }
+
+  /// Nil when it was not read.
+  package subscript(page: Int) -> [UInt8]? {
+    get { pages.indices.contains(page) ? pages[page] : nil }
+    set {
+      precondition((0..<Self.maximumPages).contains(page) && newValue?.count ?? Self.pageSize == Self.pageSize)
+      if page >= pages.count { pages += Array(repeating: nil, count: page + 1 - pages.count) }
+      pages[page] = newValue
+    }
+  }
+
+  /// Takes what a tag answered to READ or FAST_READ; an unfinished page at the end is left out.
+  package mutating func insert(_ bytes: some Collection<UInt8>, at page: Int) {
+    let bytes = Array(bytes)
+    for index in 0..<bytes.count / Self.pageSize where page + index < Self.maximumPages {
+      self[page + index] = Array(bytes[index * Self.pageSize..<(index + 1) * Self.pageSize])
+    }
+  }
+}
+
+/// What comes next when something is to be found out from a tag's memory.
+package enum Type2Step<Value> {
+  /// Not enough was read: these pages at least are needed. More of them do no harm, as one command gives several.
+  case read(pages: Range<Int>)
+  case done(Value)
+}
+
+extension Type2Step: Sendable where Value: Sendable {}
+extension Type2Step: Equatable where Value: Equatable {}
+
+/// Why looking at a memory stopped.
+enum Type2Stop: Error {
+  case needs(pages: Range<Int>)
+  case failed(NDEFError)
+}
+
+extension Type2Memory {
+  func page(_ page: Int) throws(Type2Stop) -> [UInt8] {
+    guard let bytes = self[page] else { throw .needs(pages: page..<page + 1) }
+    return bytes
+  }
+
+  func byte(_ address: Int) throws(Type2Stop) -> UInt8 {
+    try page(address / Self.pageSize)[address % Self.pageSize]
+  }
+
+  /// The bytes at addresses in ascending order. What is missing is asked for at once, gaps included.
+  func bytes(_ addresses: some Collection<Int>) throws(Type2Stop) -> [UInt8] {
+    let missing = addresses.lazy.map { $0 / Self.pageSize }.filter { self[$0] == nil }
+    if let first = missing.first, let last = missing.max() { throw .needs(pages: first..<last + 1) }
+    var bytes: [UInt8] = []
+    for address in addresses { bytes.append(try byte(address)) }
+    return bytes
+  }
+
+  /// Does what it can, and says which pages it needs to do all.
+  static func step<Value>(_ body: () throws(Type2Stop) -> Value) throws(NDEFError) -> Type2Step<Value> {
+    do {
+      return .done(try body())
+    } catch {
+      switch error {
+      case .needs(let pages): return .read(pages: pages)
+      case .failed(let error): throw error
+      }
+    }
+  }
+}
+
+/// Turns an error of the tag into the end of looking at its memory.
+func stopping<Value>(_ body: () throws(NDEFError) -> Value) throws(Type2Stop) -> Value {
+  do { return try body() } catch { throw .failed(error) }
+}

@@ -1,0 +1,63 @@
+/// What the capability container file says of a Type 4 tag's NDEF file (NFC Forum, Type 4 Tag Operation 2.0, 5.1).
+package struct Type4File: Hashable, Sendable {
+  package let majorVersion: UInt8
+  package let minorVersion: UInt8
+  package let id: UInt16
+  /// In bytes, with the length at its beginning.
+  package let size: Int
+  /// How many bytes the length takes: 2, or 4 in an extended file of mapping version 3.
+  package let lengthSize: Int
+  /// How many bytes one answer, or one command, can carry.
+  let maximumRead: Int
+  let maximumWrite: Int
+  let readAccess: UInt8
+  let writeAccess: UInt8
+
+  /// The longest message that it can hold, and that can be reached by offsets of 15 bits, in bytes.
+  package var capacity: Int { min(size, 0x8000) - lengthSize }
+  package var isWritable: Bool { writeAccess == 0 }
+
+  /// How much of a container file there must be, given its first 15 bytes.
+  static func containerSize(_ prefix: [UInt8]) -> Int { prefix.count >= 15 && prefix[7] == 0x06 ? 17 : 15 }
+
+  /// - Parameter container: the first `containerSize` bytes of the file.
+  /// - Throws: `unsupportedVersion`, `malformedTag` or `unreadable`.
+  init(container: [UInt8]) throws(NDEFError) {
+    guard container.count >= 15 else { throw .malformedTag("a container of \(container.count) bytes", offset: 0) }
+    func number(_ offset: Int, _ count: Int) -> Int {
+      container[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
+    }
+    // Table 4: CCLEN 2, mapping version 1, MLe 2, MLc 2, and the NDEF File Control block.
+    majorVersion = container[2] >> 4
+    minorVersion = container[2] & 0x0F
+    // 5.1.1: any minor version of a known major version.
+    guard (1...3).contains(majorVersion) else { throw .unsupportedVersion(major: majorVersion, minor: minorVersion) }
+    maximumRead = number(3, 2)
+    maximumWrite = number(5, 2)
+    guard maximumRead >= 0x0F else { throw .malformedTag("answers of at most \(maximumRead) bytes", offset: 3) }
+    guard maximumWrite >= 1 else { throw .malformedTag("commands without data", offset: 5) }
+    // 5.1.2: 04h with 6 bytes; mapping version 3.0 adds 06h with 8, whose size and length take four bytes each.
+    let isExtended = container[7] == 0x06 && majorVersion == 3
+    guard container[7] == 0x04 || isExtended, container[8] == (isExtended ? 8 : 6),
+      number(0, 2) >= (isExtended ? 17 : 15), container.count >= (isExtended ? 17 : 15)
+    else { throw .malformedTag("no NDEF file control block", offset: 7) }
+    id = UInt16(number(9, 2))
+    // 5.1.2.1: what other files are called.
+    guard ![0x0000, 0xE102, 0xE103, 0x3F00, 0x3FFF, 0xFFFF].contains(id) else {
+      throw .malformedTag("a reserved file identifier", offset: 9)
+    }
+    lengthSize = isExtended ? 4 : 2
+    size = number(11, lengthSize)
+    guard size >= 5 else { throw .malformedTag("a file of \(size) bytes", offset: 11) }
+    readAccess = container[11 + lengthSize]
+    writeAccess = container[12 + lengthSize]
+    guard readAccess == 0 else { throw .unreadable(access: readAccess) }
+  }
+}
+
+/// What a Type 4 tag holds.
+package struct Type4Contents: Hashable, Sendable {
+  package let file: Type4File
+  /// No bytes at all when its length is 0.
+  package let message: [UInt8]
+}
