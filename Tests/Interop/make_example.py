@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the worked example of the protocol page, section 9, from fixed keys: the same bytes each time.
+"""Makes the worked example of the protocol page, section 11, from fixed keys: the same bytes each time.
 
 make_example.py            prints the section's Markdown
 make_example.py --write    puts it into PROTOCOL.md, and the same values into example.json
