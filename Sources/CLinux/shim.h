@@ -1,4 +1,30 @@
 // Headers of the C library that the Glibc module leaves out.
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+// The C library has these with _GNU_SOURCE only, without which the Glibc module is made.
+extern int pipe2(int descriptors[2], int flags);
+extern int close_range(unsigned first, unsigned last, int flags);
+
+// Swift cannot call variadic functions.
+static inline int control_process(int option, unsigned long first, unsigned long second) {
+  return prctl(option, first, second, 0, 0);
+}
+
+// What seccomp_data has as `arch` for the system calls of this program; 0 where nobody has looked.
+static inline unsigned own_audit_architecture(void) {
+#if defined(__x86_64__)
+  return AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+  return AUDIT_ARCH_AARCH64;
+#else
+  return 0;
+#endif
+}

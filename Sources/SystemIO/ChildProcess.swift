@@ -1,0 +1,122 @@
+import CLinux
+import Glibc
+
+/// A program of our own that runs beside this one and is spoken to through its standard input and output.
+///
+/// It is for libraries that may end the process, or be led astray by what they read. It ends with its owner.
+package struct ChildProcess: ~Copyable {
+  /// How it ended.
+  package enum Ending: Equatable, Sendable {
+    case exited(Int32)
+    case signaled(Int32)
+  }
+
+  /// What is written here is its standard input; nobody reads it where the child was given another.
+  package let input: Descriptor
+  /// What it writes to its standard output is read here.
+  package let output: Descriptor
+  private let identifier: pid_t
+  private var ending: Ending?
+
+  /// Starts a program, with the default action for every signal, and none of them blocked.
+  ///
+  /// - Parameters:
+  ///   - path: the program's.
+  ///   - standardInput: the number of a descriptor that it is to read; nil for a pipe from here.
+  ///   - isHeard: whether it shares this process's standard error, in place of `/dev/null`.
+  package init(
+    _ path: String, arguments: [String] = [], standardInput: Int32? = nil, isHeard: Bool = false
+  ) throws(SystemError) {
+    let toIt = try Pipe()
+    let fromIt = try Pipe()
+    identifier = try Self.spawn(
+      path, arguments, input: standardInput ?? toIt.reader.number, output: fromIt.writer.number, isHeard: isHeard)
+    input = toIt.takeWriter()
+    output = fromIt.takeReader()
+  }
+
+  deinit {
+    guard ending == nil else { return }
+    Glibc.kill(identifier, SIGKILL)
+    _ = Self.reap(identifier)
+  }
+
+  /// Waits for its end.
+  package mutating func wait() -> Ending {
+    let ending = ending ?? Self.reap(identifier)
+    self.ending = ending
+    return ending
+  }
+
+  /// Ends it, whatever it is doing.
+  package mutating func kill() -> Ending {
+    if ending == nil { Glibc.kill(identifier, SIGKILL) }
+    return wait()
+  }
+
+  /// The path of a program of ours: beside this one, as it was built, or in `../libexec/stepctl`, as it was installed.
+  package static func program(_ name: String) throws(SystemError) -> String {
+    guard let own = realpath("/proc/self/exe", nil) else { throw SystemError("read", "/proc/self/exe") }
+    defer { free(own) }
+    let folder = Files.parent(of: String(cString: own))
+    let places = ["\(folder)/\(name)", "\(folder)/../libexec/stepctl/\(name)"]
+    guard let path = places.first(where: { access($0, X_OK) == 0 }) else {
+      throw SystemError("start", name, code: errno)
+    }
+    return path
+  }
+
+  // MARK: -
+
+  private struct Pipe: ~Copyable {
+    let reader: Descriptor
+    let writer: Descriptor
+
+    init() throws(SystemError) {
+      var numbers: [Int32] = [-1, -1]
+      _ = try check("create a pipe") { pipe2(&numbers, O_CLOEXEC) }
+      reader = Descriptor(adopting: numbers[0])
+      writer = Descriptor(adopting: numbers[1])
+    }
+
+    consuming func takeReader() -> Descriptor { reader }
+    consuming func takeWriter() -> Descriptor { writer }
+  }
+
+  private static func spawn(
+    _ path: String, _ arguments: [String], input: Int32, output: Int32, isHeard: Bool
+  ) throws(SystemError) -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+    if !isHeard { posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) }
+
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    posix_spawnattr_setsigmask(&attributes, &signals)
+    sigfillset(&signals)
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+
+    var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) }
+    defer { for word in words { free(word) } }
+    words.append(nil)
+    var identifier: pid_t = 0
+    let code = posix_spawn(&identifier, path, &actions, &attributes, words, environ)
+    guard code == 0 else { throw SystemError("start", path, code: code) }
+    return identifier
+  }
+
+  private static func reap(_ identifier: pid_t) -> Ending {
+    var status: Int32 = 0
+    while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
+    // wait(2): the macros WIFSIGNALED, WTERMSIG and WEXITSTATUS.
+    let signal = status & 0x7F
+    return signal == 0 ? .exited(status >> 8 & 0xFF) : .signaled(signal)
+  }
+}

@@ -1,0 +1,84 @@
+import CLinux
+import Glibc
+
+/// What a process gives up, for good, before it reads bytes that may be an attack on a library.
+package enum Confinement {
+  /// Sets limits that end this process where it would harm the machine; no program that it starts gains privileges, and
+  /// it ends with the thread that started it. Descriptors beyond the standard ones are closed.
+  ///
+  /// - Parameters:
+  ///   - memory: bytes of address space.
+  ///   - seconds: of processor time.
+  package static func limit(memory: UInt, seconds: UInt) throws(SystemError) {
+    try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
+    try control(PR_SET_NO_NEW_PRIVS, 1)
+    _ = try check("close descriptors") { close_range(3, .max, 0) }
+    try limit(RLIMIT_CORE, 0)
+    try limit(RLIMIT_AS, memory)
+    try limit(RLIMIT_CPU, seconds)
+  }
+
+  /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
+  /// with EPERM from here on (seccomp(2)).
+  ///
+  /// - Parameter allowed: the numbers of more calls that it may make.
+  package static func computeOnly(allowed: [Int32] = []) throws(SystemError) {
+    let architecture = own_audit_architecture()
+    guard architecture != 0 else { return }
+    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end.
+    let calls =
+      [
+        SYS_read, SYS_write, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_futex,
+        SYS_clock_gettime, SYS_getrandom, SYS_rt_sigreturn, SYS_exit, SYS_exit_group,
+      ] + allowed
+    // Classic BPF (Linux, Documentation/userspace-api/seccomp_filter.rst): the fields of seccomp_data are at 0 (the
+    // number of the call) and 4 (the architecture, without which a number says nothing).
+    var filter = [
+      load(offset: 4), unless(equal: architecture, skip: UInt8(calls.count + 1)), load(offset: 0),
+    ]
+    for (index, call) in calls.enumerated() {
+      filter.append(when(equal: UInt32(call), skip: UInt8(calls.count - index)))
+    }
+    filter.append(answer(UInt32(SECCOMP_RET_ERRNO) | UInt32(EPERM)))
+    filter.append(answer(UInt32(SECCOMP_RET_ALLOW)))
+    let result = filter.withUnsafeMutableBufferPointer { filter in
+      var program = sock_fprog(len: UInt16(filter.count), filter: filter.baseAddress)
+      return withUnsafePointer(to: &program) {
+        control_process(PR_SET_SECCOMP, UInt(SECCOMP_MODE_FILTER), UInt(bitPattern: $0))
+      }
+    }
+    if result == -1 { throw SystemError("give up system calls") }
+  }
+
+  // MARK: -
+
+  private static func control(_ option: Int32, _ value: UInt) throws(SystemError) {
+    _ = try check("give up privileges") { control_process(option, value, 0) }
+  }
+
+  private static func limit(_ resource: __rlimit_resource, _ value: UInt) throws(SystemError) {
+    let resource = __rlimit_resource_t(resource.rawValue)
+    var limit = rlimit()
+    _ = try check("ask for a limit") { getrlimit(resource, &limit) }
+    // Nobody may raise what whoever started this process has set.
+    limit.rlim_max = min(limit.rlim_max, value)
+    limit.rlim_cur = limit.rlim_max
+    _ = try check("set a limit") { setrlimit(resource, &limit) }
+  }
+
+  private static func load(offset: UInt32) -> sock_filter {
+    sock_filter(code: UInt16(BPF_LD | BPF_W | BPF_ABS), jt: 0, jf: 0, k: offset)
+  }
+
+  private static func when(equal value: UInt32, skip: UInt8) -> sock_filter {
+    sock_filter(code: UInt16(BPF_JMP | BPF_JEQ | BPF_K), jt: skip, jf: 0, k: value)
+  }
+
+  private static func unless(equal value: UInt32, skip: UInt8) -> sock_filter {
+    sock_filter(code: UInt16(BPF_JMP | BPF_JEQ | BPF_K), jt: 0, jf: skip, k: value)
+  }
+
+  private static func answer(_ value: UInt32) -> sock_filter {
+    sock_filter(code: UInt16(BPF_RET | BPF_K), jt: 0, jf: 0, k: value)
+  }
+}
