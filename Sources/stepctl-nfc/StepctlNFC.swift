@@ -1,0 +1,7 @@
+import Glibc
+import NFCDevice
+
+@main
+enum StepctlNFC {
+  static func main() { exit(ReaderProgram.run()) }
+}
