@@ -1,3 +1,5 @@
+import StepDomain
+
 /// What `stepctl-nfc` answers.
 package enum NFCReply: Equatable, Sendable {
   /// The connection string of a reader.
@@ -28,7 +30,8 @@ package enum NFCReply: Equatable, Sendable {
     case .found(let connection): [Kind.found.rawValue] + connection.utf8
     case .opened: [Kind.opened.rawValue]
     case .selected(let target):
-      [Kind.selected.rawValue, target.sak, UInt8(target.uid.count)] + target.atqa + target.uid + target.ats
+      [Kind.selected.rawValue, target.sak, UInt8(target.uid.bytes.count)] + target.atqa + target.uid.bytes
+        + target.ats
     case .nothing: [Kind.nothing.rawValue]
     case .received(let bytes): [Kind.received.rawValue] + bytes
     case .failed(let code): [Kind.failed.rawValue, UInt8(bitPattern: code)]

@@ -1,3 +1,5 @@
+package import NDEF
+package import StepDomain
 package import SystemIO
 
 /// Why a reader or a tag cannot be used.
@@ -44,10 +46,20 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
 
   /// No tag came in time.
   case noTag
+  /// A tag is there, and does not answer as one.
+  case noAnswer
   /// The tag was taken away in the middle, and did not come back in time.
-  case tagGone
+  case tagGone(TagUID)
   /// Another tag came back.
-  case otherTag(expected: [UInt8], found: [UInt8])
+  case otherTag(expected: TagUID, found: TagUID)
+  /// Neither of the types 2 and 4 of the NFC Forum, by its answer to the selection.
+  case unsupportedTag(sak: UInt8)
+  /// The tag's memory or message is not what it should be, or cannot be made so.
+  case content(NDEFError)
+  /// The tag refuses again and again what it should allow.
+  case refused(page: Int)
+  /// What this kind of tag cannot do.
+  case unsupported(String)
 
   package var description: String {
     switch self {
@@ -89,10 +101,20 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
       error.description
     case .noTag:
       "no tag came in time"
-    case .tagGone:
-      "the tag was taken away, and did not come back in time"
+    case .noAnswer:
+      "a tag is there, but it does not answer: hold it still, close to the reader"
+    case .tagGone(let uid):
+      "the tag \(uid) was taken away, and did not come back in time"
     case .otherTag(let expected, let found):
-      "another tag came back: \(hexadecimal(found)) in place of \(hexadecimal(expected))"
+      "another tag came back, \(found) in place of \(expected); nothing was written to it"
+    case .unsupportedTag(let sak):
+      "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
+    case .content(let error):
+      error.description
+    case .refused(let page):
+      "the tag does not take what is written to page \(page)"
+    case .unsupported(let reason):
+      reason
     }
   }
 
@@ -109,9 +131,4 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
     default: "error \(code)"
     }
   }
-}
-
-/// `04a2b3c4d5e680`
-package func hexadecimal(_ bytes: [UInt8]) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

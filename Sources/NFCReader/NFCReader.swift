@@ -1,4 +1,5 @@
 package import NFCMessages
+package import StepDomain
 package import SystemIO
 
 /// A reader that libnfc knows, in use by nobody else, with a tag before it or not.
@@ -86,7 +87,7 @@ package final class NFCReader {
   }
 
   /// Waits until no tag is there, or another one than this.
-  package func waitForRemoval(of uid: [UInt8], progress: () -> Void = {}) throws(NFCError) {
+  package func waitForRemoval(of uid: TagUID, progress: () -> Void = {}) throws(NFCError) {
     while try select()?.uid == uid {
       progress()
       try rest()
@@ -106,7 +107,8 @@ package final class NFCReader {
     }
   }
 
-  private func rest() throws(NFCError) {
+  /// A moment between two looks at the field, which a signal ends.
+  func rest() throws(NFCError) {
     do throws(SystemError) {
       guard try waitReadable([interruption.number], until: .now + Self.pause)[0] else { return }
     } catch {
