@@ -10,7 +10,7 @@ struct ConnectionString: Equatable {
 
   private static let serialDrivers = ["pn532_uart", "arygon", "acr122s"]
   /// Those that libnfc can set.
-  private static let speeds = [9600, 19200, 38400, 57600, 115_200, 230_400, 460_800]
+  static let speeds = [9600, 19200, 38400, 57600, 115_200, 230_400, 460_800]
 
   init(_ text: String) throws(NFCError) {
     func malformed(_ reason: String) -> NFCError { .malformedConnection(text, reason: reason) }

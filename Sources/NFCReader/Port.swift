@@ -45,9 +45,10 @@ final class Port {
   func diagnosis(speed: Int) -> NFCError? {
     let heard = ask(speed)
     if heard.firstRange(of: Self.acknowledgement) != nil { return nil }
-    let standard = 115_200
-    if speed != standard, ask(standard).firstRange(of: Self.acknowledgement) != nil {
-      return .wrongSpeed(path: path, speed: speed, right: standard)
+    for other in ConnectionString.speeds.reversed() where other != speed {
+      if ask(other).firstRange(of: Self.acknowledgement) != nil {
+        return .wrongSpeed(path: path, speed: speed, right: other)
+      }
     }
     return heard.isEmpty ? .silent(path: path, speed: speed) : .garbled(path: path, speed: speed)
   }
@@ -70,7 +71,7 @@ final class Port {
     do throws(SystemError) {
       try file.write(question, path)
       var heard: [UInt8] = []
-      let end = ContinuousClock.now + .milliseconds(150)
+      let end = ContinuousClock.now + .milliseconds(100)
       while try waitReadable([number], until: end)[0] {
         var chunk = [UInt8](repeating: 0, count: 256)
         let count = read(number, &chunk, chunk.count)
