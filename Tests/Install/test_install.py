@@ -70,6 +70,27 @@ def test_the_unit_is_confined():
         check=True, stdout=subprocess.DEVNULL)
 
 
+def additions() -> list[str]:
+    """What the unit's comments say is to be added for this or that, each a drop-in of its own."""
+    lines = (ROOT / "Sources/stepd/stepd.service").read_text().splitlines()
+    indented = [line[4:] if line.startswith("#   ") else "" for line in lines]
+    return [block for block in "\n".join(indented).split("\n\n") if block.strip()]
+
+
+@needs("systemd-analyze")
+@pytest.mark.parametrize("addition", additions(), ids=["servos", "beacons"])
+def test_systemd_understands_what_the_unit_says_is_to_be_added(prefix, tmp_path, addition):
+    unit = tmp_path / "stepd.service"
+    installed = (prefix / "lib/systemd/system/stepd.service").read_text()
+    unit.write_text(f"{installed}\n{addition}\n")
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
+    assert (verified.returncode, verified.stderr) == (0, "")
+    # Beacons cost most: 1.8 of 10.
+    subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", unit],
+        check=True, stdout=subprocess.DEVNULL)
+
+
 def test_uninstalling_leaves_no_file(prefix, tmp_path):
     make("install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     installed = {file.relative_to(tmp_path) for file in tmp_path.rglob("*") if file.is_file()}
