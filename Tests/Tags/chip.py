@@ -33,6 +33,7 @@ from pathlib import Path
 from faults import FAULTS, Fault, Faults
 from field import Field
 from iso14443a import Tag
+from ntag424 import NTAG424
 from pn532 import BAUD_RATES, PN532
 from type2 import MODELS, Type2
 from type4 import Type4
@@ -307,6 +308,8 @@ def tag_from(name: str, uid: bytes | None, image: bytes | None) -> Tag | None:
         return Type2.of_size(image, uid)
     if name == "type4":
         return Type4(uid, image or b"")
+    if name == "ntag424":
+        return NTAG424(uid, image or b"")
     return Type2(name, uid, image)
 
 
@@ -317,7 +320,7 @@ def main():
         epilog=f"faults, NAME[=VALUE][@EVENT[:N]]; EVENT is command, a command's name, tag, read or write:\n{meanings}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--tag", default="ntag213", choices=[*MODELS, "type2", "type4", "none"])
+    parser.add_argument("--tag", default="ntag213", choices=[*MODELS, "type2", "type4", "ntag424", "none"])
     parser.add_argument("--image", type=Path, help="what the tag holds: a raw dump, or of Type 4 its NDEF file")
     parser.add_argument("--uid", type=bytes.fromhex)
     parser.add_argument("--fault", action="append", default=[])
