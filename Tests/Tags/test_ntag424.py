@@ -192,10 +192,12 @@ def test_pylibsdm_sets_up_what_it_then_believes():
         assert other.get_file_settings(2).picc_data_offset == at
         counters = []
         for _ in range(3):
-            url = nfcpy_reader.found(frontend).ndef.records[0].uri
+            url = nfcpy_reader.found(frontend).ndef.records[0].iri
             query = parse_qs(urlparse(url).query)
             seen = ParamValidator(k_sdm_file_read="00" * 16, k_sdm_meta_read="00" * 16)
             seen.decrypt_picc_data(query["e"][0])
+            seen.picc_data = True  # it forgets to
             assert seen.uid == tag.uid
+            assert seen.validate_cmac(query["c"][0], query["e"][0])
             counters.append(seen.read_ctr)
     assert counters == sorted(set(counters)) and len(counters) == 3
