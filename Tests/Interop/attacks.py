@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -41,6 +41,20 @@ class Rider:
 
 
 @dataclass
+class Tag:
+    """A dynamic tag in hand: each reading is another."""
+
+    uid: str
+    meta_read: bytes
+    file_read: bytes
+    counter: int = 0
+
+    def read(self, vehicle: str, step: str) -> str:
+        self.counter += 1
+        return proto.tag_uri(vehicle, step, self.uid, self.counter, self.meta_read, self.file_read)
+
+
+@dataclass
 class Context:
     """What an attacker has in hand. `exchange` publishes a command on a step's set_position, step and payload given,
     and returns the statements that answer it, up to the final one, or the first if its third argument is true."""
@@ -56,6 +70,38 @@ class Context:
     restart: Callable[[], None] | None = None
     other_rider: Rider | None = None
     operator: Ed25519PrivateKey | None = None
+    beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)  # secret and period, by step
+    labelled: dict[str, str] = field(default_factory=dict)  # the UID of a plain tag, by step
+    tags: dict[str, Tag] = field(default_factory=dict)  # by step
+
+    def minor(self, step: str, periods: int = 0) -> int:
+        """What a step's beacon sends now, or some periods from now."""
+        if step not in self.beacons:
+            return 0
+        secret, period = self.beacons[step]
+        return proto.rotating_minor(secret, step, period, self.unix_time() + periods * period)
+
+    def wrong_minor(self, *candidates: int) -> int:
+        """The first that is not right by chance."""
+        if self.step not in self.beacons:
+            raise Unavailable("a step whose minors rotate")
+        secret, period = self.beacons[self.step]
+        right = {proto.rotating_minor(secret, self.step, period, self.unix_time() + n * period) for n in (-1, 0, 1)}
+        return next(minor for minor in (*candidates, 1, 2, 3, 4) if minor not in right)
+
+    def tag(self, step: str | None = None) -> Tag:
+        if (step or self.step) not in self.tags:
+            raise Unavailable("a dynamic tag")
+        return self.tags[step or self.step]
+
+    def new_rider(self) -> "Context":
+        """The same with a device of its own, for what is counted by device."""
+        if not self.operator:
+            raise Unavailable("the operator's key")
+        device = Ed25519PrivateKey.generate()
+        claims = proto.from_json(proto.SignedText.read(self.rider.token).payload)
+        claims |= {"cnf": {"jwk": proto.jwk(device.public_key())}}
+        return replace(self, rider=Rider(device, proto.sign_token(claims, self.operator)))
 
     @property
     def other_step(self) -> str:
@@ -80,12 +126,14 @@ class Context:
 @dataclass(frozen=True)
 class Attack:
     """`stored`: publish it retained while the controller is away, and let it find it when it subscribes. A broker
-    clears the flag on what it passes on to a subscription that exists (MQTT 3.1.1, 3.3.1.3)."""
+    clears the flag on what it passes on to a subscription that exists (MQTT 3.1.1, 3.3.1.3). `restarts`: building it
+    starts the controller again."""
 
     name: str
     build: Callable[[Context], tuple[bytes, bool]]
     expected: str | None
     stored: bool = False
+    restarts: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -168,7 +216,8 @@ def draft(context: Context, position: str | None = None, statement: dict | None 
         "token": TOKEN,
     }
     if position != "unknown":
-        claims |= proto.permission(statement, proto.beacon_proof(context.majors[context.step], statement["clock"]))
+        major, minor = context.majors[context.step], context.minor(context.step)
+        claims |= proto.permission(statement, proto.beacon_proof(major, statement["clock"], minor=minor))
     read = proto.SignedText.read(context.rider.token)
     return Draft(
         context=context,
@@ -390,7 +439,11 @@ def _beacons(*heard: tuple[str, int]) -> Callable[[Draft], None]:
         majors = {"mine": context.majors[context.step], "none": 60_000}
         if any(whose == "other" for whose, _ in heard):
             majors["other"] = context.majors[context.other_step]
-        return [{"major": majors[whose], "minor": 0, "rssi": rssi, "power": -59, "packets": 10} for whose, rssi in heard]
+        minors = {"mine": context.minor(context.step)}
+        return [
+            {"major": majors[whose], "minor": minors.get(whose, 0), "rssi": rssi, "power": -59, "packets": 10}
+            for whose, rssi in heard
+        ]
 
     return put("claims", ("proof", "beacons"), beacons)
 
@@ -428,6 +481,240 @@ def _stale_proof(context):
 
 
 ATTACKS.append(Attack("claims.proof older than 10 s", _stale_proof, "stale_proof"))
+
+# --- Minors that rotate: each attack is by a device of its own, because wrong ones are counted ---
+
+
+def _with_minor(context: Context, minor: int) -> bytes:
+    bent = draft(context)
+    bent.claims["proof"]["beacons"][0]["minor"] = minor
+    return bent.payload()
+
+
+def _minor(name: str, minor: Callable[[Context], int]):
+    def build(context):
+        return _with_minor(context.new_rider(), context.wrong_minor(minor(context))), False
+
+    ATTACKS.append(Attack(f"minor {name}", build, "stale_proof"))
+
+
+def _of_another_secret(context: Context) -> int:
+    period = context.beacons[context.step][1] if context.beacons else 8
+    return proto.rotating_minor(bytes(32), context.step, period, context.unix_time())
+
+
+def _of_the_other_step(context: Context) -> int:
+    """By the same secret, so that the step's id in the input is what tells them apart."""
+    secret, period = context.beacons.get(context.step, (bytes(32), 8))
+    return proto.rotating_minor(secret, context.other_step, period, context.unix_time())
+
+
+def _guesses(count: int) -> Callable[[Context], tuple[bytes, bool]]:
+    """So many wrong minors, and then the right one."""
+
+    def build(context):
+        guesser = context.new_rider()
+        for _ in range(count):
+            answer = context.exchange(context.step, _with_minor(guesser, context.wrong_minor()), False)[-1]
+            if answer.get("refusal", {}).get("code") != "stale_proof":
+                raise AssertionError(f"a wrong minor was not refused as stale_proof: {answer}")
+        return draft(guesser).payload(), False
+
+    return build
+
+
+_minor("of three periods ago", lambda c: c.minor(c.step, -3))
+_minor("of a minute ago", lambda c: c.minor(c.step, -8))
+_minor("of two periods ahead", lambda c: c.minor(c.step, 2))
+_minor("by another secret", _of_another_secret)
+_minor("of the other step", _of_the_other_step)
+_minor("of a static beacon", lambda c: 0)
+ATTACKS.append(Attack("minor that is right, after three guesses", _guesses(3), "stale_proof"))
+
+# --- Tags and codes ---
+
+
+def _claim(proof: Callable[[Context, int], dict]) -> Callable[[Draft], None]:
+    """Another proof in place of the beacon's, heard at the same time."""
+    return put("claims", ("proof",), lambda d: proof(d.context, d.claims["proof"]["time"]))
+
+
+def _label(context: Context, step: str | int | None = None) -> str:
+    return proto.label(context.vehicle, context.step if step is None else step)
+
+
+def _uid(context: Context) -> str:
+    return context.labelled.get(context.step, "04A1B2C3D4E5F6")
+
+
+def _labelled(name: str, expected: str | None, content: Callable[[Context], object]):
+    """The content both as a plain tag's and as a code's."""
+    _bent(f"tag {name}", expected, _claim(lambda c, time: proto.tag_proof(_uid(c), content(c), time)))
+    _bent(f"code {name}", expected, _claim(lambda c, time: proto.code_proof(content(c), time)))
+
+
+_labelled("of another vehicle", "wrong_step", lambda c: proto.label(ELSEWHERE, c.step))
+_labelled("of the other step", "wrong_step", lambda c: _label(c, c.other_step))
+_labelled("of the other step by its number", "wrong_step", lambda c: _label(c, c.majors[c.other_step]))
+_labelled("of no step", "wrong_step", lambda c: _label(c, "roof"))
+_labelled("of no step by a number", "wrong_step", lambda c: _label(c, 60_000))
+_labelled("of the step's major as text", "wrong_step", lambda c: _label(c, str(c.majors[c.step])))
+_labelled("of a negative number", "wrong_step", lambda c: _label(c, -1))
+_labelled("of a number too large", "wrong_step", lambda c: _label(c, 65_537))
+_labelled("of a fraction", "wrong_step", lambda c: _label(c).replace(f'"{c.step}"', f"{c.majors[c.step]}.0"))
+_labelled("with an unknown member", "wrong_step", lambda c: _label(c)[:-1] + ',"x":1}')
+_labelled("with a step twice", "wrong_step", lambda c: _label(c)[:-1] + f',"stepId":"{c.step}"}}')
+_labelled("without a vehicle", "wrong_step", lambda c: json.dumps({"stepId": c.step}))
+_labelled("without a step", "wrong_step", lambda c: json.dumps({"uuid": c.vehicle}))
+_labelled("in an array", "wrong_step", lambda c: f"[{_label(c)}]")
+_labelled("with a byte after it", "wrong_step", lambda c: _label(c) + "x")
+_labelled("that is the step's id", "wrong_step", lambda c: c.step)
+_labelled("that is a web address", "wrong_step", lambda c: f"https://example.com/{c.vehicle}/{c.step}")
+_labelled("that is the command's token", "malformed", lambda c: c.rider.token + "x" * 512)
+_labelled("empty", "malformed", lambda c: "")
+_labelled("of 513 bytes", "malformed", lambda c: _label(c).ljust(513))
+_labelled("of 513 bytes in fewer characters", "malformed", lambda c: _label(c) + "é" * 250)
+_labelled("that is an object", "malformed", lambda c: json.loads(_label(c)))
+_labelled("null", "malformed", lambda c: None)
+_bent(
+    "tag that is not the step's",
+    "wrong_step",
+    _claim(lambda c, time: proto.tag_proof("04FFFFFFFFFFFF", _label(c), time)),
+)
+for _how, _value in {
+    "in lower case": "04a1b2c3d4e5f6",
+    "of five bytes": "04A1B2C3D4",
+    "of seven digits": "04A1B2C",
+    "with colons": "04:A1:B2:C3:D4:E5:F6",
+    "empty": "",
+    "a number": 4,
+    "null": None,
+}.items():
+    _bent(f"tag's UID {_how}", "malformed", _claim(lambda c, t, v=_value: proto.tag_proof(v, _label(c), t)))
+_bent(
+    "tag without its UID", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"method": "nfc"})
+)
+_bent(
+    "tag without its content", "malformed", _claim(lambda c, t: {"method": "nfc", "time": t, "uid": "04A1B2C3D4E5F6"})
+)
+_bent("code with a UID", "malformed", _claim(lambda c, t: proto.tag_proof(_uid(c), _label(c), t) | {"method": "qr"}))
+_bent("code with a zone", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"zone": "near"}))
+_bent("code read a minute ahead", "stale_proof", _claim(lambda c, t: proto.code_proof(_label(c), t + 60_000)))
+
+# --- Dynamic tags ---
+
+
+def _uri(context: Context) -> str:
+    return context.tag().read(context.vehicle, context.step)
+
+
+def _dynamic(name: str, expected: str, change: Callable[[Context, str], str], uid=lambda c: c.tag().uid):
+    """A fresh reading of the step's tag, changed."""
+    _bent(f"dynamic tag {name}", expected, _claim(lambda c, t: proto.tag_proof(uid(c), change(c, _uri(c)), t)))
+
+
+def _values(change: Callable[[str], str], name: str) -> Callable[[Context, str], str]:
+    """Other digits for `e` or `c`."""
+
+    def changed(context, uri):
+        head, e, c = uri.replace("&c=", "?e=").split("?e=")
+        e, c = (change(e), c) if name == "e" else (e, change(c))
+        return f"{head}?e={e}&c={c}"
+
+    return changed
+
+
+def _forged(context: Context, meta_read: bytes | None = None, file_read: bytes | None = None, uid: str | None = None):
+    tag = context.tag()
+    keys = meta_read or tag.meta_read, file_read or tag.file_read
+    return proto.tag_uri(context.vehicle, context.step, uid or tag.uid, tag.counter + 1_000, *keys)
+
+
+def _flipped_digit(digits: str) -> str:
+    return ("1" if digits[0] == "0" else "0") + digits[1:]
+
+
+for _name in ("e", "c"):
+    _dynamic(f"with a digit of {_name} changed", "wrong_step", _values(_flipped_digit, _name))
+    _dynamic(f"with {_name} cut short", "wrong_step", _values(lambda digits: digits[:-1], _name))
+    _dynamic(f"with {_name} a byte short", "wrong_step", _values(lambda digits: digits[:-2], _name))
+    _dynamic(f"with {_name} too long", "wrong_step", _values(lambda digits: digits + "00", _name))
+    _dynamic(f"with {_name} in lower case", "wrong_step", _values(lambda digits: "a" + digits[1:].lower(), _name))
+    _dynamic(f"with {_name} not hexadecimal", "wrong_step", _values(lambda digits: "G" + digits[1:], _name))
+    _dynamic(f"with {_name} empty", "wrong_step", _values(lambda digits: "", _name))
+    _dynamic(f"with {_name} of zeros", "wrong_step", _values(lambda digits: "0" * len(digits), _name))
+_dynamic("with e and c in the other order", "wrong_step", lambda c, u: "{0}?c={2}&e={1}".format(*_split(u)))
+_dynamic("with a third value", "wrong_step", lambda c, u: u + "&x=0")
+_dynamic("with a fragment", "wrong_step", lambda c, u: u + "#")
+_dynamic("with white space", "wrong_step", lambda c, u: u + " ")
+_dynamic("with a NUL", "wrong_step", lambda c, u: u + "\0")
+_dynamic("with its scheme in upper case", "wrong_step", lambda c, u: u.replace("stepctl", "STEPCTL"))
+_dynamic("with an authority", "wrong_step", lambda c, u: u.replace("stepctl:", "stepctl://"))
+_dynamic("with the vehicle in upper case", "wrong_step", lambda c, u: u.replace(c.vehicle, c.vehicle.upper()))
+_dynamic("of another vehicle", "wrong_step", lambda c, u: u.replace(c.vehicle, ELSEWHERE))
+_dynamic("that names the other step", "wrong_step", lambda c, u: u.replace(f"/{c.step}?", f"/{c.other_step}?"))
+_dynamic("that names no step", "wrong_step", lambda c, u: u.replace(f"/{c.step}?", "/?"))
+_dynamic("forged with the factory's keys", "wrong_step", lambda c, u: _forged(c, bytes(16), bytes(16)))
+_dynamic("forged with the right UID and another key", "wrong_step", lambda c, u: _forged(c, None, bytes(16)))
+_dynamic("forged with another UID inside", "wrong_step", lambda c, u: _forged(c, uid="04FFFFFFFFFFFF"))
+_dynamic("under another tag's UID", "wrong_step", lambda c, u: u, uid=lambda c: c.tag(c.other_step).uid)
+_dynamic("under a UID that nobody knows", "wrong_step", lambda c, u: u, uid=lambda c: "04FFFFFFFFFFFF")
+_dynamic(
+    "of the other step",
+    "wrong_step",
+    lambda c, u: c.tag(c.other_step).read(c.vehicle, c.step),
+    uid=lambda c: c.tag(c.other_step).uid,
+)
+_bent("dynamic tag as a code", "wrong_step", _claim(lambda c, t: proto.code_proof(_uri(c), t)))
+
+
+def _split(uri: str) -> list[str]:
+    return uri.replace("&c=", "?e=").split("?e=")
+
+
+def _with_uri(context: Context, uri: str) -> bytes:
+    bent = draft(context)
+    bent.claims["proof"] = proto.tag_proof(context.tag().uid, uri, bent.claims["proof"]["time"])
+    return bent.payload()
+
+
+def _tag_again(between: Callable[[Context], None] = lambda c: None) -> Callable[[Context], bytes]:
+    """A reading that was accepted, once more, in a new command with a new challenge."""
+
+    def build(context):
+        uri = _uri(context)
+        _obeyed(context, _with_uri(context, uri))
+        between(context)
+        return _with_uri(context, uri)
+
+    return build
+
+
+def _older_reading(context: Context) -> bytes:
+    kept, later = _uri(context), _uri(context)
+    _obeyed(context, _with_uri(context, later))
+    return _with_uri(context, kept)
+
+
+def _reading_that_moved_nothing(context: Context) -> bytes:
+    """It is used up by a command that asks for what is so already."""
+    uri, statement = _uri(context), context.ask()
+    bent = draft(context, statement["position"], statement)
+    bent.claims["proof"] = proto.tag_proof(context.tag().uid, uri, bent.claims["proof"]["time"])
+    context.exchange(context.step, bent.payload(), False)
+    return _with_uri(context, uri)
+
+
+def _by_another_rider(context: Context) -> bytes:
+    uri = _uri(context)
+    _obeyed(context, _with_uri(context, uri))
+    return _with_uri(replace(context, rider=context.stranger), uri)
+
+
+def _restarted(context: Context):
+    if not context.restart:
+        raise Unavailable("a way to start the controller again")
+    context.restart()
 
 # --- Tokens, signed by the operator ---
 
@@ -914,6 +1201,11 @@ def _while_moving(context: Context) -> bytes:
     return second
 
 
+_built("dynamic tag's reading used again", "stale_proof", _tag_again())
+_built("dynamic tag's reading used again by another rider", "stale_proof", _by_another_rider)
+_built("dynamic tag's reading used again after a restart", "stale_proof", _tag_again(_restarted), restarts=True)
+_built("dynamic tag's reading older than the last", "stale_proof", _older_reading)
+_built("dynamic tag's reading that moved nothing", "stale_proof", _reading_that_moved_nothing)
 _built("replay of a command that was obeyed", "replayed", lambda c: _obeyed(c, draft(c).payload()))
 _built("replay of a command that asked", "replayed", lambda c: _obeyed(c, draft(c, "unknown").payload()))
 _built("replay of a signed command in a new envelope", "replayed", _sealed_again)
@@ -922,13 +1214,27 @@ _built("challenge used again with another deadline", "replayed", _replayed_with(
 _built("challenge that a refused command has used", "replayed", _refused_challenge)
 _built("challenge of 10.5 s ago", "expired", _late(10.5, deadline=15_000, proof=5_000))
 _built("deadline that has passed on the way", "expired", _late(1.5, deadline=1_000, proof=0))
-_built("command from before the controller's start", "expired", _after_restart)
+_built("command from before the controller's start", "expired", _after_restart, restarts=True)
 _built("command while the step is moving", "busy", _while_moving)
 
 # --- Kept by the broker ---
 
 ATTACKS.append(Attack("retained move", lambda c: (draft(c).payload(), True), "retained", stored=True))
 ATTACKS.append(Attack("retained question", lambda c: (draft(c, "unknown").payload(), True), "retained", stored=True))
+
+
+# --- Where the policy asks for what cannot be copied, and takes no codes ---
+
+STRICT_ATTACKS = [
+    Attack(name, _sent(_claim(proof)), "proof_not_accepted")
+    for name, proof in {
+        "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _label(c), t),
+        "tag that is plain, under a dynamic one's UID": lambda c, t: proto.tag_proof(c.tag().uid, _label(c), t),
+        "tag that says nothing of the kind": lambda c, t: proto.tag_proof(_uid(c), "Hello", t),
+        "code": lambda c, t: proto.code_proof(_label(c), t),
+        "code of a dynamic tag": lambda c, t: proto.code_proof(_uri(c), t),
+    }.items()
+]
 
 
 # --- What looks odd and has to be obeyed ---
@@ -991,11 +1297,27 @@ VARIANTS += [
     Variant("proof from nearby", _sent(put("claims", ("proof", "zone"), "near"))),
     Variant("command of nearly 8192 bytes", _longest),
     Variant("proof at the limits", _sent(put("claims", ("proof", "beacons", 0, "rssi"), -127))),
+    Variant("minor of the period before", lambda c: (_with_minor(c, c.minor(c.step, -1)), False)),
+    Variant("minor that is right, after two guesses", _guesses(2)),
+    Variant("dynamic tag", lambda c: (_with_uri(c, _uri(c)), False)),
+    Variant("dynamic tag, some readings later", lambda c: (_with_uri(c, [_uri(c) for _ in range(9)][-1]), False)),
 ]
+for _how, _content in {
+    "as it is written": _label,
+    "with the step's major": lambda c: _label(c, c.majors[c.step]),
+    "with the vehicle in upper case": lambda c: _label(c).replace(c.vehicle, c.vehicle.upper()),
+    "with white space": lambda c: json.dumps(json.loads(_label(c)), indent=2),
+    "in another order": lambda c: json.dumps(dict(reversed(json.loads(_label(c)).items()))),
+    "of 512 bytes": lambda c: _label(c).ljust(512),
+}.items():
+    VARIANTS += [
+        Variant(f"tag's label {_how}", _sent(_claim(lambda c, t, s=_content: proto.tag_proof(_uid(c), s(c), t)))),
+        Variant(f"code {_how}", _sent(_claim(lambda c, t, s=_content: proto.code_proof(s(c), t)))),
+    ]
 
 
 def named(name: str) -> Attack | Variant:
-    for attack in (*ATTACKS, *VARIANTS):
+    for attack in (*ATTACKS, *STRICT_ATTACKS, *VARIANTS):
         if attack.name == name:
             return attack
     raise SystemExit(f"no attack is named {name!r}")

@@ -38,6 +38,25 @@ class Motion:
     answering: dict
 
 
+GUESSES, GUESSING_MS = 3, 60_000
+
+
+@dataclass
+class Steps:
+    """What the controller accepts of its steps, and the secrets by which it tells what is new from a copy.
+
+    `beacons`: secret and period of those whose minors rotate. `minors`: those that never change. `labelled`: the UIDs
+    of plain tags. `tags`: by UID, the step and the two keys of dynamic ones.
+    """
+
+    methods: tuple = ("beacon",)
+    static: bool = True
+    beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    minors: dict[str, int] = field(default_factory=dict)
+    labelled: dict[str, list[str]] = field(default_factory=dict)
+    tags: dict[str, tuple[str, bytes, bytes]] = field(default_factory=dict)
+
+
 @dataclass
 class Controller:
     vehicle: str
@@ -45,6 +64,8 @@ class Controller:
     encryption: X25519PrivateKey
     signing: Ed25519PrivateKey
     operator: Ed25519PublicKey
+    steps: Steps = field(default_factory=Steps)
+    counters: dict[str, int] = field(default_factory=dict)  # what outlives a run
     motion_ms: int = 200
     epoch: str = field(default_factory=lambda: proto.base64url(os.urandom(16)))
 
@@ -55,6 +76,7 @@ class Controller:
         self.challenges: dict[str, tuple[str, str, int]] = {}
         self.used: set[str] = set()
         self.seen: set[str] = set()
+        self.guesses: dict[str, list[int]] = {}
 
     def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
         """The statuses to publish at once, at `clock` milliseconds since the start."""
@@ -117,7 +139,7 @@ class Controller:
         self.seen.add(digest)
         if claims["position"] != "unknown":
             self._check_permission(step, clock, claims, device)
-            self._check_proof(step, clock, claims["proof"])
+            self._check_proof(step, clock, unix_time, claims["proof"], device)
             _refuse_unless(step not in self.motions, "busy")
 
     def _check_permission(self, step, clock, claims, device):
@@ -128,12 +150,51 @@ class Controller:
         _refuse_unless(its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS, "expired")
         _refuse_unless(clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS, "expired")
 
-    def _check_proof(self, step, clock, proof):
+    def _check_proof(self, step, clock, unix_time, proof, device):
+        method, content = proof["method"], proof.get("content", "")
+        is_dynamic = method == "nfc" and content.startswith("stepctl:")
+        rotates = step in self.steps.beacons
+        _refuse_unless(method in self.steps.methods, "proof_not_accepted")
+        is_new = rotates if method == "beacon" else is_dynamic
+        _refuse_unless(self.steps.static or is_new, "proof_not_accepted")
         _refuse_unless(clock - PROOF_LIFETIME_MS <= proof["time"] <= clock, "stale_proof")
+        if method == "beacon":
+            self._check_beacons(step, clock, unix_time, proof, device)
+        elif is_dynamic:
+            self._check_dynamic_tag(step, proof["uid"], content)
+        else:
+            known = self.steps.labelled.get(step)
+            _refuse_unless(proto.step_of_label(content, self.vehicle, self.majors) == step, "wrong_step")
+            _refuse_unless(method == "qr" or not known or proof["uid"] in known, "wrong_step")
+
+    def _check_beacons(self, step, clock, unix_time, proof, device):
+        rotating = self.steps.beacons.get(step)
+        wrong = self.guesses.get(device, [])
+        if wrong and clock - wrong[0] >= GUESSING_MS:
+            wrong = self.guesses[device] = []
+        _refuse_unless(not rotating or len(wrong) < GUESSES, "stale_proof")
         heard = {beacon["major"]: beacon["rssi"] - beacon["power"] for beacon in proof["beacons"]}
         mine = heard.pop(self.majors[step], None)
         _refuse_unless(mine is not None and all(mine >= level for level in heard.values()), "wrong_step")
+        minor = next(beacon["minor"] for beacon in proof["beacons"] if beacon["major"] == self.majors[step])
+        if rotating:
+            if minor not in proto.accepted_minors(rotating[0], step, rotating[1], unix_time):
+                self.guesses.setdefault(device, []).append(clock)
+                raise Refusal("stale_proof")
+        else:
+            _refuse_unless(minor == self.steps.minors.get(step, minor), "wrong_step")
         _refuse_unless(proof["zone"] in ("immediate", "near"), "not_near")
+
+    def _check_dynamic_tag(self, step, uid, content):
+        its_step, *keys = self.steps.tags.get(uid, (None, bytes(16), bytes(16)))
+        try:
+            read = proto.read_tag_uri(content, *keys)
+        except ProtocolError as error:
+            raise Refusal("wrong_step") from error
+        *names, counter = read
+        _refuse_unless(its_step == step and names == [self.vehicle, step, uid], "wrong_step")
+        _refuse_unless(counter > self.counters.get(uid, -1), "stale_proof")
+        self.counters[uid] = counter
 
     def _status(self, step, clock, answering) -> bytes:
         self.seq += 1

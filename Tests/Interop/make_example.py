@@ -5,13 +5,17 @@ make_example.py            prints the section's Markdown
 make_example.py --write    puts it into PROTOCOL.md, and the same values into example.json
 """
 
+import datetime
 import hashlib
 import json
 import sys
 from pathlib import Path
 
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 import stepproto as proto
 
@@ -100,6 +104,52 @@ def status(name: str, seq: int, clock: int, position: str, phase: str, answered:
     return {f"{name}-claims": claims, f"{name}-status": proto.status_of(claims, SIGNING).decode()}
 
 
+def beacon() -> dict:
+    secret = octets("beacon left", 32)
+    times = (0, 7, 8, NOT_BEFORE, NOT_BEFORE + 8, NOT_BEFORE + 16)
+    minors = [{"time": time, "minor": proto.rotating_minor(secret, STEP, 8, time)} for time in times]
+    return {
+        "beacon-secret": {"kty": "oct", "k": proto.base64url(secret)},
+        "beacon-minors": {"step": STEP, "period": 8, "minors": minors},
+    }
+
+
+def tag() -> dict:
+    uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
+    uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
+    keys = {"uid": uid, "step": STEP, "meta_read_key": meta_read.hex().upper(), "file_read_key": file_read.hex().upper()}
+    return {"tag-keys": keys, "tag-uri": uri, "tag-proof": proto.tag_proof(uid, uri, 61_100)}
+
+
+def authority() -> bytes:
+    """A certificate whose bytes are the same each time, which Ed25519 allows."""
+    key = Ed25519PrivateKey.from_private_bytes(octets("authority", 32))
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Rolling Chassis")])
+    day = datetime.datetime.fromtimestamp(NOT_BEFORE, datetime.timezone.utc)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, day, day + datetime.timedelta(days=3650))
+    built = builder.add_extension(x509.BasicConstraints(True, 0), True).sign(key, None)
+    return built.public_bytes(Encoding.DER)
+
+
+def vehicle_code() -> dict:
+    claims = {
+        "uuid": VEHICLE,
+        "name": "Rolling Chassis",
+        "topic": TOPIC,
+        "host": "car.example",
+        "port": 8883,
+        "ca": proto.base64url(authority()),
+        "encryption_key": proto.jwk(ENCRYPTION)["x"],
+        "signing_key": proto.jwk(SIGNING)["x"],
+        "steps": [
+            {"id": "left", "side": "left", "major": 1, "measured_power": -59},
+            {"id": "right", "side": "right", "major": 2, "minor": 7},
+        ],
+        "iat": NOT_BEFORE,
+    }
+    return {"vehicle-code-claims": claims, "vehicle-code": proto.sign_code(claims, OPERATOR)}
+
+
 def example() -> dict:
     values: dict = {}
     for name, key in KEYS.items():
@@ -119,7 +169,8 @@ def example() -> dict:
     values |= status("moving", 8, 61_300, "close", "moving", moved, {})
     values |= status("idle", 9, 63_310, "open", "idle", moved, {})
     refusal = {"code": "replayed", "retry": proto.REFUSALS["replayed"]}
-    return values | status("refusal", 10, 63_400, "open", "idle", moved, {"refusal": refusal})
+    values |= status("refusal", 10, 63_400, "open", "idle", moved, {"refusal": refusal})
+    return values | beacon() | tag() | vehicle_code()
 
 
 def block(values: dict, name: str) -> str:
@@ -178,7 +229,22 @@ The answer as motion begins, and the answer when it has ended:
 {of("moving-claims", "moving-status", "idle-claims", "idle-status")}
 The answer to a second copy of the same bytes:
 
-{of("refusal-claims", "refusal-status")}"""
+{of("refusal-claims", "refusal-status")}
+### A beacon's minors
+
+The secret of the step's beacon, and its minors at some times (8.1):
+
+{of("beacon-secret", "beacon-minors")}
+### A dynamic tag
+
+The tag's keys as the controller has them, what the tag says at its 61st reading, and the proof (8.3):
+
+{of("tag-keys", "tag-uri", "tag-proof")}
+### The vehicle's code
+
+Signed by the operator (section 9), {len(values["vehicle-code"])} bytes:
+
+{of("vehicle-code-claims", "vehicle-code")}"""
 
 
 def main():

@@ -5,14 +5,17 @@ Bytes in, bytes out: no network, no clock. Section numbers are those of that pag
 
 import base64
 import hashlib
+import hmac
 import json
 import os
 import re
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import cmac
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair, PyHPKEError
 
 MAX_COMMAND_BYTES = 8192
@@ -20,6 +23,9 @@ MAX_JSON_DEPTH = 16
 MAX_NUMBER = 2**53 - 1
 CHALLENGE_LIFETIME_MS = 10_000
 MAX_DEADLINE_MS = 10_000
+MAX_CODE_BYTES = 2953
+MAX_CONTENT_BYTES = 512
+STANDARD_PERIOD_S = 8
 
 REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "malformed": False,
@@ -168,6 +174,10 @@ def status_header(controller: Ed25519PublicKey) -> dict:
     return {"alg": "EdDSA", "typ": "step-status+jwt", "kid": thumbprint(controller)}
 
 
+def vehicle_header(operator: Ed25519PublicKey) -> dict:
+    return {"alg": "EdDSA", "typ": "step-vehicle+jwt", "jwk": jwk(operator)}
+
+
 def envelope_header(controller: X25519PublicKey) -> dict:
     return {"alg": "HPKE-4", "typ": "step-command+jwe", "cty": "JWT", "kid": thumbprint(controller)}
 
@@ -271,6 +281,18 @@ def _object(required: dict, optional: dict | None = None):
     return check
 
 
+def _no_control(value):
+    _require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "a control character")
+
+
+def _all(*checks):
+    def check(value):
+        for each in checks:
+            each(value)
+
+    return check
+
+
 _UUID = _match(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _STEP = _match(r"[a-z0-9_-]{1,32}")
 
@@ -283,12 +305,37 @@ _BEACON = _object(
         "packets": _number(1, 10**6),
     }
 )
-_PROOF = _object(
+_UID = _match(r"[0-9A-F]{8}|[0-9A-F]{14}|[0-9A-F]{20}")
+_CONTENT = {"content": _text(1, MAX_CONTENT_BYTES)}
+_PROOFS = {
+    "beacon": {"zone": _one_of("immediate", "near", "far", "unknown"), "beacons": _array(_BEACON, 1, 8)},
+    "nfc": {"uid": _UID} | _CONTENT,
+    "qr": _CONTENT,
+}
+
+
+def _PROOF(value):
+    _require(isinstance(value, dict), "not an object")
+    _one_of(*_PROOFS)(value.get("method"))
+    _object({"method": _one_of(*_PROOFS), "time": _number()} | _PROOFS[value["method"]])(value)
+
+
+_STEP_OF_CODE = _object(
+    {"id": _STEP, "side": _one_of("left", "right"), "major": _number(0, 65535)},
+    {"measured_power": _number(-128, 127), "minor": _number(0, 65535)},
+)
+_CODE = _object(
     {
-        "method": _one_of("beacon"),
-        "time": _number(),
-        "zone": _one_of("immediate", "near", "far", "unknown"),
-        "beacons": _array(_BEACON, 1, 8),
+        "uuid": _UUID,
+        "name": _all(_text(1, 128), _no_control),
+        "topic": _all(_text(1, 128), _match(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")),
+        "host": _match(r"[A-Za-z0-9.:-]{1,253}"),
+        "port": _number(1, 65535),
+        "ca": _all(_text(1, MAX_CODE_BYTES), from_base64url),
+        "encryption_key": _octets(32),
+        "signing_key": _octets(32),
+        "steps": _array(_STEP_OF_CODE, 1, 8),
+        "iat": _number(),
     }
 )
 _ASKING = {
@@ -299,7 +346,8 @@ _ASKING = {
     "token": _text(0, MAX_COMMAND_BYTES),
 }
 _MOVING = {"epoch": _octets(16), "challenge": _octets(16), "deadline": _number(), "proof": _PROOF}
-_DEVICE = _object({"jwk": _object({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})})
+_JWK = _object({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})
+_DEVICE = _object({"jwk": _JWK})
 _TOKEN = _object(
     {
         "iss": _text(1, 128),
@@ -335,7 +383,7 @@ def check_command_claims(claims):
     _object(_ASKING, _MOVING)(claims)
     moves = claims["position"] != "unknown"
     _require(all((name in claims) == moves for name in _MOVING), "members of another position")
-    if moves:
+    if moves and claims["proof"]["method"] == "beacon":
         majors = [beacon["major"] for beacon in claims["proof"]["beacons"]]
         _require(len(set(majors)) == len(majors), "a beacon twice")
 
@@ -391,6 +439,14 @@ class Command:
 def beacon_proof(major: int, time: int, rssi: int = -55, packets: int = 10, minor: int = 0) -> dict:
     beacon = {"major": major, "minor": minor, "rssi": rssi, "power": -59, "packets": packets}
     return {"method": "beacon", "time": time, "zone": "immediate", "beacons": [beacon]}
+
+
+def tag_proof(uid: str, content: str, time: int) -> dict:
+    return {"method": "nfc", "time": time, "uid": uid, "content": content}
+
+
+def code_proof(content: str, time: int) -> dict:
+    return {"method": "qr", "time": time, "content": content}
 
 
 def permission(statement: dict, proof: dict) -> dict:
@@ -465,3 +521,101 @@ def status_of(statement: dict, key: Ed25519PrivateKey) -> bytes:
     """The controller's side of `read_status`."""
     plain = {name: statement[name] for name in ("position", "phase", "fault") if name in statement}
     return to_json(plain | {"statement": sign_statement(statement, key)})
+
+
+# --- What is on a step (8) ---
+
+
+def rotating_minor(secret: bytes, step: str, period: int, unix_time: int) -> int:
+    """8.1."""
+    number = (unix_time // period).to_bytes(8, "big")
+    code = hmac.digest(secret, b"stepctl beacon minor\0" + step.encode() + b"\0" + number, "sha256")
+    return int.from_bytes(code[:2], "big")
+
+
+def accepted_minors(secret: bytes, step: str, period: int, unix_time: int) -> set[int]:
+    return {rotating_minor(secret, step, period, max(0, unix_time - back)) for back in (0, period)}
+
+
+def label(vehicle: str, step: str | int) -> str:
+    return to_json({"uuid": vehicle, "stepId": step}).decode()
+
+
+def step_of_label(content: str, vehicle: str, majors: dict[str, int]) -> str | None:
+    """8.2: the step of this vehicle that a label names, None for whatever else it is."""
+    try:
+        claims = from_json(content.encode())
+        either_case = _match(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+        is_numbered = isinstance(claims, dict) and type(claims.get("stepId")) is int
+        _object({"uuid": either_case, "stepId": _number(0, 65535) if is_numbered else _STEP})(claims)
+    except ProtocolError:
+        return None
+    if claims["uuid"].lower() != vehicle:
+        return None
+    name = claims["stepId"]
+    if str(name) in majors:
+        return str(name)
+    return next((step for step, major in majors.items() if major == name), None)
+
+
+def aes_cmac(key: bytes, message: bytes) -> bytes:
+    code = cmac.CMAC(algorithms.AES(key))
+    code.update(message)
+    return code.finalize()
+
+
+def _sdm_mac(file_read: bytes, uid: bytes, counter: bytes) -> bytes:
+    session = aes_cmac(file_read, bytes.fromhex("3CC300010080") + uid + counter)
+    return aes_cmac(session, b"")[1::2]
+
+
+def tag_uri(vehicle: str, step: str, uid: str, counter: int, meta_read: bytes, file_read: bytes, padding=None) -> str:
+    """8.3, the tag's side."""
+    octets, low_first = bytes.fromhex(uid), counter.to_bytes(3, "little")
+    data = b"\xc7" + octets + low_first + (os.urandom(5) if padding is None else padding)
+    cbc = Cipher(algorithms.AES(meta_read), modes.CBC(bytes(16))).encryptor()
+    encrypted = cbc.update(data) + cbc.finalize()
+    mac = _sdm_mac(file_read, octets, low_first)
+    return f"stepctl:{vehicle}/{step}?e={encrypted.hex().upper()}&c={mac.hex().upper()}"
+
+
+def read_tag_uri(content: str, meta_read: bytes, file_read: bytes) -> tuple[str, str, str, int]:
+    """8.3, the controller's side: vehicle, step, UID and counter."""
+    found = re.fullmatch(
+        r"stepctl:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/([a-z0-9_-]{1,32})\?e=([0-9A-F]{32})&c=([0-9A-F]{16})",
+        content,
+    )
+    _require(bool(found), "not a dynamic tag's URI")
+    vehicle, step, encrypted, mac = found.groups()
+    cbc = Cipher(algorithms.AES(meta_read), modes.CBC(bytes(16))).decryptor()
+    data = cbc.update(bytes.fromhex(encrypted)) + cbc.finalize()
+    uid, counter = data[1:8], data[8:11]
+    genuine = hmac.compare_digest(_sdm_mac(file_read, uid, counter), bytes.fromhex(mac))
+    _require(genuine and data[0] == 0xC7, "forged")
+    return vehicle, step, uid.hex().upper(), int.from_bytes(counter, "little")
+
+
+# --- The vehicle's code (9) ---
+
+
+def sign_code(claims: dict, operator: Ed25519PrivateKey) -> str:
+    return sign(operator, to_json(vehicle_header(operator.public_key())), to_json(claims))
+
+
+def read_code(text: str, pinned: Ed25519PublicKey | None = None) -> tuple[dict, Ed25519PublicKey]:
+    """The claims, and the operator's key for people to compare, or for the program to have compared."""
+    _require(len(text.encode()) <= MAX_CODE_BYTES, "too long")
+    signed = SignedText.read(text)
+    _require(isinstance(signed.header, dict), "not a header")
+    _JWK(signed.header.get("jwk"))
+    try:
+        operator = Ed25519PublicKey.from_public_bytes(from_base64url(signed.header["jwk"]["x"]))
+    except ValueError as error:
+        raise ProtocolError("not a key") from error
+    _require(pinned is None or pinned.public_bytes_raw() == operator.public_bytes_raw(), "another operator")
+    claims = signed.verified(operator, vehicle_header(operator))
+    _CODE(claims)
+    for name in ("id", "side", "major"):
+        values = [step[name] for step in claims["steps"]]
+        _require(len(set(values)) == len(values), f"one {name} twice")
+    return claims, operator

@@ -14,7 +14,7 @@ import attacks
 import forgeries
 import make_example
 import stepproto as proto
-from controller import Controller
+from controller import Controller, Steps
 
 FIXTURES = Path(__file__).parent.parent / "Fixtures"
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
@@ -80,6 +80,22 @@ def test_points_of_small_order_agree_on_zero(point):
         X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(point)))
 
 
+def test_cmac_is_rfc_4493s():
+    vector = fixture("rfc4493.json")
+    for example in vector["examples"]:
+        message = bytes.fromhex(vector["message"])[: example["length"]]
+        assert proto.aes_cmac(bytes.fromhex(vector["key"]), message).hex() == example["mac"]
+
+
+def test_reads_a_tag_as_an12196_does():
+    for each in fixture("an12196.json")["messages"]:
+        uri = f"stepctl:{VEHICLE}/left?e={each['e']}&c={each['c']}"
+        keys = bytes.fromhex(each["meta_read_key"]), bytes.fromhex(each["file_read_key"])
+        assert proto.read_tag_uri(uri, *keys) == (VEHICLE, "left", each["uid"], each["counter"])
+        again = proto.tag_uri(VEHICLE, "left", each["uid"], each["counter"], *keys, bytes.fromhex(each["padding"]))
+        assert again == uri
+
+
 def test_joserfc_agrees_on_signatures_and_thumbprints():
     device = Ed25519PrivateKey.generate()
     key = OKPKey.import_key(proto.jwk(device))
@@ -107,10 +123,25 @@ def with_k(kind):
             return key
 
 
+BEACON = (bytes(range(32)), 8)
+TAGS = {
+    "left": attacks.Tag("04DE5F1EACC040", bytes(range(16)), bytes(range(16, 32))),
+    "right": attacks.Tag("041E3C8A2D6B80", bytes(range(32, 48)), bytes(range(48, 64))),
+}
+
+
 class Bench:
     """A controller by the page, riders, and a clock."""
 
-    def __init__(self):
+    def __init__(self, **policy):
+        self.steps = Steps(
+            **({"methods": ("beacon", "nfc", "qr")} | policy),
+            beacons={"left": BEACON},
+            minors={"right": 7},
+            labelled={"left": ["04A1B2C3D4E5F6"]},
+            tags={tag.uid: (step, tag.meta_read, tag.file_read) for step, tag in TAGS.items()},
+        )
+        self.counters: dict[str, int] = {}
         self.operator = with_k(Ed25519PrivateKey)
         self.encryption, self.signing = with_k(X25519PrivateKey), with_k(Ed25519PrivateKey)
         self.clock = 1_000
@@ -127,11 +158,14 @@ class Bench:
             restart=self.start,
             other_rider=self.rider("bert"),
             operator=self.operator,
+            beacons={"left": BEACON},
+            labelled={"left": "04A1B2C3D4E5F6"},
+            tags=TAGS,
         )
 
     def start(self):
-        majors = {"left": 1, "right": 2}
-        self.controller = Controller(VEHICLE, majors, self.encryption, self.signing, self.operator.public_key())
+        majors, keys = {"left": 1, "right": 2}, (self.encryption, self.signing, self.operator.public_key())
+        self.controller = Controller(VEHICLE, majors, *keys, steps=self.steps, counters=self.counters)
 
     def rider(self, name: str) -> attacks.Rider:
         device = Ed25519PrivateKey.generate()
@@ -172,7 +206,7 @@ def bench() -> Bench:
 
 
 def test_names_are_unique():
-    for table in (attacks.ATTACKS + attacks.VARIANTS, forgeries.FORGERIES + forgeries.LIES):
+    for table in (attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.VARIANTS, forgeries.FORGERIES + forgeries.LIES):
         names = [each.name for each in table]
         assert len(set(names)) == len(names)
 
@@ -187,6 +221,16 @@ def test_attack_gets_what_the_page_says(attack, bench):
     answer = bench.answer(payload, retain and attack.stored)
     assert (answer and answer["refusal"]["code"]) == attack.expected
     assert (dict(bench.controller.positions), set(bench.controller.motions)) == before
+
+
+@pytest.mark.parametrize("attack", attacks.STRICT_ATTACKS, ids=str)
+def test_strict_policy_takes_no_copies(attack):
+    bench = Bench(methods=("beacon", "nfc"), static=False)
+    payload, _ = attack.build(bench.context)
+    assert bench.answer(payload, False)["refusal"]["code"] == attack.expected
+    for name in ("honest move", "dynamic tag"):
+        payload, _ = attacks.named(name).build(bench.context)
+        assert bench.exchange("left", payload, False)[-1]["phase"] == "idle"
 
 
 @pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)
@@ -210,7 +254,8 @@ def answers(bench: Bench) -> list[tuple[proto.Command, bytes]]:
     ask = command("unknown")
     asked = bench.statuses("left", ask.payload)[0]
     statement = proto.read_status(asked, bench.signing.public_key())
-    move = command("open", proto.permission(statement, proto.beacon_proof(1, statement["clock"])))
+    proof = proto.beacon_proof(1, statement["clock"], minor=bench.context.minor("left"))
+    move = command("open", proto.permission(statement, proof))
     moving = bench.statuses("left", move.payload)[0]
     bench.clock += 1_000
     idle = bench.controller.finish_motions(bench.clock)[0][1]
@@ -262,6 +307,48 @@ def test_example_is_the_pages():
     blocks = dict(re.findall(r"^```(?:json|text) (\S+)\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL))
     shown = {name: json.loads(text) if text.startswith("{\n") else text for name, text in blocks.items()}
     assert shown == {name: value for name, value in values.items() if not name.endswith("-thumbprint")}
+
+
+def test_example_of_beacon_tag_and_code():
+    values = make_example.example()
+    secret = proto.from_base64url(values["beacon-secret"]["k"])
+    for each in values["beacon-minors"]["minors"]:
+        assert proto.rotating_minor(secret, "left", 8, each["time"]) == each["minor"]
+    keys = (bytes.fromhex(values["tag-keys"][name]) for name in ("meta_read_key", "file_read_key"))
+    assert proto.read_tag_uri(values["tag-uri"], *keys) == (VEHICLE, "left", values["tag-keys"]["uid"], 61)
+    claims, operator = proto.read_code(values["vehicle-code"])
+    assert (claims, proto.jwk(operator)["x"]) == (values["vehicle-code-claims"], values["operator-key"]["x"])
+
+
+CODE = make_example.example()["vehicle-code-claims"]
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_code_without_a_member_or_with_another_is_refused(name):
+    key = Ed25519PrivateKey.generate()
+    for claims in (
+        {each: value for each, value in CODE.items() if each != name},
+        CODE | {name: None},
+        CODE | {name: ""},
+        CODE | {name: []},
+        CODE | {name: -1},
+        CODE | {"x": 1},
+    ):
+        with pytest.raises(proto.ProtocolError):
+            proto.read_code(proto.sign_code(claims, key))
+
+
+def test_code_by_another_operator_is_refused_once_there_is_one():
+    key, other = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    text = proto.sign_code(CODE, key)
+    assert proto.read_code(text, key.public_key())[0] == CODE
+    with pytest.raises(proto.ProtocolError):
+        proto.read_code(text, other.public_key())
+    # In the other's name, and by the other under this one's key.
+    header = proto.to_json(proto.vehicle_header(other.public_key()))
+    for forged in (proto.sign(key, header, proto.to_json(CODE)), proto.sign(other, header, b"{}")):
+        with pytest.raises(proto.ProtocolError):
+            proto.read_code(forged)
 
 
 def test_example_is_believed_by_a_controller():
