@@ -28,7 +28,7 @@ struct NewVehicle {
       keys: KeyFiles(
         encryption: VehicleLayout.encryptionKey, signing: VehicleLayout.signingKey,
         operatorKey: tokenKey.verificationKey.bytes),
-      beacon: plan.beacon, tagKeys: VehicleLayout.tagKeys,
+      policy: plan.policy, beacon: plan.beacon, tagKeys: VehicleLayout.tagKeys,
       servo: ServoSettings(driver: plan.servo.driver(for: plan.vehicle.steps)))
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacon.steps[$0] != nil }.map(NewFile.beaconSecret)
     let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: geteuid())
@@ -79,6 +79,12 @@ struct NewVehicle {
 }
 
 extension VehiclePlan {
+  /// A vehicle that sends what cannot be copied for long takes nothing less; any other takes whatever names a step.
+  fileprivate var policy: AccessPolicy {
+    beaconAdapter == nil
+      ? AccessPolicy(proofs: Set(ProofMethod.allCases)) : AccessPolicy(proofs: [.beacon, .nfc], acceptsStatic: false)
+  }
+
   fileprivate var beacon: BeaconSettings {
     guard let beaconAdapter else { return BeaconSettings() }
     return BeaconSettings(
