@@ -12,7 +12,8 @@ build) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
-    bluez fish man-db mandoc mosquitto mosquitto-clients openssl python3 python3-venv shellcheck systemd tshark zsh
+    bluez fish libnfc-bin man-db mandoc mosquitto mosquitto-clients openssl python3 python3-venv shellcheck systemd
+    tshark zsh
   )
   ;;
 *)

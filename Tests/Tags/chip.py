@@ -195,8 +195,7 @@ class Chip:
         elif fault.name == "swap":
             self.place(self.tag.another(bytes.fromhex(fault.value)))
         elif fault.name == "unplug":
-            # Not from within a command: its answer is to be lost.
-            self.later(0, self.unplug)
+            self.unplug()
             if fault.value:
                 self.later(int(fault.value) / 1000, self.plug)
 

@@ -6,6 +6,8 @@ on. Without EVENT the fault comes with the next event that it is about, or at on
 
 from dataclasses import dataclass
 
+from commands import COMMANDS
+
 # name: (the event that it waits for when none is given, whether it stays until it is cleared, meaning)
 FAULTS = {
     # Between the chip and the tag.
@@ -23,16 +25,22 @@ FAULTS = {
     "error-frame": ("command", False, "an error frame is the answer"),
     "no-answer": ("command", False, "there is an ACK, and no answer"),
     "no-ack": ("command", False, "the command is not heard"),
-    "bit7": ("status", False, "the status byte has bit 7 set"),
-    "status": ("status", False, "the status byte is this (=HEX), and nothing follows it"),
+    "bit7": ("tag", False, "the status byte has bit 7 set"),
+    "status": ("tag", False, "the status byte is this (=HEX), and nothing follows it"),
     "unplug": (None, False, "the port is gone; with =MS it is back that much later"),
     # These stay.
     "silent": (None, True, "the reader hears nothing"),
+    "behind": (None, True, "every answer is the one to the command of its kind before"),
     "slow": (None, True, "every answer comes =MS late"),
     "speed": (None, True, "the reader's own speed is this (=BAUD)"),
     "no-firmware": (None, True, "GetFirmwareVersion is not answered"),
     "empty-ats": (None, True, "the answer to RATS has length 0"),
 }
+
+IN_NUMBERS, IN_BYTES = ("remove", "unplug", "slow", "speed"), ("junk", "status", "swap")
+
+# Commands to the chip, and those to the tag; or one of the chip's by its name.
+EVENTS = ("", "command", "tag", "read", "write", *COMMANDS.values())
 
 
 @dataclass
@@ -49,7 +57,14 @@ def parse(text: str) -> Fault:
     if name not in FAULTS:
         raise ValueError(f"no such fault: {name!r}; there are {', '.join(FAULTS)}")
     event, _, count = when.partition(":")
-    return Fault(name, value, event or FAULTS[name][0] or "", int(count or 1))
+    fault = Fault(name, value, event or FAULTS[name][0] or "", int(count or 1))
+    if fault.left < 1 or fault.event not in EVENTS:
+        raise ValueError(f"no such event: {when!r}; there are {', '.join(EVENTS[1:])}, each with :N")
+    if name in IN_NUMBERS and value:
+        int(value)
+    elif name in IN_BYTES:
+        bytes.fromhex(value)
+    return fault
 
 
 class Faults:

@@ -108,8 +108,11 @@ class Type2(Tag):
     def reset(self):
         self._authenticated = False
         self._expects = None  # the page of a COMPATIBILITY_WRITE whose data come next
-        # A lock that was written counts from the next selection on.
+        # Locks and configuration that were written count from the next selection on.
         self._locked = self._pages_locked()
+        at = (self.model.configuration or 0) * 4
+        self._first_protected = self.memory[at + 3] if at else self.model.pages  # AUTH0
+        self._access = self.memory[at + 4] if at else 0
 
     def _pages_locked(self) -> set[int]:
         static = int.from_bytes(self.memory[10:12], "little")
@@ -166,12 +169,10 @@ class Type2(Tag):
         return self.page(self.model.configuration + 2)
 
     def _protected(self, page: int) -> bool:
-        configuration = self.model.configuration
-        return configuration is not None and page >= self.page(configuration)[3] and not self._authenticated
+        return page >= self._first_protected and not self._authenticated
 
     def _readable(self, page: int) -> bool:
-        read_too = self.model.configuration is not None and self.page(self.model.configuration + 1)[0] & 0x80
-        return page < self.model.pages and not (read_too and self._protected(page))
+        return page < self.model.pages and not (self._access & 0x80 and self._protected(page))
 
     def _from(self, first: int, pages: int) -> list[int]:
         """READ goes on at page 0 where the memory, or what may be read of it, ends."""
@@ -190,7 +191,7 @@ class Type2(Tag):
         if not 2 <= page < self.model.pages or page in self._locked or self._protected(page):
             return NAK
         configuration = self.model.configuration
-        if configuration and page in (configuration, configuration + 1) and self.page(configuration + 1)[0] & 0x40:
+        if configuration and page in (configuration, configuration + 1) and self._access & 0x40:
             return NAK  # CFGLCK
         self._store(page, new)
         return ACK
