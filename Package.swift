@@ -29,6 +29,7 @@ let package = Package(
   name: "stepctl",
   products: [
     .executable(name: "stepctl", targets: ["stepctl"]),
+    .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
     .executable(name: "stepd", targets: ["stepd"]),
   ],
   dependencies: [
@@ -38,6 +39,7 @@ let package = Package(
   targets: [
     // C libraries: a module map and a header, one importer each.
     .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+    .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
     .systemLibrary(
       name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev", "libssl-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -48,12 +50,16 @@ let package = Package(
     module("StepDomain"),
     module("StrictJSON"),
     module("NDEF"),
+    module("NFCMessages", ["StepDomain"]),
     module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
     module("StepProtocol", ["StepDomain", "StrictJSON", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("SystemIO", ["CLinux"]),
     module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth"]),
+    // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
+    module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages"]),
+    module("NFCDevice", ["NFCMessages", "CNFC"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
     module("Configuration", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML"]),
     module(
@@ -72,10 +78,11 @@ let package = Package(
     module(
       "StepCommands",
       [
-        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient",
-        "Configuration", "Provisioning", "Terminal", argumentParser,
+        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages",
+        "NFCReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
     .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
+    .executableTarget(name: "stepctl-nfc", dependencies: ["NFCDevice"], swiftSettings: swiftSettings),
     .executableTarget(
       name: "stepd", dependencies: ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", argumentParser],
       exclude: ["stepd.service"], swiftSettings: swiftSettings),
@@ -83,6 +90,8 @@ let package = Package(
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
     tests("NDEFTests", ["NDEF"]),
+    tests("NFCMessagesTests", ["NFCMessages", "StepDomain"]),
+    tests("NFCReaderTests", ["NFCReader", "NFCMessages", "SystemIO"]),
     tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
@@ -104,7 +113,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["Bluetooth", "Configuration", "NDEF", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
+      dependencies: ["Bluetooth", "Configuration", "NDEF", "NFCMessages", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

@@ -72,15 +72,17 @@ package final class NFCReader {
 
   /// Waits for a tag.
   ///
-  /// - Parameter progress: is told now and then how much time is left.
+  /// - Parameters:
+  ///   - deadline: nil for never.
+  ///   - progress: is told now and then how much time is left; nil for any.
   /// - Throws: `noTag` at the deadline.
   package func waitForTag(
-    until deadline: ContinuousClock.Instant, progress: (Duration) -> Void = { _ in }
+    until deadline: ContinuousClock.Instant?, progress: (Duration?) -> Void = { _ in }
   ) throws(NFCError) -> NFCTarget {
     while true {
       if let target = try select() { return target }
-      let left = ContinuousClock.now.duration(to: deadline)
-      guard left > .zero else { throw .noTag }
+      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      if let left, left <= .zero { throw .noTag }
       progress(left)
       try rest()
     }

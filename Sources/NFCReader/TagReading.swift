@@ -16,7 +16,7 @@ extension NFCReader {
   ///   - progress: is told now and then how much time is left.
   /// - Throws: `noTag` or `noAnswer` at the deadline. What is wrong with a tag's content is in the reading.
   package func readTag(
-    until deadline: ContinuousClock.Instant, progress: (Duration) -> Void = { _ in }
+    until deadline: ContinuousClock.Instant, progress: (Duration?) -> Void = { _ in }
   ) throws(NFCError) -> TagReading {
     while true {
       let target = try waitForTag(until: deadline, progress: progress)

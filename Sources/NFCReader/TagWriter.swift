@@ -34,48 +34,50 @@ package struct TagWriter {
     self.progress = progress
   }
 
-  /// What would be written.
-  package struct Preview: Equatable, Sendable {
+  /// What was written, or would be.
+  package struct Report: Equatable, Sendable {
     /// The chip's name; nil for one that is not known.
     package let chip: String?
-    /// How many pages would change, or for a Type 4 tag how many bytes. 0: the tag holds the message already.
-    package let changes: Int
-  }
-
-  /// Looks at the tag and writes nothing.
-  ///
-  /// - Throws: also what speaks against writing: `content` with `readOnly`, `tooSmall` and so on.
-  package func preview(_ message: NDEFMessage, replacingAll: Bool) throws(NFCError) -> Preview {
-    try persevere { _ throws(NFCError) in
-      switch try TagType(of: target) {
-      case .type2:
-        var session = try Type2Session(reader, target)
-        let plan = try session.finish { memory, chip throws(NDEFError) in
-          try Type2Plan.write(message, to: memory, chip: chip, replacingAll: replacingAll)
-        }
-        return Preview(chip: session.chip?.name, changes: plan.writes.count)
-      case .type4:
-        let contents = try Type4Session(reader).read()
-        let isSame = contents.message == message.bytes
-        if !isSame { try Self.check(message, contents) }
-        return Preview(chip: nil, changes: isSame ? 0 : message.bytes.count)
-      }
-    }
+    /// What the tag holds now, or would.
+    package let message: NDEFMessage
+    /// How many pages were written, or of a Type 4 tag how many bytes; 0 where it held the message already.
+    package var changes: Int
   }
 
   /// Writes a message, and reads it back.
   ///
-  /// - Parameter replacingAll: also what else the tag holds behind its message.
-  /// - Returns: how many pages were written, or for a Type 4 tag how many bytes; 0 where it held the message already.
-  package func write(_ message: NDEFMessage, replacingAll: Bool) throws(NFCError) -> Int {
+  /// - Parameters:
+  ///   - replacingAll: also what else the tag holds behind its message.
+  ///   - isRehearsal: whether it only finds out what would be written, and whether that is possible.
+  ///   - compose: makes the message, from the one that the tag holds; nil where it holds none, or a malformed one.
+  /// - Throws: `content` with `readOnly`, `tooSmall` and so on, before anything is written.
+  package func write(
+    replacingAll: Bool, isRehearsal: Bool = false, _ compose: (NDEFMessage?) -> NDEFMessage
+  ) throws(NFCError) -> Report {
+    // Composed once: a tag that is torn off is empty, and what it held before is in here only.
+    var message: NDEFMessage?
+    var chip: String?
+    let changes: Int
     switch try TagType(of: target) {
     case .type2:
-      try carryOut { memory, chip throws(NDEFError) in
-        try Type2Plan.write(message, to: memory, chip: chip, replacingAll: replacingAll)
+      changes = try carryOut(isRehearsal: isRehearsal) { memory, known throws(NDEFError) in
+        let new: NDEFMessage
+        switch message.map({ .done($0) }) ?? Self.message(in: memory, compose) {
+        case .read(let pages): return .read(pages: pages)
+        case .done(let made): new = made
+        }
+        message = new
+        chip = known?.name
+        return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
       }
     case .type4:
-      try writeType4(message)
+      changes = try writeType4(isRehearsal: isRehearsal) { old in
+        let new = message ?? compose(old)
+        message = new
+        return new
+      }
     }
+    return Report(chip: chip, message: message ?? compose(nil), changes: changes)
   }
 
   /// Makes the tag read-only for ever.
@@ -88,7 +90,22 @@ package struct TagWriter {
 
   // MARK: -
 
+  private static func message(
+    in memory: Type2Memory, _ compose: (NDEFMessage?) -> NDEFMessage
+  ) -> Type2Step<NDEFMessage> {
+    do throws(NDEFError) {
+      switch try Type2Layout.read(memory) {
+      case .read(let pages): return .read(pages: pages)
+      case .done(let layout): return .done(compose(try NDEFMessage(parsing: layout.message)))
+      }
+    } catch {
+      return .done(compose(nil))
+    }
+  }
+
+  /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
+    isRehearsal: Bool = false,
     _ planning: (Type2Memory, Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan>
   ) throws(NFCError) -> Int {
     var written = 0
@@ -98,6 +115,7 @@ package struct TagWriter {
       var session = try Type2Session(reader, target)
       while true {
         let writes = try session.finish(planning).writes
+        if isRehearsal { return writes.count }
         guard !writes.isEmpty else { return written }
         if writes.count < fewest {
           fewest = writes.count
@@ -117,13 +135,20 @@ package struct TagWriter {
     }
   }
 
-  private func writeType4(_ message: NDEFMessage) throws(NFCError) -> Int {
+  private func writeType4(
+    isRehearsal: Bool, _ compose: (NDEFMessage?) -> NDEFMessage
+  ) throws(NFCError) -> Int {
     var written = 0
     return try persevere { failures throws(NFCError) in
       let session = Type4Session(reader)
       while true {
         let contents = try session.read()
+        let message = compose(try? NDEFMessage(parsing: contents.message))
         if contents.message == message.bytes { return written }
+        if isRehearsal {
+          try Self.check(message, contents)
+          return message.bytes.count
+        }
         guard failures < Self.mostFailures else { throw .noAnswer }
         try session.write(message, to: contents)
         written += message.bytes.count

@@ -11,10 +11,13 @@ import Testing
     "StepDomain": [],
     "StrictJSON": [],
     "NDEF": [],
+    "NFCMessages": ["StepDomain"],
     "Ranging": ["StepDomain", "Glibc"],
     "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "CryptoExtras", "FoundationEssentials"],
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
+    "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "Glibc"],
+    "NFCDevice": ["NFCMessages", "CNFC", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
     "Configuration": ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML", "Glibc"],
     "Provisioning": [
@@ -26,9 +29,10 @@ import Testing
       "Terminal", "Glibc", "Synchronization",
     ],
     "StepCommands": [
-      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
-      "Provisioning", "Terminal", "ArgumentParser", "Glibc",
+      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages", "NFCReader",
+      "MQTTClient", "Configuration", "Provisioning", "Terminal", "ArgumentParser", "Glibc",
     ],
+    "stepctl-nfc": ["NFCDevice", "Glibc"],
     "stepctl": ["StepCommands", "Terminal"],
     "stepd": ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
   ]
@@ -62,7 +66,7 @@ import Testing
 
   @Test("the pure modules import nothing that could do I/O")
   func pure() {
-    for module in ["StepDomain", "StrictJSON", "NDEF", "Ranging", "StepProtocol"] {
+    for module in ["StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol"] {
       #expect(Self.allowed[module]!.isDisjoint(with: ["SystemIO", "CLinux", "Foundation", "Bluetooth", "MQTTClient"]))
     }
   }
@@ -72,7 +76,7 @@ import Testing
     var importers: [String: Set<String>] = [:]
     for (module, _, imported) in try Self.imports() { importers[imported, default: []].insert(module) }
     for (library, owner) in [
-      "CBluetooth": "Bluetooth", "CMosquitto": "MQTTClient", "CTOML": "Configuration", "COpenSSL": "Provisioning",
+      "CBluetooth": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient", "CTOML": "Configuration", "COpenSSL": "Provisioning",
       "CLinux": "SystemIO",
     ] {
       #expect((importers[library] ?? []).isSubset(of: [owner]), "\(library)")
