@@ -61,6 +61,9 @@ package struct IBeacon: Hashable, Sendable {
     return nil
   }
 
+  /// What makers state where nobody has measured, dBm at 1 m.
+  package static let usualMeasuredPower: Int8 = -59
+
   /// The data of an advertisement that is this frame: Flags, which say that it is general discoverable and that there
   /// is no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
   package var advertisingData: [UInt8] {

@@ -49,7 +49,7 @@ struct Calibrate: ParsableCommand {
     let console = output.console
     let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio)
     let file = try VehicleFile(reading: settings.vehicleFile())
-    let steps = try chosen(of: file.vehicle, settings)
+    let steps = try step.map { [try file.vehicle.required($0)] } ?? file.vehicle.steps
     if !dryRun { try CalibrationReport.checkEditing(steps, in: file.path) }
     let interruption = try Interruption()
     let questions = input.questions(interruption)
@@ -78,15 +78,6 @@ struct Calibrate: ParsableCommand {
         .failure, "not written: the right zone would be named less often than before",
         hint: "repeat the positions that are far off, or answer the question without --yes")
     }
-  }
-
-  private func chosen(of vehicle: Vehicle, _ settings: Settings) throws -> [Step] {
-    guard let id = step else { return vehicle.steps }
-    guard let step = vehicle.step(id) else {
-      let known = vehicle.steps.map(\.id.description).joined(separator: ", ")
-      throw CommandFailure(.usage, "\(vehicle.name) has no step \(id): it has \(known)")
-    }
-    return [step]
   }
 
   private func calibrate(_ step: Step, with source: any PositionSource) throws -> StepCalibration {

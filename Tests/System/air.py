@@ -3,7 +3,8 @@
     python3 air.py left=tcp-server:127.0.0.1:9001 rider=tcp-server:127.0.0.1:9002 --level left:rider=-50
 
 Any of Bumble's transports does; `vhci` makes it an adapter of this machine's kernel. Bumble's own link reports every
-frame at -50 dBm, legacy ones only if they can be connected to, and each as a scan response too; what this needs of a controller is below. Who has no level is not heard.
+frame at -50 dBm and as a scan response too, and legacy ones only of senders that can be connected to; here each pair
+has a level of its own. Who has none is not heard.
 """
 
 import argparse

@@ -34,11 +34,13 @@ def record(packet: bytes, time: float) -> bytes:
     return struct.pack(">IIIIq", len(packet), len(packet), 3, 0, microseconds) + packet
 
 
-def heard(vehicle: str, levels: dict[int, int], begin: float = 0.0, seconds: float = 2.0) -> bytes:
+def heard(
+    vehicle: str, levels: dict[int, int], begin: float = 0.0, seconds: float = 2.0, minor: int = 1
+) -> bytes:
     """Records of beacons at 10 Hz each, by their majors and RSSI in dBm."""
     packets = []
     for index, (major, rssi) in enumerate(levels.items()):
-        packet = reports(frame(vehicle, major), rssi, major)
+        packet = reports(frame(vehicle, major, minor), rssi, major)
         packets += [(begin + tick / 10 + index / 100, packet) for tick in range(round(seconds * 10))]
     return b"".join(record(packet, time) for time, packet in sorted(packets))
 

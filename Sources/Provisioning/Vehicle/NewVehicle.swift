@@ -86,12 +86,11 @@ extension VehiclePlan {
   }
 
   fileprivate var beacon: BeaconSettings {
-    guard let beaconAdapter else { return BeaconSettings() }
-    return BeaconSettings(
-      steps: Dictionary(
-        uniqueKeysWithValues: vehicle.steps.map {
-          ($0.id, .init(secret: VehicleLayout.beaconSecret(of: $0.id), adapter: beaconAdapter))
-        }))
+    var steps: [StepID: BeaconSettings.Source] = [:]
+    for (id, adapter) in beaconAdapters {
+      steps[id] = BeaconSettings.Source(secret: VehicleLayout.beaconSecret(of: id), adapter: adapter)
+    }
+    return BeaconSettings(steps: steps)
   }
 }
 

@@ -7,18 +7,18 @@ package struct VehiclePlan: Sendable {
   package var host: BrokerHost
   package var port: UInt16
   package var servo: ServoKind
-  /// The radio that is to send every step's iBeacon with rotating minors; nil when the vehicle sends none itself.
-  package var beaconAdapter: String?
+  /// The radios that are to send steps' iBeacons with rotating minors. The vehicle sends none of the other steps.
+  package var beaconAdapters: [StepID: String]
 
   package init(
     vehicle: Vehicle, topic: TopicPrefix, host: BrokerHost, port: UInt16, servo: ServoKind,
-    beaconAdapter: String? = nil
+    beaconAdapters: [StepID: String] = [:]
   ) {
     self.vehicle = vehicle
     self.topic = topic
     self.host = host
     self.port = port
     self.servo = servo
-    self.beaconAdapter = beaconAdapter
+    self.beaconAdapters = beaconAdapters
   }
 }

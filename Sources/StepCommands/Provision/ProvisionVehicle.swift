@@ -34,6 +34,12 @@ struct ProvisionVehicle: ParsableCommand {
   @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl) or pwm.")
   var servo: ServoKind = .simulated
 
+  @Option(
+    help: ArgumentHelp(
+      "What sends the steps' beacons, with minors that rotate: left=hci0, or hci0 for all (default: other devices).",
+      valueName: "step=spec"))
+  var beacon: [BeaconAdapter] = []
+
   @Flag(help: "Replace the vehicle that is there. Its riders need new tokens then.")
   var force = false
 
@@ -45,11 +51,16 @@ struct ProvisionVehicle: ParsableCommand {
 
   @OptionGroup var output: OutputOptions
 
+  private static let steps = [
+    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
+  ]
+
   func validate() throws {
     guard [force, relocate, renew].count(where: { $0 }) <= 1 else {
       throw ValidationError("--force, --relocate and --renew exclude each other.")
     }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
+    _ = try beacon.adapters(of: Self.steps.map(\.id))
   }
 
   func run() throws {
@@ -71,20 +82,22 @@ struct ProvisionVehicle: ParsableCommand {
 
   private func make(_ place: VehicleFolder, _ console: Console) throws {
     let uuid = uuid ?? .random()
-    // These three facts make no problem: two steps that differ in everything.
-    let vehicle = try! Vehicle(
-      name: name ?? defaultName, uuid: uuid,
-      steps: [
-        Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
-      ])
+    // Two steps that differ in everything.
+    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
+    let adapters = try beacon.adapters(of: Self.steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let summary = try place.provisionVehicle(
-      VehiclePlan(vehicle: vehicle, topic: topic, host: host, port: port, servo: servo),
+      VehiclePlan(
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconAdapters: adapters),
       now: WallClock.seconds, force: force)
 
     if console.isJSON {
       try console.result([
         "name": .string(vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
+        "beacons": .array(
+          Self.steps.compactMap { step in
+            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0)] }
+          }),
         "files": .array(summary.files.map { .string(place.path($0)) }),
         "operator_key": .string(summary.tokenKey.description),
         "encryption_key": .string(summary.encryptionKey.description),
@@ -98,9 +111,13 @@ struct ProvisionVehicle: ParsableCommand {
       \(printable(vehicle.name)) is in \(place.path)
         vehicle     \(uuid), steps left (major 1) and right (major 2)
         topic       \(topic)
+        beacons     \(Self.describe(adapters))
         broker      \(host):\(port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    signs tokens with the key \(summary.tokenKey)
       """)
+    if adapters.count > Set(adapters.values).count {
+      console.note("one radio sends two beacons: nobody can tell the sides apart by them")
+    }
     console.note(
       """
 
@@ -110,6 +127,12 @@ struct ProvisionVehicle: ParsableCommand {
         stepctl provision token \(place.path) --rider NAME
       The folder operator/ signs for the vehicle: keep it off the vehicle, and keep it safe.
       """)
+  }
+
+  private static func describe(_ adapters: [StepID: String]) -> String {
+    let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
+    return senders.isEmpty
+      ? "other devices; see stepctl provision beacon" : "\(senders.joined(separator: ", ")), minors rotate"
   }
 
   private var defaultName: String {

@@ -11,9 +11,6 @@ struct BeaconPlan: Sendable {
     let minor: RotatingMinor
   }
 
-  /// What a step's beacon states where nobody has measured it: what most makers do, dBm at 1 m.
-  private static let measuredPower: Int8 = -59
-
   let radio: RadioSpec
   private let uuid: UUID
   private var beacons: [Beacon] = []
@@ -57,7 +54,7 @@ struct BeaconPlan: Sendable {
     beacons.map { beacon in
       IBeacon(
         uuid: uuid, major: beacon.step.major, minor: beacon.minor.minor(at: time),
-        measuredPower: beacon.step.measuredPower ?? Self.measuredPower)
+        measuredPower: beacon.step.measuredPower ?? IBeacon.usualMeasuredPower)
     }
   }
 
