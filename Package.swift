@@ -43,6 +43,8 @@ let package = Package(
     .systemLibrary(
       name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev", "libssl-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    // Headers alone: the library is loaded when a radio needs it.
+    .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CLinux"),
     .target(name: "CTOML"),
 
@@ -56,7 +58,7 @@ let package = Package(
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("SystemIO", ["CLinux"]),
-    module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth"]),
+    module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "CSystemd"]),
     // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
     module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages"]),
     module("NFCDevice", ["NFCMessages", "CNFC"]),
@@ -84,7 +86,8 @@ let package = Package(
     .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
     .executableTarget(name: "stepctl-nfc", dependencies: ["NFCDevice"], swiftSettings: swiftSettings),
     .executableTarget(
-      name: "stepd", dependencies: ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", argumentParser],
+      name: "stepd",
+      dependencies: ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", argumentParser],
       exclude: ["stepd.service"], swiftSettings: swiftSettings),
 
     tests("StrictJSONTests", ["StrictJSON"]),
@@ -113,7 +116,9 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzz",
-      dependencies: ["Bluetooth", "Configuration", "NDEF", "NFCMessages", "Ranging", "StepDomain", "StepProtocol", "StrictJSON"],
+      dependencies: [
+        "Bluetooth", "Configuration", "NDEF", "NFCMessages", "Ranging", "StepDomain", "StepProtocol", "StrictJSON",
+      ],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))

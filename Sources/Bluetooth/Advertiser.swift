@@ -55,7 +55,7 @@ package final class Advertiser {
   ///
   /// - Throws: `RadioError` when it is lost.
   package func check() throws(RadioError) {
-    while try controller.receiveEvent(until: .now, interruption) != nil {}
+    while try controller.receive(until: .now, interruption) != nil {}
   }
 
   /// Gives the beacons other frames, without a pause between the old and the new.

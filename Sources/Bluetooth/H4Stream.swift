@@ -98,12 +98,12 @@ final class H4Stream: HCILink {
     guard count == packet.count else { throw .lost(radio: name, reason: SystemError("send").reason) }
   }
 
-  func receiveEvent(
+  func receive(
     until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
-  ) throws(RadioError) -> [UInt8]? {
+  ) throws(RadioError) -> HCIPacket? {
     while true {
       do {
-        if let event = try deframer.nextEvent() { return event }
+        if let event = try deframer.nextEvent() { return .event(event) }
       } catch {
         throw .garbled(radio: name, offset: error.offset, byte: error.byte)
       }

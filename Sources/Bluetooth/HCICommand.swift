@@ -17,6 +17,21 @@ struct HCICommand: Hashable, Sendable {
     [0x01, UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8), UInt8(parameters.count)] + parameters
   }
 
+  /// Whether a controller that was given this command scans and reports every frame; nil if the command is about
+  /// something else.
+  var scan: Bool? { Self.scan(after: packet.dropFirst()) }
+
+  /// The same of a packet, from its opcode on.
+  static func scan(after packet: ArraySlice<UInt8>) -> Bool? {
+    let bytes = Array(packet)
+    guard bytes.count >= 3 else { return nil }
+    return switch UInt16(bytes[0]) | UInt16(bytes[1]) << 8 {
+    case reset.opcode: false
+    case 0x200C, 0x2042: bytes.count >= 5 && bytes[3] == 1 && bytes[4] == 0
+    default: nil
+    }
+  }
+
   /// 7.3.2
   static let reset = HCICommand("Reset", 0x0C03)
 

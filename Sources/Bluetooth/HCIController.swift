@@ -9,6 +9,11 @@ final class HCIController {
   /// How many commands it will take now (Core 5.4, Vol 4, Part E, 4.4). One may be sent without being told.
   private var credits: UInt8 = 1
 
+  /// Whether it scans and reports every frame, by the last command that was given to it, by whomever.
+  private(set) var isScanning = false
+  /// When somebody else last gave a command that decides about that.
+  private(set) var lastInterference = ContinuousClock.now
+
   init(_ link: any HCILink) { self.link = link }
 
   var name: String { link.name }
@@ -31,23 +36,38 @@ final class HCIController {
         credits -= 1
         isSent = true
       }
-      guard let event = try receiveEvent(until: deadline, interruption) else {
+      guard let packet = try receive(until: deadline, interruption) else {
         throw .noAnswer(radio: name, command: command.name)
       }
-      guard isSent, let (opcode, status, rest) = Self.answer(event), opcode == command.opcode else { continue }
+      guard isSent, case .event(let event) = packet, let (opcode, status, rest) = Self.answer(event), opcode == command.opcode else { continue }
       guard status == 0 else { throw .refused(radio: name, command: command.name, status: status) }
+      isScanning = command.scan ?? isScanning
       // A Command Status of 0 says that the answer is yet to come.
       if let rest { return rest }
     }
   }
 
-  /// Waits for the next event.
+  /// Waits for the next event, or for somebody else's command.
   ///
-  /// - Returns: the event packet from its event code on, or nil when the deadline passed.
-  func receiveEvent(
+  /// - Returns: nil when the deadline passed.
+  func receive(
     until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
-  ) throws(RadioError) -> [UInt8]? {
-    guard let event = try link.receiveEvent(until: deadline, interruption) else { return nil }
+  ) throws(RadioError) -> HCIPacket? {
+    let packet = try link.receive(until: deadline, interruption)
+    switch packet {
+    case .event(let event):
+      try note(event)
+    case .command(let command):
+      if let scan = HCICommand.scan(after: command[...]) {
+        isScanning = scan
+        lastInterference = .now
+      }
+    case nil: break
+    }
+    return packet
+  }
+
+  private func note(_ event: [UInt8]) throws(RadioError) {
     switch event.first {
     case 0x0E where event.count >= 5: credits = event[2]
     case 0x0F where event.count >= 6: credits = event[3]
@@ -56,7 +76,6 @@ final class HCIController {
       throw .lost(radio: name, reason: "the controller reports a hardware error")
     default: break
     }
-    return event
   }
 
   /// Reads Command Complete (7.7.14) and Command Status (7.7.15), which has no return parameters.

@@ -14,10 +14,11 @@ protocol HCILink: AnyObject {
   /// Sends one packet, with its H4 packet type in front.
   func send(_ packet: [UInt8]) throws(RadioError)
 
-  /// Waits for the next event packet; other packets are passed over.
+  /// Waits for the next event, or for the next command that somebody else who shares the controller has given it;
+  /// other packets are passed over.
   ///
-  /// - Returns: the packet from its event code on, or nil when the deadline passed.
-  func receiveEvent(
+  /// - Returns: nil when the deadline passed.
+  func receive(
     until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
-  ) throws(RadioError) -> [UInt8]?
+  ) throws(RadioError) -> HCIPacket?
 }

@@ -11,8 +11,15 @@ final class HCISocket: HCILink {
   private let adapter: UInt16
   private let socket: Descriptor
 
+  /// How many packets are read before it is waited again, where a signal is noticed.
+  private static let packetsPerWait = 16
+  private var untilWait = 0
+
   /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent.
   private static let patience = Duration.seconds(2)
+
+  /// HCIGETCONNINFO of hci.h, a macro that Swift does not import: _IOR('H', 213, int).
+  private static let getConnectionInformation: UInt = 0x8004_48D5
 
   /// - Parameters:
   ///   - adapter: the number in `hci0`.
@@ -29,25 +36,47 @@ final class HCISocket: HCILink {
       }
     }
     socket = Descriptor(adopting: number)
-    try requireUp()
+    try requireUsable()
     try setFilter(hears: hears)
+    if hears { makeRoom() }
   }
 
-  private func requireUp() throws(RadioError) {
+  /// Makes the socket's buffer as large as is allowed: what does not fit is lost, and what the kernel gives at first
+  /// (208 KiB for some 250 packets) is full in an eighth of a second of 200 beacons.
+  private func makeRoom() {
+    var bytes: Int32 = 4 << 20
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    // Beyond net.core.rmem_max it takes CAP_NET_ADMIN.
+    if setsockopt(socket.number, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, size) == -1 {
+      _ = setsockopt(socket.number, SOL_SOCKET, SO_RCVBUF, &bytes, size)
+    }
+  }
+
+  /// Sees to it that the adapter is there, up, and not somebody's own.
+  private func requireUsable() throws(RadioError) {
     var information = hci_dev_info()
     guard hci_devinfo(Int32(adapter), &information) == 0 else {
       throw .lost(radio: name, reason: SystemError("ask").reason)
     }
     guard hci_test_bit(Int32(HCI_UP), &information.flags) != 0 else { throw .adapterDown(radio: name) }
+    // While a program has the adapter for itself (HCI_CHANNEL_USER), the kernel refuses every request on it, this one
+    // for a connection that there is not, and lets commands through to collide with that program's.
+    var request = hci_conn_info_req()
+    let number = socket.number
+    if ioctl(number, Self.getConnectionInformation, &request) == -1, errno == EBUSY { throw .adapterInUse(radio: name) }
   }
 
-  /// Lets only the events through that are read.
+  /// Lets only those packets through that are read.
   private func setFilter(hears: Bool) throws(RadioError) {
     var filter = hci_filter()
     hci_filter_clear(&filter)
     hci_filter_set_ptype(HCI_EVENT_PKT, &filter)
     for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR] { hci_filter_set_event(event, &filter) }
-    if hears { hci_filter_set_event(EVT_LE_META_EVENT, &filter) }
+    if hears {
+      hci_filter_set_event(EVT_LE_META_EVENT, &filter)
+      // The kernel shows the commands of everybody else, who may end the scan.
+      hci_filter_set_ptype(HCI_COMMAND_PKT, &filter)
+    }
     var size = socklen_t(MemoryLayout<hci_filter>.size)
     let number = socket.number
     do {
@@ -76,28 +105,40 @@ final class HCISocket: HCILink {
     }
   }
 
-  func receiveEvent(
+  func receive(
     until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
-  ) throws(RadioError) -> [UInt8]? {
+  ) throws(RadioError) -> HCIPacket? {
     while true {
+      if untilWait > 0, let packet = try readPacket() {
+        untilWait -= 1
+        return packet
+      }
       let check = ContinuousClock.now + Self.patience
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
-        if let event = try readEvent() { return event }
+        untilWait = Self.packetsPerWait
       } else {
-        try requireUp()
+        try requireUsable()
         if let deadline, deadline <= .now { return nil }
       }
     }
   }
 
   /// Reads one packet: the kernel gives one at a time.
-  private func readEvent() throws(RadioError) -> [UInt8]? {
+  ///
+  /// - Returns: nil when there is none.
+  private func readPacket() throws(RadioError) -> HCIPacket? {
     var packet = [UInt8](repeating: 0, count: 1 + Int(HCI_MAX_EVENT_SIZE))
     let number = socket.number
     do {
-      let count = try check("read", name) { read(number, &packet, packet.count) }
-      return count > 0 && packet[0] == HCI_EVENT_PKT ? Array(packet[1..<count]) : nil
+      let count = try check("read", name) { recv(number, &packet, packet.count, Int32(MSG_DONTWAIT)) }
+      guard count > 0 else { return nil }
+      return switch Int32(packet[0]) {
+      case HCI_EVENT_PKT: .event(Array(packet[1..<count]))
+      case HCI_COMMAND_PKT: .command(Array(packet[1..<count]))
+      default: nil
+      }
     } catch {
+      if error.code == EAGAIN { return nil }
       throw failure(error)
     }
   }

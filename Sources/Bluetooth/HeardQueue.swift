@@ -16,6 +16,8 @@ struct HeardQueue {
     }
   }
 
+  mutating func add(_ advertisement: Advertisement) { waiting.append(advertisement) }
+
   var first: Advertisement? { waiting.first }
 
   mutating func popFirst() -> Advertisement? { waiting.popFirst() }

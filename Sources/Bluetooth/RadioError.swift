@@ -22,10 +22,25 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
   case noAdapter(radio: String)
   /// The adapter is powered off.
   case adapterDown(radio: String)
+  /// Another program has the adapter for itself.
+  case adapterInUse(radio: String)
   /// CAP_NET_RAW is missing.
   case notPermitted(radio: String, program: String)
   /// Any other error of the adapter's socket.
   case adapter(SystemError)
+
+  // bluetoothd.
+
+  /// There is no system bus to reach bluetoothd by.
+  case noSystemBus(radio: String, reason: String)
+  /// Nobody on the bus is bluetoothd.
+  case noBluetoothDaemon(radio: String)
+  /// bluetoothd keeps the adapter powered off.
+  case poweredOff(radio: String)
+  /// The bus's policy or bluetoothd does not let this user scan.
+  case notAuthorized(radio: String)
+  /// bluetoothd answered with another error, of this D-Bus name.
+  case bluetoothd(radio: String, method: String, name: String, message: String)
 
   // Controllers.
 
@@ -62,10 +77,22 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
       "cannot open \(radio): there is no such adapter; `hciconfig` lists those there are"
     case .adapterDown(let radio):
       "\(radio) is down; `bluetoothctl power on` or `sudo hciconfig \(radio) up` turns it on"
+    case .adapterInUse(let radio):
+      "\(radio) is in use by a program that has it for itself (a virtual machine, Bumble, btproxy)"
     case .notPermitted(let radio, let program):
       "not permitted to scan with \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
     case .adapter(let error):
       error.description
+    case .noSystemBus(let radio, let reason):
+      "cannot open \(radio): no D-Bus system bus: \(reason)"
+    case .noBluetoothDaemon(let radio):
+      "\(radio) needs bluetoothd, which is not running; `sudo systemctl start bluetooth` starts it"
+    case .poweredOff(let radio):
+      "\(radio) is powered off; `bluetoothctl power on` turns it on"
+    case .notAuthorized(let radio):
+      "not permitted to scan with \(radio): the system bus lets this user not speak to bluetoothd"
+    case .bluetoothd(let radio, let method, let name, let message):
+      "bluetoothd refused `\(method)` for \(radio): \(message.isEmpty ? name : message)"
     case .cannotConnect(let radio, let reason):
       "cannot connect to \(radio): \(reason)"
     case .noLowEnergy(let radio):

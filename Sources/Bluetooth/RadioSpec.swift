@@ -4,13 +4,15 @@ package import SystemIO
 package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// A Bluetooth adapter of this machine, by its number: `hci0`.
   case hci(UInt16)
+  /// The same by way of bluetoothd, which takes no privilege: `bluez:hci0`.
+  case bluez(UInt16)
   /// A controller at the other end of a stream: `h4:tcp:HOST:PORT`, `h4:unix:PATH`.
   case h4(StreamAddress)
   /// A recording of HCI traffic: `btsnoop:FILE`, or `btsnoop:-` for standard input.
   case btsnoop(String)
 
   /// Every form that can be written, for messages and help.
-  package static let forms = "hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"
+  package static let forms = "hci0, bluez:hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"
 
   package init(_ text: String) throws(MalformedRadioSpec) {
     func malformed(_ reason: String) -> MalformedRadioSpec { MalformedRadioSpec(text: text, reason: reason) }
@@ -35,9 +37,9 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
         throw malformed("the port must be a number from 1 to 65535")
       }
       self = .h4(.tcp(host: String(host), port: port))
-    } else if let number = text.after("hci") {
+    } else if let number = text.after("bluez:hci") ?? text.after("hci") {
       guard let index = UInt16(decimal: number) else { throw malformed("an adapter is hci and its number: hci0") }
-      self = .hci(index)
+      self = text.hasPrefix("bluez:") ? .bluez(index) : .hci(index)
     } else {
       throw malformed("expected \(Self.forms)")
     }
@@ -46,6 +48,7 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .hci(let index): "hci\(index)"
+    case .bluez(let index): "bluez:hci\(index)"
     case .h4(let address): "h4:\(address)"
     case .btsnoop(let path): "btsnoop:\(path)"
     }
@@ -53,13 +56,19 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
 
   /// Opens the radio: when this returns, it listens.
   ///
-  /// - Parameter interruption: what ends every wait, those of opening included.
-  package func open(interruption: Interruption? = nil) throws(RadioError) -> any Radio {
+  /// - Parameters:
+  ///   - interruption: what ends every wait, those of opening included.
+  ///   - tell: gets what the user should know and nothing ends for: a sentence without a full stop.
+  package func open(
+    interruption: Interruption? = nil, tell: @escaping (String) -> Void = { _ in }
+  ) throws(RadioError) -> any Radio {
     switch self {
     case .hci(let index):
-      try ScanningRadio(HCISocket(adapter: index, hears: true), interruption)
+      try ScanningRadio(HCISocket(adapter: index, hears: true), interruption, tell: tell)
+    case .bluez(let index):
+      try BlueZRadio(adapter: index, interruption)
     case .h4(let address):
-      try ScanningRadio(H4Stream(connectingTo: address, interruption), interruption)
+      try ScanningRadio(H4Stream(connectingTo: address, interruption), interruption, tell: tell)
     case .btsnoop(let path):
       try CaptureRadio(path, interruption)
     }

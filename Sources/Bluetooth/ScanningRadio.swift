@@ -3,41 +3,87 @@ import StepDomain
 import SystemIO
 
 /// A controller that scans, whichever way leads to it.
+///
+/// Others may share the controller, and it has but one scan: bluetoothd ends it when it starts and stops, or makes it
+/// one that reports each device once. The kernel shows their commands, and a moment after the last one the scan is
+/// started again. Who does that at once breaks into a sequence of commands, and the other's next is refused.
 final class ScanningRadio: Radio {
   private let controller: HCIController
   private let interruption: Interruption?
   /// Whether the controller has Bluetooth 5's commands. It must then be spoken to in those alone: after the first, it
   /// refuses the old ones, and the other way round (Core 5.4, Vol 4, Part E, 3.1.1).
   private let extended: Bool
-  private var isScanning = false
+  private var isOpen = false
 
-  private(set) var start: UnixTime
-  private let startInstant: ContinuousClock.Instant
+  /// How long others must have been done with the scan.
+  private static let settlingTime = Duration.milliseconds(500)
+  /// After so long a silence the scan is started again in any case: while this program was stopped (SIGSTOP, or a machine
+  /// that slept), the socket had no room for the commands of others. It harms nobody where there really is no beacon.
+  private static let longestSilence = Duration.seconds(10)
+  /// How often in a row the controller may refuse that: it does when others are at it.
+  private static let attempts = 5
+  private var refusals = 0
+  private var lastPacket = ContinuousClock.now
+  private var lastRestart = ContinuousClock.now
+
+  /// Says once that the scan was taken away; nil when it has been said.
+  private var tell: ((String) -> Void)?
+
+  private let clock: LiveClock
+  var start: UnixTime { clock.start }
 
   private var heard = HeardQueue()
 
   /// Starts a passive scan.
-  init(_ link: any HCILink, _ interruption: Interruption?) throws(RadioError) {
+  init(_ link: any HCILink, _ interruption: Interruption?, tell: @escaping (String) -> Void) throws(RadioError) {
     controller = HCIController(link)
     self.interruption = interruption
+    self.tell = tell
     extended = try controller.initialize(interruption)
-    start = UnixTime(microseconds: WallClock.microseconds)
-    startInstant = .now
+    clock = LiveClock()
     do throws(RadioError) {
-      // A program that was killed leaves the controller scanning, and then it takes no parameters.
-      do throws(RadioError) {
-        try controller.request(.setScanEnable(false, extended: extended), interruption)
-      } catch .refused {
-        // It was not scanning.
-      }
-      try controller.request(.setScanParameters(extended: extended), interruption)
-      // From here on the scan may be running, whatever becomes of the answer.
-      isScanning = true
-      try controller.request(.setScanEnable(true, extended: extended), interruption)
+      try startScan()
     } catch {
       close()
       throw error
     }
+  }
+
+  private func startScan() throws(RadioError) {
+    // A program that was killed leaves the controller scanning, and then it takes no parameters.
+    do throws(RadioError) {
+      try controller.request(.setScanEnable(false, extended: extended), interruption)
+    } catch .refused {
+      // It was not scanning.
+    }
+    try controller.request(.setScanParameters(extended: extended), interruption)
+    // From here on the scan may be running, whatever becomes of the answer.
+    isOpen = true
+    try controller.request(.setScanEnable(true, extended: extended), interruption)
+  }
+
+  /// Starts the scan that somebody else has ended.
+  private func restartScan() throws(RadioError) {
+    if !controller.isScanning {
+      tell?("another program ended the scan of \(controller.name); it is started again")
+      tell = nil
+    }
+    do throws(RadioError) {
+      try startScan()
+      refusals = 0
+    } catch {
+      refusals += 1
+      guard case .refused = error, refusals < Self.attempts else { throw error }
+    }
+    lastRestart = .now
+  }
+
+  /// When the scan is to be started again.
+  private var restart: ContinuousClock.Instant? {
+    guard !controller.needsInitialization else { return nil }
+    return controller.isScanning
+      ? max(lastPacket, lastRestart) + Self.longestSilence
+      : max(controller.lastInterference, lastRestart) + Self.settlingTime
   }
 
   deinit { close() }
@@ -50,28 +96,23 @@ final class ScanningRadio: Radio {
         _ = heard.popFirst()
         return .heard(first)
       }
-      guard let event = try controller.receiveEvent(until: deadline.map(instant), interruption) else {
-        return .deadline(now)
+      let end = deadline.map(clock.instant)
+      let packet = try controller.receive(until: restart.map { min($0, end ?? $0) } ?? end, interruption)
+      let now = ContinuousClock.now
+      if let packet {
+        if case .event(let event) = packet { heard.add(event.span, heardAt: clock.time(now)) }
+        lastPacket = now
+      } else if let end, end <= now {
+        return .deadline(clock.time(now))
       }
-      heard.add(event.span, heardAt: now)
+      if let restart, restart <= now { try restartScan() }
     }
   }
 
   func close() {
-    guard isScanning else { return }
-    isScanning = false
+    guard isOpen else { return }
+    isOpen = false
     // Nothing is left to be done if this fails: the controller is gone, or deaf.
     _ = try? controller.request(.setScanEnable(false, extended: extended), timeout: .seconds(1), nil)
-  }
-
-  /// What the radio's clock shows.
-  private var now: UnixTime {
-    let elapsed = startInstant.duration(to: .now).components
-    return UnixTime(
-      microseconds: start.microseconds + elapsed.seconds * 1_000_000 + elapsed.attoseconds / 1_000_000_000_000)
-  }
-
-  private func instant(_ time: UnixTime) -> ContinuousClock.Instant {
-    startInstant + .microseconds(time.microseconds &- start.microseconds)
   }
 }

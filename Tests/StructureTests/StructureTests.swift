@@ -15,7 +15,7 @@ import Testing
     "Ranging": ["StepDomain", "Glibc"],
     "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "CryptoExtras", "FoundationEssentials"],
     "SystemIO": ["CLinux", "Glibc"],
-    "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc"],
+    "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc", "CSystemd"],
     "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "Glibc"],
     "NFCDevice": ["NFCMessages", "CNFC", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
@@ -29,7 +29,8 @@ import Testing
       "Terminal", "Glibc", "Synchronization",
     ],
     "StepCommands": [
-      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages", "NFCReader",
+      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages",
+      "NFCReader",
       "MQTTClient", "Configuration", "Provisioning", "Terminal", "ArgumentParser", "Glibc",
     ],
     "stepctl-nfc": ["NFCDevice", "Glibc"],
@@ -76,7 +77,8 @@ import Testing
     var importers: [String: Set<String>] = [:]
     for (module, _, imported) in try Self.imports() { importers[imported, default: []].insert(module) }
     for (library, owner) in [
-      "CBluetooth": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient", "CTOML": "Configuration", "COpenSSL": "Provisioning",
+      "CBluetooth": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient", "CTOML": "Configuration",
+      "COpenSSL": "Provisioning", "CSystemd": "Bluetooth",
       "CLinux": "SystemIO",
     ] {
       #expect((importers[library] ?? []).isSubset(of: [owner]), "\(library)")

@@ -1,0 +1,36 @@
+/// What bluetoothd tells of a device, as far as a controller would report it: `org.bluez.Device1`.
+struct DeviceProperties {
+  private(set) var rssi: Int8?
+  /// AD structures, of those that were received the ones with data of a manufacturer.
+  private(set) var advertisingData: [UInt8]?
+
+  /// Reads a dictionary of properties, `a{sv}`.
+  init(reading message: BusMessage) throws(BusMessage.Malformed) {
+    var rssi: Int8?
+    var data: [UInt8]?
+    try message.entries("sv") { () throws(BusMessage.Malformed) in
+      switch try message.string() {
+      case "RSSI":
+        rssi = try Int8(exactly: message.variant("n") { () throws(BusMessage.Malformed) in try message.int16() })
+      case "ManufacturerData":
+        data = try message.variant("a{qv}") { () throws(BusMessage.Malformed) in try Self.structures(message) }
+      default:
+        try message.skip("v")
+      }
+    }
+    self.rssi = rssi
+    advertisingData = data
+  }
+
+  /// Manufacturer Specific Data (Core Specification Supplement, Part A, 1.4) of each company.
+  private static func structures(_ message: BusMessage) throws(BusMessage.Malformed) -> [UInt8] {
+    var data: [UInt8] = []
+    try message.entries("qv") { () throws(BusMessage.Malformed) in
+      let company = try message.uint16()
+      let bytes = try message.variant("ay") { () throws(BusMessage.Malformed) in try message.bytes() }
+      guard let length = UInt8(exactly: bytes.count + 3) else { throw BusMessage.Malformed() }
+      data += [length, 0xFF, UInt8(truncatingIfNeeded: company), UInt8(company >> 8)] + bytes
+    }
+    return data
+  }
+}

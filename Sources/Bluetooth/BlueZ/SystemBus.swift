@@ -1,0 +1,87 @@
+import CSystemd
+import Glibc
+import SystemIO
+
+/// A connection to the system bus (sd-bus(3)), closed when it goes.
+final class SystemBus {
+  private let library: SDBus
+  private let bus: OpaquePointer
+  private let interruption: Interruption?
+  /// What came while a reply was waited for.
+  private var setAside: ArraySlice<BusMessage> = []
+
+  init(_ interruption: Interruption?) throws(BusError) {
+    self.interruption = interruption
+    do throws(SDBus.Missing) { library = try SDBus() } catch { throw .unavailable(reason: error.reason) }
+    var pointer: OpaquePointer?
+    let status = library.openSystem(&pointer)
+    guard status >= 0, let pointer else { throw .unavailable(reason: Self.reason(status)) }
+    bus = pointer
+    // Waits for the bus to answer the first greeting.
+    let greeting = library.flush(bus)
+    guard greeting >= 0 else { throw .unavailable(reason: Self.reason(greeting)) }
+  }
+
+  deinit { _ = library.flushCloseUnref(bus) }
+
+  /// Calls a method and waits for its reply.
+  ///
+  /// - Parameter arguments: appends them.
+  func call(
+    _ member: String, of interface: String, at path: String, on destination: String, timeout: Duration = .seconds(5),
+    _ arguments: (BusMessage) -> Void = { _ in }
+  ) throws(BusError) -> BusMessage {
+    var pointer: OpaquePointer?
+    let status = library.messageNewMethodCall(bus, &pointer, destination, path, interface, member)
+    guard status >= 0, let pointer else { throw .disconnected(reason: Self.reason(status)) }
+    let call = BusMessage(adopting: pointer, library)
+    // To start a service is for its administrator.
+    _ = library.messageSetAutoStart(pointer, 0)
+    arguments(call)
+    var cookie: UInt64 = 0
+    _ = try check(library.send(bus, pointer, &cookie))
+    _ = try check(library.flush(bus))
+
+    let deadline = ContinuousClock.now + timeout
+    while let message = try next(until: deadline) {
+      if message.replyCookie == cookie {
+        if let failure = message.failure { throw failure }
+        return message
+      }
+      setAside.append(message)
+    }
+    throw .noReply
+  }
+
+  /// Waits for the next message.
+  ///
+  /// - Returns: nil when the deadline passed.
+  func receive(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
+    if let message = setAside.popFirst() { return message }
+    return try next(until: deadline)
+  }
+
+  private func next(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
+    while true {
+      var pointer: OpaquePointer?
+      let progress = try check(library.process(bus, &pointer))
+      if let pointer { return BusMessage(adopting: pointer, library) }
+      if progress > 0 { continue }
+      let ready: [Bool]
+      do {
+        ready = try waitReadable([library.getDescriptor(bus), interruption?.number ?? -1], until: deadline)
+      } catch {
+        throw .disconnected(reason: error.reason)
+      }
+      if ready[1] { throw .interrupted }
+      if !ready[0] { return nil }
+    }
+  }
+
+  private func check(_ result: Int32) throws(BusError) -> Int32 {
+    guard result >= 0 else { throw .disconnected(reason: Self.reason(result)) }
+    return result
+  }
+
+  private static func reason(_ result: Int32) -> String { String(cString: strerror(-result)) }
+}
