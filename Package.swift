@@ -30,6 +30,7 @@ let package = Package(
   products: [
     .executable(name: "stepctl", targets: ["stepctl"]),
     .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
+    .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
     .executable(name: "stepd", targets: ["stepd"]),
   ],
   dependencies: [
@@ -45,8 +46,15 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     // Headers alone: the library is loaded when a radio needs it.
     .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
+    .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+    .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
+    .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+    .systemLibrary(name: "CZBar", pkgConfig: "zbar", providers: [.apt(["libzbar-dev"])]),
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CVideo"),
     .target(name: "CTOML"),
+    .target(name: "CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
 
     // Pure: bytes and values in, values out; no I/O and no clock.
     module("StepDomain"),
@@ -63,6 +71,8 @@ let package = Package(
     module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages"]),
     module("NFCDevice", ["NFCMessages", "CNFC"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
+    module("QRCode", ["CQREncode", "CZlib"]),
+    module("QRReader", ["SystemIO"]),
     module("Configuration", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML"]),
     module(
       "Provisioning", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL"]),
@@ -70,7 +80,8 @@ let package = Package(
     // The frame of both programs: what is printed where, and how they end.
     module("Terminal", ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", argumentParser]),
 
-    // The two programs' insides.
+    // The programs' insides.
+    module("QRDecoder", ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
     module(
       "StepController",
       [
@@ -80,9 +91,10 @@ let package = Package(
     module(
       "StepCommands",
       [
-        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages",
-        "NFCReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", argumentParser,
+        "SystemIO", "StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol", "Bluetooth",
+        "NFCReader", "QRCode", "QRReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
+    .executableTarget(name: "stepctl-qr", dependencies: ["QRDecoder"], swiftSettings: swiftSettings),
     .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
     .executableTarget(name: "stepctl-nfc", dependencies: ["NFCDevice"], swiftSettings: swiftSettings),
     .executableTarget(
@@ -93,8 +105,6 @@ let package = Package(
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
     tests("NDEFTests", ["NDEF"]),
-    tests("NFCMessagesTests", ["NFCMessages", "StepDomain"]),
-    tests("NFCReaderTests", ["NFCReader", "NFCMessages", "SystemIO"]),
     tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),

@@ -4,16 +4,17 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# What the package says of its system libraries; toml++ is headers alone, and Swift links with gcc's libraries.
+# What the package says of its system libraries; toml++ is headers alone, zxing-cpp is C++, and Swift links with gcc's
+# libraries.
 mapfile -t libraries < <(sed -n 's/.*\.apt(\["\([^]]*\)"\]).*/\1/p' Package.swift | tr -d '" ' | tr ',' '\n')
-packages=(g++ git libtomlplusplus-dev pkg-config "${libraries[@]}")
+packages=(g++ git libtomlplusplus-dev libzxing-dev pkg-config "${libraries[@]}")
 case ${1-} in
 build) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
-    bluez fish libnfc-bin man-db mandoc mosquitto mosquitto-clients openssl python3 python3-venv shellcheck systemd
-    tshark zsh
+    bluez fish libnfc-bin man-db mandoc mosquitto mosquitto-clients openssl poppler-utils python3 python3-venv qrencode
+    shellcheck systemd tshark zbar-tools zsh
   )
   ;;
 *)

@@ -21,8 +21,8 @@ package enum Confinement {
   /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
   /// with EPERM from here on (seccomp(2)).
   ///
-  /// - Parameter allowed: the numbers of more calls that it may make.
-  package static func computeOnly(allowed: [Int32] = []) throws(SystemError) {
+  /// - Parameter controlsDevices: whether it may control those that it has open, as a camera (ioctl(2)).
+  package static func computeOnly(controlsDevices: Bool = false) throws(SystemError) {
     let architecture = own_audit_architecture()
     guard architecture != 0 else { return }
     // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end.
@@ -30,7 +30,7 @@ package enum Confinement {
       [
         SYS_read, SYS_write, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_futex,
         SYS_clock_gettime, SYS_getrandom, SYS_rt_sigreturn, SYS_exit, SYS_exit_group,
-      ] + allowed
+      ] + (controlsDevices ? [SYS_ioctl] : [])
     // Classic BPF (Linux, Documentation/userspace-api/seccomp_filter.rst): the fields of seccomp_data are at 0 (the
     // number of the call) and 4 (the architecture, without which a number says nothing).
     var filter = [

@@ -19,6 +19,8 @@ import Testing
     "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "Glibc"],
     "NFCDevice": ["NFCMessages", "CNFC", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
+    "QRCode": ["CQREncode", "CZlib", "Glibc"],
+    "QRReader": ["SystemIO", "Glibc"],
     "Configuration": ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML", "Glibc"],
     "Provisioning": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
@@ -28,12 +30,14 @@ import Testing
       "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
       "Terminal", "Glibc", "Synchronization",
     ],
+    "QRDecoder": ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo", "Glibc"],
     "StepCommands": [
-      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "NDEF", "NFCMessages",
-      "NFCReader",
-      "MQTTClient", "Configuration", "Provisioning", "Terminal", "ArgumentParser", "Glibc",
+      "SystemIO", "StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol", "Bluetooth",
+      "NFCReader", "QRCode", "QRReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", "ArgumentParser",
+      "Glibc",
     ],
     "stepctl-nfc": ["NFCDevice", "Glibc"],
+    "stepctl-qr": ["QRDecoder"],
     "stepctl": ["StepCommands", "Terminal"],
     "stepd": ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
   ]
@@ -77,9 +81,10 @@ import Testing
     var importers: [String: Set<String>] = [:]
     for (module, _, imported) in try Self.imports() { importers[imported, default: []].insert(module) }
     for (library, owner) in [
-      "CBluetooth": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient", "CTOML": "Configuration",
-      "COpenSSL": "Provisioning", "CSystemd": "Bluetooth",
-      "CLinux": "SystemIO",
+      "CBluetooth": "Bluetooth", "CSystemd": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient",
+      "CTOML": "Configuration", "COpenSSL": "Provisioning", "CLinux": "SystemIO", "CQREncode": "QRCode",
+      "CZlib": "QRCode", "CPNG": "QRDecoder", "CTurboJPEG": "QRDecoder", "CZBar": "QRDecoder", "CZXing": "QRDecoder",
+      "CVideo": "QRDecoder",
     ] {
       #expect((importers[library] ?? []).isSubset(of: [owner]), "\(library)")
     }

@@ -1,0 +1,33 @@
+/// Text in the one encoding that every reader of PDF has a font for (ISO 32000-1, D.2: WinAnsiEncoding).
+package struct PDFText: Equatable, Sendable {
+  let bytes: [UInt8]
+
+  /// Nil where a character is not among the 218 of Western European languages.
+  package init?(_ text: String) {
+    let bytes = text.compactMap { Self.codes[$0] }
+    guard bytes.count == text.count else { return nil }
+    self.bytes = bytes
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  /// As much of it as fits; where a part is left out, an ellipsis says so.
+  func truncated(to count: Int) -> PDFText {
+    bytes.count <= count ? self : PDFText(bytes: bytes.prefix(max(0, count - 1)) + [0x85])
+  }
+
+  /// As a hexadecimal string (7.3.4.3), in which nothing has to be escaped.
+  var hexadecimal: String {
+    "<" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">"
+  }
+
+  /// Equal characters are one key, however they are composed.
+  private static let codes: [Character: UInt8] = {
+    var codes: [Character: UInt8] = [:]
+    for code in Array(0x20...0x7E) + Array(0xA0...0xFF) { codes[Character(UnicodeScalar(UInt8(code)))] = UInt8(code) }
+    for (code, character) in zip(0x80..., "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ") {
+      if !(0x80...0x9F).contains(character.unicodeScalars.first!.value) { codes[character] = UInt8(code) }
+    }
+    return codes
+  }()
+}

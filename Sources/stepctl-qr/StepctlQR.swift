@@ -1,0 +1,6 @@
+import QRDecoder
+
+@main
+enum StepctlQR {
+  static func main() { DecoderProgram.run(Array(CommandLine.arguments.dropFirst())) }
+}
