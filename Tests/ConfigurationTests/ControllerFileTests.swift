@@ -66,15 +66,15 @@ struct ControllerFileTests {
       ),
       (
         "proofs = [\"beacon\"]", "proofs = []",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found an empty array"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found an empty array"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = [\"beacon\", \"becon\"]",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found \"becon\" in it"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"becon\" in it"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = \"beacon\"",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", found \"beacon\""
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"beacon\""
       ),
       (
         "proof_age_s = 5", "proof_age_s = 60.5",

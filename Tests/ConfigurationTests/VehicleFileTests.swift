@@ -86,7 +86,8 @@ struct VehicleFileTests {
       ),
       (
         "topic = \"arena2036/rolling_chassis\"", "\"\\u001b\" = 1",
-        "vehicle.toml:3: \"\\u001b\": unknown key, expected name, uuid, topic, broker, controller, steps or rider"
+        "vehicle.toml:3: \"\\u001b\": unknown key, "
+          + "expected name, uuid, operator, topic, broker, controller, steps or rider"
       ),
       (
         "[broker]", "[bróker]",
@@ -143,7 +144,7 @@ struct VehicleFileTests {
       ("major = 1", "mayor = 1", "vehicle.toml:19: [[steps]] mayor: unknown key, did you mean \"major\"?"),
       (
         "major = 1", "height = 1",
-        "vehicle.toml:19: [[steps]] height: unknown key, expected id, side, major or measured_power"
+        "vehicle.toml:19: [[steps]] height: unknown key, expected id, side, major, measured_power, minor or tags"
       ),
       ("major = 1", "", "vehicle.toml:16: [[steps]] major is missing"),
       (

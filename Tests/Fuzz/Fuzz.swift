@@ -43,6 +43,23 @@ enum Fuzz {
     "statement": { bytes in
       _ = try? Statement(payload: bytes, verifiedBy: Keys.operatorKey)
     },
+    "proof": { bytes in
+      let text = String(decoding: bytes, as: UTF8.self)
+      if let label = try? StepLabel(parsing: text) { precondition((try? StepLabel(parsing: label.text)) == label) }
+      // One text for one message: nothing that a tag did not write is taken for what it wrote.
+      if let tag = try? DynamicTag(parsing: text) {
+        _ = tag.reading(with: Keys.tag)
+        precondition(text.hasPrefix(DynamicTag.scheme))
+      }
+      if let uid = TagUID(text) { precondition(TagUID(uid.bytes) == uid) }
+    },
+    "code": { bytes in
+      _ = try? VehicleCode.verify(String(decoding: bytes, as: UTF8.self))
+    },
+    "tags": { bytes in
+      guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }
+      precondition((try? TagKeyFile(parsing: Array(file.render().utf8), path: "tags.json")) == file)
+    },
     "h4": { bytes in
       var deframer = H4Deframer()
       bytes.withUnsafeBytes { deframer.append($0) }
@@ -76,6 +93,8 @@ enum Fuzz {
   private enum Keys {
     static let controller = DecryptionKey()
     static let operatorKey = SigningKey().verificationKey
+    static let tag = DynamicTag.Keys(
+      metaRead: Array(repeating: 0, count: 16), fileRead: Array(repeating: 0, count: 16))!
   }
 }
 

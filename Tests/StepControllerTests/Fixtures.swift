@@ -79,6 +79,8 @@ final class Bench {
   var events: [Controller.Event] = []
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
+  var secrets = StepSecrets()
+  var vehicle = car
 
   var journal: String { folder.path + "/journal.json" }
 
@@ -89,8 +91,9 @@ final class Bench {
     controller = nil
     let log = Box()
     controller = Controller(
-      vehicle: car, keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
-      policy: policy, profile: MotionProfile(travel: 1_000, limit: 3_000),
+      vehicle: vehicle,
+      keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
+      policy: policy, secrets: secrets, profile: MotionProfile(travel: 1_000, limit: 3_000),
       journal: try! Journal.open(journal, steps: [left, right], installed: .close),
       servo: ServoScript.Driver(script: servo), record: { log.events.append($0) })
     box = log
@@ -151,12 +154,12 @@ final class Bench {
 }
 
 extension Proof {
-  static func standing(at step: StepID, zone: Zone = .immediate) -> Proof {
+  static func standing(at step: StepID, zone: Zone = .immediate, minor: UInt16 = 7) -> Proof {
     let own = car.step(step)!.major
     return .beacon(
       zone: zone,
       beacons: car.steps.map {
-        HeardBeacon(major: $0.major, minor: 7, rssi: $0.major == own ? -52 : -71, measuredPower: -59, packets: 11)
+        HeardBeacon(major: $0.major, minor: minor, rssi: $0.major == own ? -52 : -71, measuredPower: -59, packets: 11)
       })
   }
 }

@@ -29,6 +29,28 @@ import Testing
     #expect(journal.entries[right] == Journal.Entry(position: .close))
   }
 
+  @Test("keeps the counters of tags, beside the steps")
+  func counters() throws {
+    let uid = TagUID("04DE5F1EACC040")!
+    do {
+      var journal = try Journal.open(path, steps: [left], installed: .close)
+      try journal.record(DynamicTag.Reading(uid: uid, counter: 16_777_215))
+      try journal.record(Journal.Entry(position: .open), for: left)
+    }
+    let journal = try Journal.open(path, steps: [left], installed: .close)
+    #expect(journal.counters == [uid: 16_777_215])
+    #expect(journal.entries[left] == Journal.Entry(position: .open))
+  }
+
+  @Test("reads the journal of a version that knew no tags")
+  func older() throws {
+    let text = #"{"left":{"position":"open","fault":"timeout","challenge":"AQID"},"right":{"position":"close"}}"#
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    let journal = try Journal.open(path, steps: [left, right], installed: .close)
+    #expect(journal.entries[left] == Journal.Entry(position: .open, fault: .timeout, challenge: [1, 2, 3]))
+    #expect(journal.counters.isEmpty)
+  }
+
   @Test("one program at a time")
   func locked() throws {
     let journal = try Journal.open(path, steps: [left], installed: .close)
@@ -43,6 +65,8 @@ import Testing
     arguments: [
       "", "{", "[]", #"{"left":{}}"#, #"{"left":{"position":"ajar"}}"#, #"{"left":{"position":"open","motion":"up"}}"#,
       #"{"left":{"position":"open","fault":1}}"#, #"{"left":{"position":"open"},"left":{"position":"close"}}"#,
+      #"{"tag counters":[]}"#, #"{"tag counters":{"04":1}}"#, #"{"tag counters":{"04DE5F1EACC040":-1}}"#,
+      #"{"tag counters":{"04DE5F1EACC040":1,"04de5f1eacc040":2}}"#, #"{"tag counters":{"04DE5F1EACC040":"1"}}"#,
     ])
   func damaged(content: String) throws {
     guard case .damaged(let where_, _)? = failure(content) else {

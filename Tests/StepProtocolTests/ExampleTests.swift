@@ -71,12 +71,54 @@ import Testing
     }
   }
 
+  @Test("the beacon's minors are those that Python's hmac gives")
+  func minors() throws {
+    let table = example["beacon-minors"]!
+    let rotating = RotatingMinor(
+      secret: try BeaconSecret(jwk: example["beacon-secret"]!), step: StepID(table.text("step"))!,
+      period: Int(table["period"]!.integer!))
+    let minors = table["minors"]!.array!
+    #expect(minors.count > 4)
+    for each in minors { #expect(Int64(rotating.minor(at: each["time"]!.integer!)) == each["minor"]!.integer!) }
+  }
+
+  @Test("the controller reads the dynamic tag with its keys, and the proof that names it")
+  func tag() throws {
+    let table = example["tag-keys"]!
+    let keys = DynamicTag.Keys(
+      metaRead: table.hexadecimal("meta_read_key"), fileRead: table.hexadecimal("file_read_key"))!
+    let uid = TagUID(table.text("uid"))!
+    let tag = try DynamicTag(parsing: example.text("tag-uri"))
+    #expect(tag.reading(with: keys) == DynamicTag.Reading(uid: uid, counter: 61))
+    let (proof, time) = try Proof.read(example["tag-proof"]!)
+    #expect(proof == .tag(uid: uid, content: example.text("tag-uri")))
+    #expect(proof.json(time: time) == example["tag-proof"]!)
+  }
+
+  @Test("the rider reads the vehicle's code as the claims that stand beside it")
+  func vehicleCode() throws {
+    let (code, operatorKey) = try VehicleCode.verify(example.text("vehicle-code"))
+    let claims = example["vehicle-code-claims"]!
+    #expect(try operatorKey == VerificationKey(jwk: example["operator-key"]!))
+    #expect(code.vehicle.uuid.description == claims.text("uuid"))
+    #expect(code.host == claims.text("host"))
+    #expect(Base64URL.encode(code.authority) == claims.text("ca"))
+    #expect(code.vehicle.steps.map(\.measuredPower) == [-59, nil])
+    #expect(code.vehicle.steps.map(\.minor) == [nil, 7])
+    // Signatures of Ed25519 are the same each time, and so is our text.
+    let signed = code.signed(by: try SigningKey(jwk: example["operator-key"]!))
+    #expect(signed == example.text("vehicle-code"))
+  }
+
   @Test("the page shows these very values")
   func page() throws {
     let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().appending(path: "Sources/StepProtocol/PROTOCOL.md")
     let page = try String(contentsOf: path, encoding: .utf8).filter { !$0.isWhitespace }
-    for name in ["token", "open-command", "unknown-command", "open-digest", "controller-signing-thumbprint"] {
+    for name in [
+      "token", "open-command", "unknown-command", "open-digest", "controller-signing-thumbprint", "tag-uri",
+      "vehicle-code",
+    ] {
       #expect(page.contains(example.text(name)), "\(name)")
     }
   }

@@ -6,6 +6,8 @@ enum Vectors {
   static let rfc9180 = load("Fixtures/rfc9180.json")
   static let joseHPKE4 = load("Fixtures/jose-hpke-4.json")
   static let rfc8037 = load("Fixtures/rfc8037.json")
+  static let rfc4493 = load("Fixtures/rfc4493.json")
+  static let an12196 = load("Fixtures/an12196.json")
   /// The worked example of PROTOCOL.md, made by a Python program that has nothing in common with this code.
   static let example = load("Interop/example.json")
 
