@@ -1,8 +1,13 @@
-"""The few calls of the real libnfc that tests make, as nfc/nfc.h and nfc/nfc-types.h (1.8.0) declare them."""
+"""The real libnfc: its tools, and the few of its calls that tests make (nfc/nfc.h and nfc/nfc-types.h, 1.8.0)."""
 
 import ctypes
 import ctypes.util
+import os
+import shutil
+import subprocess
 from contextlib import contextmanager
+
+TOOLS = ("nfc-list", "nfc-mfultralight", "nfc-poll", "nfc-anticol")
 
 IO, INVALID_ARGUMENT, TIME_OUT, RF_TRANSMISSION = -1, -2, -6, -20  # NFC_EIO, NFC_EINVARG, NFC_ETIMEOUT, NFC_ERFTRANS
 INFINITE_SELECT, EASY_FRAMING = 7, 11  # nfc_property
@@ -28,7 +33,19 @@ class Target(ctypes.Structure):
     ]
 
 
+def missing() -> str | None:
+    """The library, or the first of its tools, that is not there."""
+    return "libnfc" if library() is None else next((tool for tool in TOOLS if not shutil.which(tool)), None)
+
+
+def run(connection: str, *command: str, typed: str = "") -> subprocess.CompletedProcess:
+    """One of the tools with this reader."""
+    environment = os.environ | {"LIBNFC_DEFAULT_DEVICE": connection, "LIBNFC_LOG_LEVEL": "0"}
+    return subprocess.run(command, input=typed, env=environment, capture_output=True, text=True, timeout=20)
+
+
 def library() -> ctypes.CDLL | None:
+    os.environ.setdefault("LIBNFC_LOG_LEVEL", "0")
     name = ctypes.util.find_library("nfc")
     if not name:
         return None

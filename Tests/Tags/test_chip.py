@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,58 +22,25 @@ HERE = Path(__file__).parent
 MESSAGE = [ndef.TextRecord('{"uuid":"7c5a1fd0-3a3b-4f0e-9d1c-0b8f2f6f3f11","stepId":"left"}')]
 
 
-def run(chip: Chip, *command: str, typed: str = "") -> subprocess.CompletedProcess:
-    """One of libnfc's tools with this reader."""
-    if not shutil.which(command[0]):
-        pytest.skip(f"there is no {command[0]}: apt-get install libnfc-bin")
-    environment = os.environ | {"LIBNFC_DEFAULT_DEVICE": chip.connection, "LIBNFC_LOG_LEVEL": "0"}
-    return subprocess.run(command, input=typed, env=environment, capture_output=True, text=True, timeout=20)
-
-
-@pytest.fixture
-def tag() -> Type2:
-    """One that holds 48 bytes to be told apart."""
-    tag = Type2("ntag213")
-    tag.memory[16:64] = bytes(range(0x10, 0x40))
-    return tag
-
-
-@pytest.fixture
-def chip(tag):
-    with Chip(tag) as chip:
-        yield chip
-
-
-@pytest.fixture
-def device(chip):
-    """libnfc, with the tag selected."""
-    if not libnfc.library():
-        pytest.skip("there is no libnfc: apt-get install libnfc6")
-    with libnfc.opened(chip.connection) as device:
-        assert device.select() == chip.tag.uid
-        chip.zero()
-        yield device
-
-
 # libnfc's tools.
 
 
 def test_nfc_list_shows_the_tag():
     with Chip(Type2("ntag213", bytes.fromhex("04112233445566"))) as chip:
-        listed = run(chip, "nfc-list")
+        listed = libnfc.run(chip.connection, "nfc-list")
     assert "04  11  22  33  44  55  66" in listed.stdout
     assert "00  44" in listed.stdout
 
 
 def test_nfc_list_shows_no_tag_where_there_is_none():
     with Chip() as chip:
-        listed = run(chip, "nfc-list")
+        listed = libnfc.run(chip.connection, "nfc-list")
     assert listed.returncode == 0 and "target(s) found" not in listed.stdout
 
 
 def test_nfc_list_shows_what_a_type_4_tag_answers_to_rats():
     with Chip(Type4()) as chip:
-        listed = run(chip, "nfc-list")
+        listed = libnfc.run(chip.connection, "nfc-list")
     assert "ATS: 75  77  81  02  80" in listed.stdout
 
 
@@ -83,7 +49,7 @@ def test_nfc_mfultralight_reads_all_of_a_tag(model, pages, tmp_path):
     tag = Type2(model)
     tag.memory[16:32] = bytes(range(16))
     with Chip(tag) as chip:
-        read = run(chip, "nfc-mfultralight", "r", str(tmp_path / "dump"))
+        read = libnfc.run(chip.connection, "nfc-mfultralight", "r", str(tmp_path / "dump"))
     assert f"Done, {pages} of {pages} pages read" in read.stdout
     shown = bytearray(tag.content())
     if tag.model.version:
@@ -95,9 +61,26 @@ def test_nfc_mfultralight_writes_a_tag(tag, chip, tmp_path):
     dump = bytearray(tag.content())
     dump[16:160] = bytes(range(144))
     (tmp_path / "dump").write_bytes(dump)
-    written = run(chip, "nfc-mfultralight", "w", str(tmp_path / "dump"), typed="n\nn\nn\nn\n")
+    written = libnfc.run(chip.connection, "nfc-mfultralight", "w", str(tmp_path / "dump"), typed="n\nn\nn\nn\n")
     assert "0 pages failed" in written.stdout, written.stdout
     assert tag.content()[16:160] == bytes(range(144))
+
+
+def test_nfc_anticol_selects_by_hand_and_sees_a_correct_crc():
+    with Chip(Type4()) as chip:
+        selected = libnfc.run(chip.connection, "nfc-anticol")
+    assert "UID: 04a1b2c3d4e580" in selected.stdout and "ATS: 06  75  77  81  02  80" in selected.stdout
+    assert "CRC error" not in selected.stdout
+
+
+@pytest.mark.parametrize("tag", [Type2(), Type4()], ids=["type 2", "type 4"])
+def test_nfc_poll_sees_a_tag_come_and_go(tag):
+    with Chip(tag) as chip:
+        for command in ("InDataExchange", "InCommunicateThru"):  # how it asks whether a tag is still there
+            chip.fault(f"remove@{command}:3")
+        polled = libnfc.run(chip.connection, "nfc-poll")
+    assert "UID (NFCID1): 04  a1  b2  c3  d4  e5  80" in polled.stdout
+    assert "Waiting for card removing...done." in polled.stdout
 
 
 # nfcpy.
