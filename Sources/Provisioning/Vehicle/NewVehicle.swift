@@ -81,8 +81,8 @@ struct NewVehicle {
 extension VehiclePlan {
   /// A vehicle that sends what cannot be copied for long takes nothing less; any other takes whatever names a step.
   fileprivate var policy: AccessPolicy {
-    beaconAdapter == nil
-      ? AccessPolicy(proofs: Set(ProofMethod.allCases)) : AccessPolicy(proofs: [.beacon, .nfc], acceptsStatic: false)
+    vehicle.steps.allSatisfy { beaconAdapters[$0.id] != nil }
+      ? AccessPolicy(proofs: [.beacon, .nfc], acceptsStatic: false) : AccessPolicy(proofs: Set(ProofMethod.allCases))
   }
 
   fileprivate var beacon: BeaconSettings {
