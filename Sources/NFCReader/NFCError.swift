@@ -61,6 +61,14 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
   /// What this kind of tag cannot do.
   case unsupported(String)
 
+  /// Whether it is about one tag, and another may be well.
+  package var isOfTheTag: Bool {
+    switch self {
+    case .noAnswer, .tagGone, .otherTag, .unsupportedTag, .content, .refused, .unsupported: true
+    default: false
+    }
+  }
+
   package var description: String {
     switch self {
     case .interrupted:

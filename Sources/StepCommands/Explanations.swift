@@ -1,6 +1,7 @@
 import Bluetooth
 import Glibc
 import MQTTClient
+import NFCReader
 import Provisioning
 import SystemIO
 import Terminal
@@ -9,8 +10,9 @@ extension StepctlCommand {
   /// What the errors of the modules mean for the one who typed the command.
   package static func explain(_ error: any Error) -> any Error {
     switch error {
-    case RadioError.interrupted, RiderSession.Failure.interrupted: Interrupted()
+    case RadioError.interrupted, NFCError.interrupted, RiderSession.Failure.interrupted: Interrupted()
     case let error as RadioError: CommandFailure(error)
+    case let error as NFCError: CommandFailure(error)
     case let error as MQTTError: CommandFailure(error)
     case let error as ProvisioningError: CommandFailure(error)
     case RiderSession.Failure.timedOut:
@@ -30,6 +32,19 @@ extension CommandFailure {
     case .file(let error): self.init(error)
     case .notACapture, .damaged: self.init(.badData, error.description)
     case .notPermitted: self.init(.noPermission, error.description)
+    default: self.init(.unavailable, error.description)
+    }
+  }
+
+  init(_ error: NFCError) {
+    switch error {
+    case .malformedConnection: self.init(.configuration, error.description)
+    case .notPermitted: self.init(.noPermission, error.description)
+    case .noAnswer, .tagGone, .otherTag, .refused: self.init(.inputOutput, error.description)
+    case .unsupportedTag, .unsupported: self.init(.badData, error.description)
+    case .content(.occupied):
+      self.init(.badData, error.description, hint: "--replace-all gives up what else the tag holds")
+    case .content: self.init(.badData, error.description)
     default: self.init(.unavailable, error.description)
     }
   }

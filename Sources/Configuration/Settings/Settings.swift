@@ -7,12 +7,14 @@ package struct Settings: Equatable, Sendable {
   package struct Flags: Sendable {
     package var vehicle: String?
     package var radio: String?
+    package var nfc: String?
     /// Seconds.
     package var timeout: Double?
 
-    package init(vehicle: String? = nil, radio: String? = nil, timeout: Double? = nil) {
+    package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil) {
       self.vehicle = vehicle
       self.radio = radio
+      self.nfc = nfc
       self.timeout = timeout
     }
   }
@@ -24,11 +26,14 @@ package struct Settings: Equatable, Sendable {
   /// A vehicle file or the name of one, as it was given; nil when nobody said.
   package let vehicle: Setting<String?>
   package let radio: Setting<String>
+  /// The connection string of the NFC reader; nil when nobody said, and libnfc chooses.
+  package let nfc: Setting<String?>
   /// Seconds.
   package let timeout: Setting<Double>
   package let folders: ConfigurationFolders
 
-  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO` and `STEPCTL_TIMEOUT`, each unset when empty.
+  /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC` and `STEPCTL_TIMEOUT`, each unset when
+  ///   empty.
   /// - Throws: for a value that no flag, variable or file may have, and for files that cannot be read. That a
   ///   `config.toml` does not exist is no error.
   package init(
@@ -46,6 +51,8 @@ package struct Settings: Equatable, Sendable {
     radio =
       try sources.resolve(.radio, .text, flag: flags.radio.map(TOMLValue.string))
       ?? Setting(Self.standardRadio, .standard)
+    let reader = try sources.resolve(.nfc, .text, flag: flags.nfc.map(TOMLValue.string))
+    nfc = reader.map { Setting($0.value, $0.origin) } ?? Setting(nil, .standard)
     timeout =
       try sources.resolve(
         .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
@@ -55,7 +62,7 @@ package struct Settings: Equatable, Sendable {
   }
 
   private enum Key: String, TOMLKey {
-    case vehicle, radio, timeout
+    case vehicle, radio, nfc, timeout
   }
 
   private struct Sources {

@@ -12,15 +12,18 @@ struct ConfigShow: ParsableCommand {
 
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var radio: RadioOptions
+  @OptionGroup var nfc: NFCOptions
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
   func run() throws {
     let console = output.console
-    let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
+    let settings = try Settings(
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
     let rows: [(name: String, value: String, origin: SettingOrigin)] = [
       ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
       ("radio", settings.radio.value, settings.radio.origin),
+      ("nfc", settings.nfc.value ?? "", settings.nfc.origin),
       ("timeout", "\(tenths(settings.timeout.value)) s", settings.timeout.origin),
     ]
     let file = try vehicleFile(settings)
@@ -28,9 +31,9 @@ struct ConfigShow: ParsableCommand {
     if console.isJSON {
       let values: [JSON] = [
         settings.vehicle.value.map { .string($0) } ?? .null, .string(settings.radio.value),
-        .number(settings.timeout.value),
+        settings.nfc.value.map { .string($0) } ?? .null, .number(settings.timeout.value),
       ]
-      var members = zip(["vehicle", "radio", "timeout_s"], zip(rows, values)).map { name, row in
+      var members = zip(["vehicle", "radio", "nfc", "timeout_s"], zip(rows, values)).map { name, row in
         JSON.Member(name, ["value": row.1, "origin": .string(row.0.origin.description)])
       }
       members.append(JSON.Member("vehicle_file", file.map(ConfigShow.json) ?? .null))

@@ -3,5 +3,7 @@ import ArgumentParser
 struct Provision: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Make what vehicles and riders need.",
-    subcommands: [ProvisionVehicle.self, ProvisionBeacon.self, ProvisionToken.self])
+    subcommands: [
+      ProvisionVehicle.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self,
+    ])
 }

@@ -1,0 +1,89 @@
+import ArgumentParser
+import Configuration
+import NDEF
+import NFCMessages
+import NFCReader
+import StepDomain
+import StepProtocol
+import StrictJSON
+import SystemIO
+import Terminal
+
+struct ProvisionTag: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tag",
+    abstract: "Write a step's name to an NFC tag, to be put on that step.")
+
+  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
+  var step: StepID
+
+  @Flag(help: "Make the tag read-only for ever. Asks first.")
+  var lock = false
+
+  @Flag(help: "Give up what else the tag holds.")
+  var replaceAll = false
+
+  @Flag(help: "Add the tag to those that the vehicle file lists for the step.")
+  var register = false
+
+  @Flag(help: "Say what would be written, and write nothing.")
+  var dryRun = false
+
+  @Flag(help: "Write one tag after the other, and print a table of them.")
+  var batch = false
+
+  @Option(help: ArgumentHelp("End after so many tags with --batch (default: at Control-C).", valueName: "n"))
+  var count: Int?
+
+  @Flag(name: .shortAndLong, help: "Do not ask.")
+  var yes = false
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var nfc: NFCOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if dryRun, lock || register { throw ValidationError("--dry-run excludes --lock and --register.") }
+    if let count {
+      guard batch else { throw ValidationError("--count is for --batch.") }
+      guard (1...10_000).contains(count) else { throw ValidationError("--count takes 1 to 10000.") }
+    }
+  }
+
+  func run() throws {
+    let console = output.console
+    let settings = try Settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
+    let file = try VehicleFile(reading: settings.vehicleFile())
+    guard let step = file.vehicle.step(step) else {
+      let known = file.vehicle.steps.map(\.id.description).joined(separator: ", ")
+      throw CommandFailure(.usage, "\(printable(file.vehicle.name)) has no step \(step): it has \(known)")
+    }
+    let interruption = try Interruption()
+    try askWhetherToLock(Questions(interruption))
+    let reader = try settings.openReader(interruption)
+    defer { reader.close() }
+    let job = TagJob(
+      reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
+      // Where some are listed, the vehicle refuses all others.
+      register: !dryRun && (register || !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
+      patience: settings.patience, progress: ProgressLine(isShown: !output.quiet))
+    if batch {
+      let limit = timeout.timeout == nil ? nil : settings.patience
+      try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
+    } else {
+      console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
+      let record = try job.run(until: .now + settings.patience)
+      try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
+      if record.isRegistered { console.note("stepd has to be restarted to know the tag") }
+    }
+  }
+
+  private func askWhetherToLock(_ questions: Questions) throws {
+    guard lock, !yes else { return }
+    let tags = batch ? "every tag" : "the tag"
+    guard try questions.confirm("make \(tags) read-only for ever?", suggestion: false) else {
+      throw CommandFailure(.failure, "nothing was written", hint: "without --lock the tag can be written again")
+    }
+  }
+}

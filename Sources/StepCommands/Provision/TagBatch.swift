@@ -1,0 +1,85 @@
+import NFCMessages
+import NFCReader
+import StepDomain
+import StrictJSON
+import SystemIO
+import Terminal
+
+/// One tag after the other, each once. What becomes of each is a line of the table at once.
+struct TagBatch {
+  let job: TagJob
+  /// Nil for as many as come.
+  let count: Int?
+  /// How long to wait for each; nil for ever.
+  let limit: Duration?
+  let console: Console
+  let interruption: Interruption
+
+  /// Ends at the count, at a signal between two tags, or with an error of the reader. What is wrong with one tag only
+  /// leaves the others alone.
+  func run() throws {
+    if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
+    var done: Set<TagUID> = []
+    var failed = 0
+    var isRegistered = false
+    while done.count < count ?? .max {
+      guard let target = try next(after: done) else { break }
+      do {
+        let record = try job.run(target)
+        isRegistered = isRegistered || record.isRegistered
+        done.insert(target.uid)
+        try console.isJSON ? console.result(record.json) : console.result(record.row)
+        console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
+      } catch let error as NFCError where error.isOfTheTag {
+        failed += 1
+        try report(target.uid, "\(error)")
+        console.note("\(target.uid): \(error); take it away")
+      }
+      do throws(NFCError) {
+        try job.reader.waitForRemoval(of: target.uid)
+      } catch {
+        guard error == .interrupted else { throw error }
+        break
+      }
+    }
+    console.note("\(done.count) written, \(failed) failed\(isRegistered ? "; stepd has to be restarted" : "")")
+    if failed > 0 { throw Ended(.badData) }
+  }
+
+  /// The next tag that was not done; nil when a signal came first.
+  private func next(after done: Set<TagUID>) throws -> NFCTarget? {
+    let deadline = limit.map { ContinuousClock.now + $0 }
+    defer { job.progress.clear() }
+    do throws(NFCError) {
+      while true {
+        let target = try job.reader.waitForTag(until: deadline) { left in
+          job.progress.show("hold the next tag to the reader\(left.map { ", \(Int($0.inSeconds)) s left" } ?? "")")
+        }
+        guard done.contains(target.uid) else { return target }
+        job.progress.show("\(target.uid) is done already")
+        try job.reader.waitForRemoval(of: target.uid)
+      }
+    } catch {
+      guard error == .interrupted else { throw error }
+      return nil
+    }
+  }
+
+  private func report(_ uid: TagUID, _ reason: String) throws {
+    if console.isJSON {
+      try console.result([
+        "uid": .string(uid.description), "step": .string(job.step.id.description), "outcome": "failed",
+        "reason": .string(reason),
+      ])
+    } else {
+      try console.result("\(uid),\(job.step.id),failed,,,,,\"\(reason)\"")
+    }
+  }
+}
+
+extension TagRecord {
+  /// A row of the table (RFC 4180): nothing in it takes quotes.
+  fileprivate var row: String {
+    "\(uid),\(step),\(outcome.rawValue),\(chip ?? ""),\(changes),\(isLocked),\(isRegistered),"
+  }
+}

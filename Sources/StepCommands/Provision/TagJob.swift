@@ -1,0 +1,67 @@
+import NDEF
+import NFCMessages
+import NFCReader
+import StepDomain
+import StepProtocol
+import SystemIO
+import Terminal
+
+/// What is to be done with a tag.
+struct TagJob {
+  let reader: NFCReader
+  let vehicle: Vehicle
+  let step: Step
+  let replacesAll: Bool
+  let locks: Bool
+  /// Whether nothing is written.
+  let isRehearsal: Bool
+  let register: TagRegister?
+  /// How long a tag may be away in the middle.
+  let patience: Duration
+  let progress: ProgressLine
+
+  /// Waits for a tag, and does it.
+  func run(until deadline: ContinuousClock.Instant) throws -> TagRecord {
+    defer { progress.clear() }
+    let target = try reader.waitForTag(until: deadline) { left in
+      if let left { progress.show("waiting for a tag, \(Int(left.inSeconds)) s left") }
+    }
+    return try run(target)
+  }
+
+  /// Does it with the tag that was selected just now.
+  func run(_ target: NFCTarget) throws -> TagRecord {
+    defer { progress.clear() }
+    let writer = TagWriter(reader, target, patience: patience, progress: show)
+    let report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
+    if locks { try writer.lock() }
+    let isRegistered = try register?.add(target.uid) ?? false
+    return TagRecord(
+      uid: target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
+      outcome: isRehearsal ? .planned : report.changes == 0 ? .unchanged : .written, isLocked: locks,
+      isRegistered: isRegistered)
+  }
+
+  private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }
+
+  /// The label, and behind it what else the tag held that is not a step's name.
+  private func message(replacing old: NDEFMessage?) -> NDEFMessage {
+    let ours = NDEFText(label.text).record
+    guard let old, !replacesAll else { return NDEFMessage([ours]) }
+    return NDEFMessage([ours] + old.records.filter { $0.typeName != .empty && !Self.isLabel($0) })
+  }
+
+  private static func isLabel(_ record: NDEFRecord) -> Bool {
+    if let text = try? NDEFText(record)?.text { return (try? StepLabel(parsing: text)) != nil }
+    if let uri = try? NDEFURI(record)?.uri { return DynamicTag.isMeant(by: uri) }
+    return false
+  }
+
+  private func show(_ progress: TagWriter.Progress) {
+    switch progress {
+    case .written(let count, let all): self.progress.show("writing: \(count) of \(all) pages; hold it still")
+    case .waiting(let left):
+      self.progress.show("the tag is gone: hold it to the reader again, \(Int(left.inSeconds)) s left")
+    }
+  }
+}
