@@ -1,6 +1,7 @@
 import Bluetooth
 import Glibc
 import MQTTClient
+import NDEF
 import NFCReader
 import Provisioning
 import SystemIO

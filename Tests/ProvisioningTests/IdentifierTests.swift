@@ -29,7 +29,7 @@ import Testing
   @Test("a vehicle with a radio has a secret of its own for each step, and a controller that reads them")
   func beacons() throws {
     var plan = try VehiclePlan.sample()
-    plan.beaconAdapter = "hci0"
+    plan.beaconAdapters = [.left: "hci0", .right: "hci0"]
     let vehicle = try folder.vehicle(plan)
     let setup = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml")
     #expect(setup.beacon.period == 8)
