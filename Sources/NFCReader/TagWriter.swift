@@ -61,14 +61,22 @@ package struct TagWriter {
     switch try TagType(of: target) {
     case .type2:
       changes = try carryOut(isRehearsal: isRehearsal) { memory, known throws(NDEFError) in
-        let new: NDEFMessage
-        switch message.map({ .done($0) }) ?? Self.message(in: memory, compose) {
+        let old: [UInt8]?
+        switch Self.message(in: memory) {
         case .read(let pages): return .read(pages: pages)
-        case .done(let made): new = made
+        case .done(let found): old = found
         }
+        let new = message ?? compose(old.flatMap { try? NDEFMessage(parsing: $0) })
         message = new
         chip = known?.name
-        return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
+        do throws(NDEFError) {
+          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
+            .map { $0.writes }
+        } catch {
+          // A tag that holds the message need not be one that can be written.
+          guard old == new.bytes else { throw error }
+          return .done([])
+        }
       }
     case .type4:
       changes = try writeType4(isRehearsal: isRehearsal) { old in
@@ -85,28 +93,22 @@ package struct TagWriter {
     guard try TagType(of: target) == .type2 else {
       throw .unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
     }
-    _ = try carryOut { memory, chip throws(NDEFError) in try Type2Plan.lock(memory, chip: chip) }
+    _ = try carryOut { memory, chip throws(NDEFError) in
+      try Type2Plan.lock(memory, chip: chip).map { $0.writes }
+    }
   }
 
   // MARK: -
 
-  private static func message(
-    in memory: Type2Memory, _ compose: (NDEFMessage?) -> NDEFMessage
-  ) -> Type2Step<NDEFMessage> {
-    do throws(NDEFError) {
-      switch try Type2Layout.read(memory) {
-      case .read(let pages): return .read(pages: pages)
-      case .done(let layout): return .done(compose(try NDEFMessage(parsing: layout.message)))
-      }
-    } catch {
-      return .done(compose(nil))
-    }
+  /// The bytes of the message that is there; nil where there is none.
+  private static func message(in memory: Type2Memory) -> Type2Step<[UInt8]?> {
+    do throws(NDEFError) { return try Type2Layout.read(memory).map { $0.message } } catch { return .done(nil) }
   }
 
   /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
     isRehearsal: Bool = false,
-    _ planning: (Type2Memory, Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan>
+    _ planning: (Type2Memory, Type2Chip?) throws(NDEFError) -> Type2Step<[Type2Plan.Write]>
   ) throws(NFCError) -> Int {
     var written = 0
     var page = 0
@@ -114,7 +116,7 @@ package struct TagWriter {
     return try persevere { failures throws(NFCError) in
       var session = try Type2Session(reader, target)
       while true {
-        let writes = try session.finish(planning).writes
+        let writes = try session.finish(planning)
         if isRehearsal { return writes.count }
         guard !writes.isEmpty else { return written }
         if writes.count < fewest {
@@ -194,6 +196,15 @@ package struct TagWriter {
       guard left > .zero else { throw .tagGone(target.uid) }
       progress(.waiting(left))
       try reader.rest()
+    }
+  }
+}
+
+extension Type2Step {
+  fileprivate func map<Other>(_ transform: (Value) -> Other) -> Type2Step<Other> {
+    switch self {
+    case .read(let pages): .read(pages: pages)
+    case .done(let value): .done(transform(value))
     }
   }
 }

@@ -30,6 +30,7 @@ struct TagBatch {
         done.insert(target.uid)
         try console.isJSON ? console.result(record.json) : console.result(record.row)
         console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
+        if done.count == count { break }
       } catch let error as NFCError where error.isOfTheTag {
         failed += 1
         try report(target.uid, "\(error)")

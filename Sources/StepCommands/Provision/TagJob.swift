@@ -31,6 +31,11 @@ struct TagJob {
 
   /// Does it with the tag that was selected just now.
   func run(_ target: NFCTarget) throws -> TagRecord {
+    if let other = vehicle.steps.first(where: { $0.id != step.id && $0.tags.contains(target.uid) }) {
+      throw CommandFailure(
+        .configuration, "the tag \(target.uid) is listed as one of the \(other.id) step's; nothing was written",
+        hint: "use another tag, or take it out of the vehicle file")
+    }
     defer { progress.clear() }
     let writer = TagWriter(reader, target, patience: patience, progress: show)
     let report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
