@@ -41,6 +41,7 @@ struct ProvisionTag: ParsableCommand {
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var nfc: NFCOptions
   @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -60,7 +61,7 @@ struct ProvisionTag: ParsableCommand {
       throw CommandFailure(.usage, "\(printable(file.vehicle.name)) has no step \(step): it has \(known)")
     }
     let interruption = try Interruption()
-    try askWhetherToLock(Questions(interruption))
+    try askWhetherToLock(input.questions(interruption))
     let reader = try settings.openReader(interruption)
     defer { reader.close() }
     let job = TagJob(
