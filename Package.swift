@@ -109,6 +109,11 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),
+    tests("NFCMessagesTests", ["NFCMessages", "StepDomain"]),
+    tests("NFCReaderTests", ["NFCReader", "NFCMessages", "SystemIO"]),
+    tests("QRCodeTests", ["QRCode"]),
+    tests("QRReaderTests", ["QRReader", "SystemIO"]),
+    tests("QRDecoderTests", ["QRDecoder", "QRCode", "QRReader"]),
     tests("MQTTClientTests", ["MQTTClient", "SystemIO"]),
     tests("ConfigurationTests", ["Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
     tests(

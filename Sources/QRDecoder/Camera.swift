@@ -31,7 +31,8 @@ package struct Camera {
     self.descriptor = descriptor
     var capabilities = v4l2_capability()
     guard ioctl(descriptor, video_query_capabilities, &capabilities) == 0 else { throw .noCamera }
-    let has = capabilities.capabilities & UInt32(V4L2_CAP_DEVICE_CAPS) != 0
+    let has =
+      capabilities.capabilities & UInt32(V4L2_CAP_DEVICE_CAPS) != 0
       ? capabilities.device_caps : capabilities.capabilities
     let needs = UInt32(V4L2_CAP_VIDEO_CAPTURE | V4L2_CAP_STREAMING)
     guard has & needs == needs else { throw .noCamera }

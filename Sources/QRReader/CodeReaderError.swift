@@ -27,7 +27,8 @@ package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
     case .terminal: "standard input is a terminal: send a picture into it, or give a file"
     case .gaveUp(let name): "\(name): the picture cannot be read: it takes too much time or memory, or is an attack"
     case .timedOut(let name): "\(name): the camera saw no such code in time"
-    case .noDecoder: "stepctl-qr is not there, which reads pictures: install it beside stepctl, or in ../libexec/stepctl"
+    case .noDecoder:
+      "stepctl-qr is not there, which reads pictures: install it beside stepctl, or in ../libexec/stepctl"
     case .interrupted: "interrupted"
     }
   }

@@ -4,6 +4,7 @@ import MQTTClient
 import NDEF
 import NFCReader
 import Provisioning
+import QRReader
 import SystemIO
 import Terminal
 
@@ -11,9 +12,11 @@ extension StepctlCommand {
   /// What the errors of the modules mean for the one who typed the command.
   package static func explain(_ error: any Error) -> any Error {
     switch error {
-    case RadioError.interrupted, NFCError.interrupted, RiderSession.Failure.interrupted: Interrupted()
+    case RadioError.interrupted, NFCError.interrupted, CodeReaderError.interrupted, RiderSession.Failure.interrupted:
+      Interrupted()
     case let error as RadioError: CommandFailure(error)
     case let error as NFCError: CommandFailure(error)
+    case let error as CodeReaderError: CommandFailure(error)
     case let error as MQTTError: CommandFailure(error)
     case let error as ProvisioningError: CommandFailure(error)
     case RiderSession.Failure.timedOut:
@@ -47,6 +50,15 @@ extension CommandFailure {
       self.init(.badData, error.description, hint: "--replace-all gives up what else the tag holds")
     case .content: self.init(.badData, error.description)
     default: self.init(.unavailable, error.description)
+    }
+  }
+
+  init(_ error: CodeReaderError) {
+    switch error {
+    case .system(let error): self.init(error)
+    case .terminal: self.init(.usage, error.description)
+    case .flaw(.noCamera, _), .flaw(.cameraFailed, _), .timedOut, .noDecoder: self.init(.unavailable, error.description)
+    default: self.init(.badData, error.description)
     }
   }
 

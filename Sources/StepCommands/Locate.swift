@@ -10,34 +10,35 @@ struct Locate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
-  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
-  var by: MethodChoice = .auto
-
   @Flag(help: "Keep going, and print every decision.")
   var watch = false
 
   @Option(help: ArgumentHelp("Time between two decisions with --watch.", valueName: "seconds"))
   var interval = 0.5
 
+  @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
-  @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions
-  @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
     guard (0.05...60).contains(interval) else { throw ValidationError("--interval takes 0.05 to 60 seconds.") }
+    if watch, presence.by == .nfc || presence.by == .qr {
+      throw ValidationError("--watch listens: it goes with beacons alone.")
+    }
   }
 
   func run() throws {
     let console = output.console
-    let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio, timeout: timeout.timeout)
+    let settings = try presence.settings(vehicle: vehicle.vehicle)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try Interruption()
     if watch {
       try follow(vehicle, settings, interruption, console)
     } else {
-      let finder = PresenceFinder(vehicle: vehicle, settings: settings, saving: saving, interruption: interruption)
+      let finder = PresenceFinder(
+        vehicle: vehicle, method: presence.by, settings: settings, codes: presence.codes.qr, saving: saving,
+        interruption: interruption, console: console)
       try tell(finder.find(), console)
     }
   }
@@ -51,7 +52,7 @@ struct Locate: ParsableCommand {
     // Of a replay only the last frame would be seen.
     let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)
     defer { view?.close() }
-    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: timeout.timeout) { location in
+    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) { location in
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
         try view.show(report)

@@ -30,21 +30,12 @@ enum SideChoice: String, ExpressibleByArgument, CaseIterable {
   var side: Side? { Side(rawValue: rawValue) }
 }
 
-/// How to find out where the rider is.
-enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
-  case auto, beacon
-}
-
 struct MoveOptions: ParsableArguments {
   @Option(help: "Which step: left, right, or the one that you are facing.")
   var side: SideChoice
 
-  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
-  var by: MethodChoice = .auto
-
+  @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
-  @OptionGroup var radio: RadioOptions
-  @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 }
 
@@ -77,8 +68,7 @@ struct Move {
   }
 
   private func perform(_ target: Command.Move.Target) throws {
-    let settings = try Settings(
-      vehicle: options.vehicle.vehicle, radio: options.radio.radio, timeout: options.timeout.timeout)
+    let settings = try options.presence.settings(vehicle: options.vehicle.vehicle)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
     if let side = options.side.side, access.vehicle.step(at: side) == nil {
       throw CommandFailure(.configuration, "\(access.vehicle.name) has no step at the \(side.rawValue) side")
@@ -113,8 +103,10 @@ struct Move {
   private func locate(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption
   ) throws -> Presence {
-    let finder = PresenceFinder(vehicle: vehicle, settings: settings, saving: nil, interruption: interruption)
-    let report = try finder.find()
+    let report = try PresenceFinder(
+      vehicle: vehicle, method: options.presence.by, settings: settings, codes: options.presence.codes.qr, saving: nil,
+      interruption: interruption, console: console
+    ).find()
     guard let presence = report.presence else {
       throw CommandFailure(.notLocated, "not located: \(report.summary)", hint: report.advice)
     }

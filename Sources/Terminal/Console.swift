@@ -40,6 +40,9 @@ package struct Console: Sendable {
     if !isQuiet { Console.standardError(line) }
   }
 
+  /// A line on standard error for how things go on; nothing with `-q`.
+  package var progress: ProgressLine { ProgressLine(isShown: !isQuiet) }
+
   /// What only someone who looks for a fault wants to know: with `-v`.
   package func detail(_ line: String) {
     if isVerbose { Console.standardError(line) }

@@ -45,7 +45,8 @@ struct PDFDocument {
     // 7.5.4: entries of 20 bytes.
     let table = offsets.map { String(repeating: "0", count: 10 - String($0).utf8.count) + "\($0) 00000 n \n" }.joined()
     let count = objects.count + 1
-    bytes += """
+    bytes +=
+      """
       xref
       0 \(count)
       0000000000 65535 f \n\(table)trailer

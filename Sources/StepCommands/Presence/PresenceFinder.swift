@@ -1,22 +1,49 @@
 import Bluetooth
 import Configuration
+import NFCReader
 import Ranging
 import StepDomain
 import SystemIO
+import Terminal
 
 /// Finds out at which step the rider is, by the way that was chosen.
 struct PresenceFinder {
   let vehicle: Vehicle
+  let method: MethodChoice
   let settings: Settings
+  /// A picture or a camera, where there may be a code.
+  let codes: String?
   let saving: SaveOptions?
   let interruption: Interruption
+  let console: Console
 
+  /// - Throws: also where a tag or a code was read and is not one of this vehicle's.
+  func find() throws -> any PresenceReport {
+    switch method {
+    case .beacon: return try listen()
+    case .nfc: return try readTag()
+    case .qr: return try readCode()
+    case .auto:
+      // What else is at hand is what somebody named.
+      guard codes != nil || settings.nfc.value != nil else { return try listen() }
+      do {
+        let report = try listen()
+        if report.presence != nil { return report }
+        console.note("not located by radio: \(report.summary)")
+      } catch let error as RadioError where error != .interrupted {
+        console.note("not located by radio: \(error)")
+      }
+      return codes != nil ? try readCode() : try readTag()
+    }
+  }
+}
+
+extension PresenceFinder {
   /// Listens until the rider is located, or the time is up.
   ///
   /// - Returns: the first decision that is enough to open a step, or else the last one.
-  func find() throws -> any PresenceReport {
-    let spec = try settings.radioSpec()
-    let opened = try spec.open(interruption: interruption)
+  private func listen() throws -> any PresenceReport {
+    let opened = try settings.radioSpec().open(interruption: interruption)
     let radio = try saving?.recorded(opened) ?? opened
     defer { radio.close() }
     var last: LocationReport?
@@ -26,5 +53,30 @@ struct PresenceFinder {
     }
     // The first decision falls on the radio's first moment, so there is one even in an empty capture.
     return last!
+  }
+
+  private func readTag() throws -> any PresenceReport {
+    let started = ContinuousClock.now
+    let reader = try settings.openReader(interruption)
+    defer { reader.close() }
+    let progress = console.progress
+    defer { progress.clear() }
+    let sighting = try TagSighting.find(vehicle, reader, limit: settings.timeout.value) { left in
+      progress.show("hold the reader to the tag on the step, \(Int(left.rounded(.up))) s left")
+    }
+    return ReadReport(
+      vehicle: vehicle, step: sighting.step, proof: sighting.proof, time: sighting.time,
+      elapsed: started.duration(to: sighting.time).inSeconds)
+  }
+
+  private func readCode() throws -> any PresenceReport {
+    guard let codes else {
+      throw CommandFailure(.usage, "--by qr takes --qr, which says where to look: a picture, - or a camera")
+    }
+    let started = ContinuousClock.now
+    let sighting = try CodeSighting.find(vehicle, in: codes, patience: settings.patience, interruption: interruption)
+    return ReadReport(
+      vehicle: vehicle, step: sighting.step, proof: sighting.proof, time: sighting.time,
+      elapsed: started.duration(to: sighting.time).inSeconds)
   }
 }

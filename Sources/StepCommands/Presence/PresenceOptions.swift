@@ -1,0 +1,22 @@
+import ArgumentParser
+import Configuration
+
+/// How to find out where the rider is.
+enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
+  case auto, beacon, nfc, qr
+}
+
+/// How to find out where the rider is, and with what.
+struct PresenceOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("How to find out where you are.", valueName: "method"))
+  var by: MethodChoice = .auto
+
+  @OptionGroup var radio: RadioOptions
+  @OptionGroup var reader: NFCOptions
+  @OptionGroup var codes: QROptions
+  @OptionGroup var timeout: TimeoutOptions
+
+  func settings(vehicle: String?) throws(ConfigurationError) -> Settings {
+    try Settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
+  }
+}
