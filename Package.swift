@@ -104,7 +104,7 @@ let package = Package(
 
     tests("StrictJSONTests", ["StrictJSON"]),
     tests("StepDomainTests", ["StepDomain"]),
-    tests("NDEFTests", ["NDEF"]),
+    tests("NDEFTests", ["NDEF", "StrictJSON"]),
     tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),

@@ -30,11 +30,10 @@ package struct Type2Layout: Hashable, Sendable {
       if block.tag == Type2TLV.Tag.message { found = block }
     }
     guard let found else { throw .failed(.noMessage) }
-    let addresses = Array(walker.addresses(from: found.start))
     let locks = Type2StaticLocks(page2: Array(head[8..<12]))
     self.container = container
     message = try memory.bytes(found.value)
-    capacity = Type2Plan.capacity(addresses.count)
+    capacity = Type2Plan.capacity(walker.room(from: found.start))
     isWritable = container.writeAccess == 0 && !(4...15).contains(where: locks.isLocked)
   }
 }

@@ -48,6 +48,18 @@ struct Type2Walker {
     }
   }
 
+  /// How many bytes from there on blocks may use.
+  func room(from start: Int) -> Int {
+    var count = 0
+    var position = unreserved(start)
+    while position < end {
+      let next = reserved.map(\.lowerBound).filter { $0 > position }.min() ?? end
+      count += min(next, end) - position
+      position = unreserved(next)
+    }
+    return count
+  }
+
   /// The next block that is not NULL, or nil at the end.
   mutating func next() throws(Type2Stop) -> Type2TLV? {
     var start = unreserved(position)

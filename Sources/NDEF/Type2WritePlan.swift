@@ -4,7 +4,8 @@ extension Type2Plan {
   /// The message exists from the moment when its length's first byte is not 0. That byte is set to 0 before anything else
   /// changes, and to what it should be after all else is right, each time with no other byte of its page changing. So a tag
   /// that was torn off holds the old message, an empty one or the new one, whatever bytes of a torn page are old and whatever
-  /// are new. If a torn page may hold any bytes, that is still so for every page but the one with that byte.
+  /// are new. If a torn page may hold any bytes, that is still so for every page but the one with that byte; what stands
+  /// there is then almost always refused, because a message says its own length.
   ///
   /// A tag that is not formatted is formatted, once the chip is known. Control blocks, which describe the chip, stay; so
   /// do other blocks.
