@@ -32,9 +32,10 @@ from pathlib import Path
 
 from faults import FAULTS, Fault, Faults
 from field import Field
+from hsu import BAUD_RATES
 from iso14443a import Tag
 from ntag424 import NTAG424
-from pn532 import BAUD_RATES, PN532
+from pn532 import PN532
 from type2 import MODELS, Type2
 from type4 import Type4
 

@@ -5,12 +5,9 @@ It knows Type A at 106 kbit/s; nobody answers in other modulations.
 
 from commands import COMMANDS
 from field import Field
+from hsu import ACK, BAUD_RATES, ERROR_FRAME, NACK, HighSpeedUART, frame
 from iso14443a import crc_a
 from isodep import Initiator
-
-ACK, NACK = bytes.fromhex("0000ff00ff00"), bytes.fromhex("0000ffff0000")
-ERROR_FRAME = bytes.fromhex("0000ff01ff7f8100")
-BAUD_RATES = (9600, 19200, 38400, 57600, 115200, 230400, 460800, 921600, 1288000)
 
 HAVE_STATUS = (0x40, 0x42, 0x44, 0x46, 0x4E, 0x50, 0x52, 0x54, 0x56, 0x16)
 
@@ -26,16 +23,6 @@ MIFARE_COMMANDS = (0x30, 0xA0, 0xA2, 0xB0, 0xC0, 0xC1, 0xC2)
 POLL = 0.005  # seconds that one try to find a tag takes
 
 
-def frame(data: bytes) -> bytes:
-    """From TFI on, in a normal or an extended information frame (6.2.1)."""
-    if len(data) <= 255:
-        length = bytes([len(data), -len(data) & 0xFF])
-    else:
-        length = b"\xff\xff" + len(data).to_bytes(2, "big")
-        length += bytes([-sum(length[2:]) & 0xFF])
-    return b"\x00\x00\xff" + length + data + bytes([-sum(data) & 0xFF, 0])
-
-
 class BadSyntax(Exception):
     """The command is answered with an error frame."""
 
@@ -46,14 +33,11 @@ class PN532:
 
     def __init__(self, port, field: Field):
         self._port, self._field, self._faults = port, field, field.faults
-        self._buffer = b""
-        self._received = 0  # bytes since the last command
+        self._line = HighSpeedUART()
         self._pending = None  # a call of `later` that has the answer, or looks for a tag again
         self._record = None
         self._answer = b""
         self._behind: dict[int, bytes] = {}  # the last answer to each command
-        self.baud_rate, self._next_baud_rate = 115200, None
-        self._edges = 0  # that have come to wake it; None when it is awake
         self._registers: dict[int, int] = {}
         self._parameters = 0x14
         self._retry_timeout = 0x0A
@@ -63,60 +47,22 @@ class PN532:
         self._status = 0
         self._deselected = False
 
-    # The serial line.
-
     def receive(self, data: bytes, host_baud: int):
-        if self._next_baud_rate == host_baud:
-            self.baud_rate, self._next_baud_rate = self._next_baud_rate, None
-        if host_baud != int(self._faults.held.get("speed") or self.baud_rate):
-            data = bytes((byte * 37 + 0xE1 | 0x80) & 0xFF for byte in data)  # which is no start code
         if "silent" in self._faults.held:
             return
-        self._received += len(data)
-        while data and self._edges is not None:
-            # The fifth rising edge wakes it (6.3.2); what came until then is lost.
-            bits = f"{data[0]:08b}"[::-1]
-            self._edges += ("0" + bits + "1").count("01")
-            data = data[1:]
-            if self._edges >= 5:
-                self._edges = None
-        self._buffer += data
-        while self._parse():
-            pass
+        for said in self._line.receive(data, host_baud, int(self._faults.held.get("speed") or 0)):
+            if said == ACK:
+                # The host gives up the command that runs, or has changed its speed.
+                self._give_up()
+                self._line.change_speed()
+            elif said == NACK:
+                self._port.send(self._answer, 0)
+            elif said[0] == 0xD4 and len(said) >= 2:
+                self._hear_command(said[1], said[2:])
 
-    def _parse(self) -> bool:
-        start = self._buffer.find(b"\x00\xff")
-        if start < 0:
-            self._buffer = self._buffer[-1:]
-            return False
-        body = self._buffer[start + 2 :]
-        if len(body) < 2:
-            return False
-        if body[:2] in (b"\x00\xff", b"\xff\x00"):
-            self._buffer = body[2:]
-            self._hear_ack() if body[0] == 0 else self._port.send(self._answer, 0)
-            return True
-        if body[:2] == b"\xff\xff":
-            if len(body) < 5:
-                return False
-            size, good, body = int.from_bytes(body[2:4], "big"), sum(body[2:5]) & 0xFF == 0, body[5:]
-        else:
-            size, good, body = body[0], sum(body[:2]) & 0xFF == 0, body[2:]
-        if not good:
-            self._buffer = self._buffer[start + 2 :]
-            return True
-        if len(body) < size + 1:
-            return False
-        data, self._buffer = body[:size], body[size + 1 :]
-        if sum(body[: size + 1]) & 0xFF == 0 and size >= 2 and data[0] == 0xD4:
-            self._hear_command(data[1], data[2:])
-        return True
-
-    def _hear_ack(self):
-        """The host gives up the command that runs, or has changed its speed."""
-        self._give_up()
-        if self._next_baud_rate:
-            self.baud_rate, self._next_baud_rate = self._next_baud_rate, None
+    @property
+    def baud_rate(self) -> int:
+        return self._line.baud_rate
 
     def _give_up(self):
         if self._pending:
@@ -126,7 +72,7 @@ class PN532:
 
     def _hear_command(self, code: int, parameters: bytes):
         self._give_up()
-        received, self._received = self._received - len(self._buffer), len(self._buffer)
+        received = self._line.taken()
         name = COMMANDS.get(code, f"0x{code:02X}")
         self._record = {"command": name, "parameters": parameters.hex(), "bytes_in": received}
         take = self._faults.take
@@ -197,7 +143,7 @@ class PN532:
             self._record["bytes_out"] += len(self._answer)
             self._finish(self._answer)
             if self._code == 0x16:
-                self._edges = 0
+                self._line.sleep()
 
         if wait > 0:
             self._pending = self._port.later(wait, send)
@@ -253,7 +199,7 @@ class PN532:
         return b""
 
     def _SetSerialBaudRate(self, parameters: bytes):
-        self._next_baud_rate = BAUD_RATES[parameters[0]]  # from the host's ACK of the answer on
+        self._line.next_baud_rate = BAUD_RATES[parameters[0]]  # from the host's ACK of the answer on
         return b""
 
     def _SetParameters(self, parameters: bytes):
