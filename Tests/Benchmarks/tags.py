@@ -84,9 +84,7 @@ class Floor:
         wanted = written(VEHICLE)
         with self._selected(chip) as device:
             there = self._all(device)
-            pages = [
-                page for page in range(AREA, LAST + 1) if there[(page - FIRST) * 4 :][:4] != wanted.page(page)
-            ]
+            pages = [page for page in range(AREA, LAST + 1) if there[(page - FIRST) * 4 :][:4] != wanted.page(page)]
             for page in pages[1:] + pages[:1]:
                 device.transceive(bytes([0xA2, page]) + wanted.page(page))
             return message(VEHICLE) in self._all(device, versioned=True)

@@ -80,5 +80,3 @@ class Field:
             head = request + b"\x70" + part
             sak = self.raw(head + crc_a(head))
         return atqa, sak[0], self.tag.uid
-
-

@@ -63,7 +63,7 @@ class Tag:
 
     def receive(self, frame: bytes, bits: int = 8) -> Answer:
         if bits == 7:
-            wakes = frame == WUPA or frame == REQA and self.state == "idle"
+            wakes = frame == WUPA or (frame == REQA and self.state == "idle")
             if self.state in ("ready", "active") or not wakes:
                 self.drop()
                 return None

@@ -4,13 +4,34 @@ Its examples are in AN12196; numbers are least significant byte first, unless a 
 """
 
 import os
-import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.cmac import CMAC
-
+from aes import cbc
 from isodep import IsoDepTag
+from native import (
+    AUTHENTICATION_ERROR,
+    BOUNDARY_ERROR,
+    DONE,
+    FILE_NOT_FOUND,
+    FREE,
+    FULL,
+    ILLEGAL_COMMAND,
+    INTEGRITY_ERROR,
+    LENGTH_ERROR,
+    MAC,
+    MORE,
+    NO_SUCH_KEY,
+    PARAMETER_ERROR,
+    PERMISSION_DENIED,
+    PLAIN,
+    Refused,
+    Session,
+    key_checksum,
+    little,
+    number,
+    session_keys,
+)
+from sdm import Mirror
 from type4 import (
     NDEF_APPLICATION,
     NO_EF,
@@ -25,156 +46,6 @@ from type4 import (
     WRONG_LENGTH,
     WRONG_P1P2,
 )
-
-FREE, NEVER = 0xE, 0xF  # access conditions besides the keys 0 to 4
-PLAIN, MAC, FULL = 0, 1, 3  # communication modes
-NOT_MIRRORED = 0xFFFFFF  # as the counter's offset: it counts all the same
-
-DONE, MORE = 0x00, 0xAF
-ILLEGAL_COMMAND, INTEGRITY_ERROR, NO_SUCH_KEY, LENGTH_ERROR, PERMISSION_DENIED, PARAMETER_ERROR = (
-    0x1C, 0x1E, 0x40, 0x7E, 0x9D, 0x9E,
-)  # fmt: skip
-AUTHENTICATION_ERROR, BOUNDARY_ERROR, FILE_NOT_FOUND = 0xAE, 0xBE, 0xF0
-
-
-class Refused(Exception):
-    """The status that is answered; it ends the session."""
-
-
-def little(number: int, size: int) -> bytes:
-    return number.to_bytes(size, "little")
-
-
-def number(data: bytes) -> int:
-    return int.from_bytes(data, "little")
-
-
-def cbc(key: bytes, data: bytes, iv: bytes = bytes(16), decrypt: bool = False) -> bytes:
-    cipher = Cipher(algorithms.AES(key), modes.CBC(iv))
-    work = cipher.decryptor() if decrypt else cipher.encryptor()
-    return work.update(data) + work.finalize()
-
-
-def cmac(key: bytes, data: bytes) -> bytes:
-    work = CMAC(algorithms.AES(key))
-    work.update(data)
-    return work.finalize()
-
-
-def short_mac(key: bytes, data: bytes) -> bytes:
-    """The CMAC's even-numbered bytes, counted from 1 (9.1.3)."""
-    return cmac(key, data)[1::2]
-
-
-def padded(data: bytes) -> bytes:
-    """ISO/IEC 9797-1, method 2."""
-    data += b"\x80"
-    return data + bytes(-len(data) % 16)
-
-
-def unpadded(data: bytes) -> bytes:
-    stripped = data.rstrip(b"\0")
-    if stripped[-1:] != b"\x80":
-        raise Refused(INTEGRITY_ERROR)
-    return stripped[:-1]
-
-
-def key_checksum(key: bytes) -> bytes:
-    """CRC32NK of ChangeKey: IEEE 802.3's, without the last inversion."""
-    return little(zlib.crc32(key) ^ 0xFFFFFFFF, 4)
-
-
-def session_keys(key: bytes, rnd_a: bytes, rnd_b: bytes) -> tuple[bytes, bytes]:
-    """For encryption and for MACs (9.1.7)."""
-    mixed = bytes(a ^ b for a, b in zip(rnd_a[2:8], rnd_b[:6]))
-    context = b"\x00\x01\x00\x80" + rnd_a[:2] + mixed + rnd_b[6:] + rnd_a[8:]
-    return cmac(key, b"\xa5\x5a" + context), cmac(key, b"\x5a\xa5" + context)
-
-
-def sdm_keys(key: bytes, uid: bytes, counter: bytes) -> tuple[bytes, bytes]:
-    """The same of a secure dynamic message (9.3.9.1); what is not mirrored is empty."""
-    context = (b"\x00\x01\x00\x80" + uid + counter).ljust(14, b"\0")
-    return cmac(key, b"\xc3\x3c" + context), cmac(key, b"\x3c\xc3" + context)
-
-
-@dataclass(frozen=True)
-class Mirror:
-    """Settings of secure dynamic messages (10.7.1); offsets that the options leave out are None."""
-
-    options: int  # UID 0x80, SDMReadCtr 0x40, its limit 0x20, SDMENCFileData 0x10, ASCII 0x01
-    meta_read: int
-    file_read: int
-    counter_read: int
-    uid_at: int | None = None
-    counter_at: int | None = None
-    picc_data_at: int | None = None
-    mac_input_at: int | None = None
-    encrypted_at: int | None = None
-    encrypted_length: int | None = None
-    mac_at: int | None = None
-    limit: int | None = None
-
-    @staticmethod
-    def fields(options: int, meta_read: int, file_read: int) -> list[str]:
-        """The numbers of three bytes that follow, by the options."""
-        found = []
-        if options & 0x80 and meta_read == FREE:
-            found.append("uid_at")
-        if options & 0x40 and meta_read == FREE:
-            found.append("counter_at")
-        if meta_read <= 4:
-            found.append("picc_data_at")
-        if file_read != NEVER:
-            found.append("mac_input_at")
-            if options & 0x10:
-                found += ["encrypted_at", "encrypted_length"]
-            found.append("mac_at")
-        if options & 0x20:
-            found.append("limit")
-        return found
-
-    @classmethod
-    def parse(cls, data: bytes, size: int) -> "Mirror":
-        if len(data) < 3:
-            raise Refused(LENGTH_ERROR)
-        options, rights = data[0], number(data[1:3])
-        meta_read, file_read, counter_read = rights >> 12, rights >> 8 & 0xF, rights & 0xF
-        names = cls.fields(options, meta_read, file_read)
-        if len(data) != 3 + 3 * len(names):
-            raise Refused(LENGTH_ERROR)
-        values = {name: number(data[3 + 3 * n : 6 + 3 * n]) for n, name in enumerate(names)}
-        mirror = cls(options, meta_read, file_read, counter_read, **values)
-        mirror._check(size)
-        return mirror
-
-    def _check(self, size: int):
-        areas = [(at, length) for at, length in self._areas() if at is not None]
-        apart = all(a + m <= b or b + n <= a for i, (a, m) in enumerate(areas) for b, n in areas[:i])
-        right = apart and all(at + length <= size for at, length in areas) and self.options & 0x0E == 0
-        if self.mac_at is not None:
-            right = right and self.mac_input_at <= self.mac_at
-        if self.encrypted_at is not None:
-            right = right and self.encrypted_length and self.encrypted_length % 32 == 0
-            right = right and self.mac_input_at <= self.encrypted_at < self.mac_at
-        if self.options & 0x10:  # both are part of its key
-            right = right and self.options & 0xC0 == 0xC0
-        if self.options & 0x01 == 0 or self.file_read == FREE or not right:
-            raise Refused(PARAMETER_ERROR)
-
-    def _areas(self) -> tuple:
-        return (
-            (self.uid_at, 14),
-            (None if self.counter_at == NOT_MIRRORED else self.counter_at, 6),
-            (self.picc_data_at, 32),
-            (self.encrypted_at, self.encrypted_length),
-            (self.mac_at, 16),
-        )
-
-    def encode(self) -> bytes:
-        rights = self.meta_read << 12 | self.file_read << 8 | 0xF0 | self.counter_read
-        names = self.fields(self.options, self.meta_read, self.file_read)
-        numbers = b"".join(little(getattr(self, name), 3) for name in names)
-        return bytes([self.options]) + little(rights, 2) + numbers
 
 
 @dataclass
@@ -205,30 +76,6 @@ def factory_files() -> dict[int, File]:
         2: File(0xE104, bytearray(256), PLAIN, 0xEEE0),
         3: File(0xE105, bytearray(128), FULL, 0x2330),
     }
-
-
-@dataclass
-class Session:
-    key: int  # its number
-    encryption: bytes
-    mac: bytes
-    identifier: bytes
-    counter: int = 0
-
-    def iv(self, label: bytes) -> bytes:
-        return cbc(self.encryption, label + self.identifier + little(self.counter, 2) + bytes(8))
-
-    def seal(self, data: bytes) -> bytes:
-        """Of an answer; the counter has been raised."""
-        return cbc(self.encryption, padded(data), self.iv(b"\x5a\xa5")) if data else b""
-
-    def open(self, data: bytes) -> bytes:
-        if not data or len(data) % 16:
-            raise Refused(LENGTH_ERROR)
-        return unpadded(cbc(self.encryption, data, self.iv(b"\xa5\x5a"), decrypt=True))
-
-    def authenticator(self, code: int, data: bytes) -> bytes:
-        return short_mac(self.mac, bytes([code]) + little(self.counter, 2) + self.identifier + data)
 
 
 @dataclass
@@ -286,7 +133,7 @@ class NTAG424(IsoDepTag):
             self.apdu(self.pending(data))
 
     def apdu(self, command: bytes) -> bytes:
-        if len(command) < 4 or len(command) > 5 and command[4] + 5 not in (len(command), len(command) - 1):
+        if len(command) < 4 or (len(command) > 5 and command[4] + 5 not in (len(command), len(command) - 1)):
             return WRONG_LENGTH
         code, data = command[1], command[5 : 5 + command[4]] if len(command) > 5 else b""
         if code != self._reading:
@@ -352,35 +199,8 @@ class NTAG424(IsoDepTag):
             if self.read_counter >= (0xFFFFFF if file.mirror.limit is None else file.mirror.limit):
                 raise Refused(PERMISSION_DENIED)
             self.read_counter += 1
-            self._message = self._mirrored(file.data, file.mirror)
+            self._message = file.mirror.shown(bytes(file.data), self.uid, self.read_counter, self.keys, self.random)
         return self._message
-
-    def _mirrored(self, data: bytes, mirror: Mirror) -> bytes:
-        message = bytearray(data)
-
-        def put(at: int | None, mirrored: bytes):
-            if at is not None:
-                message[at : at + 2 * len(mirrored)] = mirrored.hex().upper().encode()
-
-        counter = little(self.read_counter, 3)
-        put(mirror.uid_at, self.uid)
-        if mirror.counter_at != NOT_MIRRORED:
-            put(mirror.counter_at, counter[::-1])
-        # Without a mirror of its own a part of PICCData is left out of everything.
-        uid = self.uid if mirror.options & 0x80 else b""
-        counter = counter if mirror.options & 0x40 else b""
-        if mirror.picc_data_at is not None:
-            plain = bytes([mirror.options & 0xC0 | len(uid)]) + uid + counter
-            plain += self.random(16 - len(plain))
-            put(mirror.picc_data_at, cbc(self.keys[mirror.meta_read], plain))
-        if mirror.mac_at is not None:
-            encryption, mac = sdm_keys(self.keys[mirror.file_read], uid, counter)
-            if mirror.encrypted_at is not None:
-                at = mirror.encrypted_at
-                iv = cbc(encryption, counter.ljust(16, b"\0"))
-                put(at, cbc(encryption, bytes(data[at : at + mirror.encrypted_length // 2]), iv))
-            put(mirror.mac_at, short_mac(mac, bytes(message[mirror.mac_input_at : mirror.mac_at])))
-        return bytes(message)
 
     # Native commands in ISO/IEC 7816-4's wrapping (8.4).
 
@@ -428,7 +248,7 @@ class NTAG424(IsoDepTag):
 
     def _authenticate(self, code: int, data: bytes) -> tuple[int, bytes]:
         """AuthenticateEV2First and AuthenticateEV2NonFirst (10.4)."""
-        if not data or code == 0x71 and (len(data) < 2 or data[1] > 6 or len(data) != 2 + data[1]):
+        if not data or (code == 0x71 and (len(data) < 2 or data[1] > 6 or len(data) != 2 + data[1])):
             raise Refused(LENGTH_ERROR)
         if data[0] > 4:
             raise Refused(NO_SUCH_KEY)
@@ -524,7 +344,7 @@ class NTAG424(IsoDepTag):
         self._permit(file.change)
         if len(plain) < 3:
             raise Refused(LENGTH_ERROR)
-        if plain[0] & ~0x43 or plain[0] & 0x40 and head[0] != 2:
+        if plain[0] & ~0x43 or (plain[0] & 0x40 and head[0] != 2):
             raise Refused(PARAMETER_ERROR)
         mirror = Mirror.parse(plain[3:], len(file.data)) if plain[0] & 0x40 else None
         if not mirror and len(plain) != 3:

@@ -85,7 +85,7 @@ class PN532:
         acknowledged = self._port.wire(received) + self._port.wire(len(ack))
         self._port.send(ack, acknowledged)
         self._record["bytes_out"] = len(ack)
-        if take("no-answer") is not None or code == 0x02 and "no-firmware" in self._faults.held:
+        if take("no-answer") is not None or (code == 0x02 and "no-firmware" in self._faults.held):
             return self._finish(b"", "not answered")
         self._field.air = 0.0
         self._code = code

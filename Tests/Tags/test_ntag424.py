@@ -9,8 +9,11 @@ from pylibsdm.tag.ntag424dna import structs
 from pylibsdm.tag.ntag424dna.tag import NTAG424DNA
 
 import nfcpy_reader
+from aes import cbc
 from chip import Chip
-from ntag424 import FULL, NTAG424, Mirror, Session, cbc
+from native import FULL, PARAMETER_ERROR, Refused, Session
+from ntag424 import NTAG424
+from sdm import Mirror
 
 SELECT_APPLICATION = "00A4040C07D276000085010100"
 SELECT_FILE = "00A4000C02E10400"
@@ -135,8 +138,6 @@ def test_mirrors_encrypted_data_as_tables_3_and_5_show(counter, picc_data, encry
     ],
 )
 def test_settings_that_cannot_be_are_refused(why, settings):
-    from ntag424 import PARAMETER_ERROR, Refused
-
     with pytest.raises(Refused) as refusal:
         Mirror.parse(bytes.fromhex(settings), 256)
     assert refusal.value.args == (PARAMETER_ERROR,)

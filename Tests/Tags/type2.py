@@ -6,7 +6,8 @@ from iso14443a import Answer, Tag
 
 ACK, NAK, NAK_CHECKSUM = 0xA, 0x0, 0x1
 
-READ, FAST_READ, WRITE, COMPATIBILITY_WRITE, GET_VERSION, READ_SIG, PWD_AUTH = 0x30, 0x3A, 0xA2, 0xA0, 0x60, 0x3C, 0x1B
+READ, FAST_READ, WRITE, COMPATIBILITY_WRITE = 0x30, 0x3A, 0xA2, 0xA0
+GET_VERSION, READ_SIG, PWD_AUTH = 0x60, 0x3C, 0x1B
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,7 @@ class Type2(Tag):
         memory[12 : 16 + len(self.model.content)] = self.model.container + self.model.content
         if self.model.configuration:
             # Mirror off, AUTH0 beyond the end, no limit; the password is all ones.
-            memory[self.model.configuration * 4 - 4 :] = bytes.fromhex(
-                "000000bd 040000ff 00050000 ffffffff 00000000"
-            )
+            memory[self.model.configuration * 4 - 4 :] = bytes.fromhex("000000bd 040000ff 00050000 ffffffff 00000000")
         return memory
 
     def content(self) -> bytes:
