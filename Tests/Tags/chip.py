@@ -3,18 +3,8 @@
 
     chip.py --tag ntag213 --link /tmp/pn532 --control /tmp/pn532.control --fault nak@write:3
 
-prints where it is; `nfc-list` with LIBNFC_DEFAULT_DEVICE=pn532_uart:/tmp/pn532 finds it. SIGTERM ends it. Each line
-that comes by the control socket is answered with one of JSON:
-
-    remove           the tag is taken away
-    place            and is put down again
-    swap HEX         another tag of the same model, with this UID, empty, is there instead
-    fault TEXT       as --fault
-    clear            forgets all faults
-    unplug, plug     the port goes, and comes back
-    counts           {"commands", "bytes_in", "bytes_out", "tag_commands", "writes"} since the start
-    zero             begins to count anew
-    image            {"image": hex}, what the tag holds
+prints where it is; `nfc-list` with LIBNFC_DEFAULT_DEVICE=pn532_uart:/tmp/pn532 finds it. SIGTERM ends it. What the
+control socket takes is in control.py.
 """
 
 import argparse
@@ -23,13 +13,14 @@ import json
 import os
 import select
 import signal
-import socket
 import termios
 import threading
 import time
 import tty
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
+from control import Control
 from faults import FAULTS, Fault, Faults
 from field import Field
 from hsu import BAUD_RATES
@@ -65,20 +56,12 @@ class Chip:
         faults: tuple[str, ...] = (),
         link: Path | None = None,
         log: Path | None = None,
-        control: Path | None = None,
         timed: bool = False,
     ):
         self._link, self._timed = link, timed
         self._lock = threading.RLock()
         self._timers: list[Timer] = []
         self._log = open(log, "w") if log else None
-        self._control = None
-        if control:
-            self._control = socket.socket(socket.AF_UNIX)
-            self._control.bind(str(control))
-            self._control.listen()
-        self._control_path = control
-        self._callers: dict[socket.socket, bytes] = {}
         self._closing = False
         self._wake_reader, self._wake_writer = os.pipe()
         self._master = self._slave = None
@@ -104,11 +87,6 @@ class Chip:
         self._wake()
         self._thread.join()
         self.unplug()
-        for caller in self._callers:
-            caller.close()
-        if self._control:
-            self._control.close()
-            self._control_path.unlink(missing_ok=True)
         if self._log:
             self._log.close()
         os.close(self._wake_reader)
@@ -193,7 +171,7 @@ class Chip:
             self.field.place(None)
             if fault.value:
                 self.later(int(fault.value) / 1000, self.place)
-        elif fault.name == "swap":
+        elif fault.name == "swap" and self.tag:
             self.place(self.tag.another(bytes.fromhex(fault.value)))
         elif fault.name == "unplug":
             self.unplug()
@@ -206,7 +184,8 @@ class Chip:
         if after > 0:
             self.later(after, lambda: self.send(data, 0))
         elif self._master is not None:
-            os.write(self._master, data)
+            with suppress(BlockingIOError):  # nobody reads, and the kernel keeps no more
+                os.write(self._master, data)
 
     def later(self, seconds: float, action) -> Timer:
         timer = Timer(time.monotonic() + seconds, action)
@@ -242,8 +221,8 @@ class Chip:
                     if action := heapq.heappop(self._timers).action:
                         action()
                 wait = max(self._timers[0].due - time.monotonic(), 0) if self._timers else None
-                master, ends = self._master, [self._wake_reader, *self._callers]
-            ends += [end for end in (master, self._control) if end is not None]
+                master = self._master
+            ends = [end for end in (self._wake_reader, master) if end is not None]
             try:
                 ready, _, _ = select.select(ends, [], [], wait)
             except (OSError, ValueError):
@@ -253,10 +232,6 @@ class Chip:
                     os.read(self._wake_reader, 4096)
                 if master in ready and master == self._master:
                     self._hear()
-                if self._control in ready:
-                    self._callers[self._control.accept()[0]] = b""
-                for caller in [caller for caller in self._callers if caller in ready]:
-                    self._serve(caller)
 
     def _hear(self):
         try:
@@ -265,46 +240,13 @@ class Chip:
             return
         self._chip.receive(data, SPEEDS.get(termios.tcgetattr(self._slave)[5], 0))
 
-    def _serve(self, caller: socket.socket):
-        try:
-            data = caller.recv(65536)
-        except ConnectionError:
-            data = b""
-        if not data:
-            del self._callers[caller]
-            return caller.close()
-        *lines, self._callers[caller] = (self._callers[caller] + data).split(b"\n")
-        for line in lines:
-            caller.sendall(json.dumps(self.command(line.decode(errors="replace"))).encode() + b"\n")
-
-    def command(self, line: str) -> dict:
-        """Does what a line of the control socket asks for."""
-        word, _, rest = line.strip().partition(" ")
-        plain = {"remove": self.remove, "place": self.place, "clear": self.clear, "zero": self.zero}
-        plain |= {"unplug": self.unplug, "plug": self.plug}
-        with self._lock:
-            try:
-                if word == "counts":
-                    return self.counts()
-                if word == "image":
-                    return {"image": self.tag.content().hex() if self.tag else ""}
-                if word == "fault":
-                    self.faults.arm(rest)
-                elif word == "swap":
-                    self.faults.arm(f"swap={rest}")
-                elif word in plain:
-                    plain[word]()
-                else:
-                    return {"error": f"no such command: {word}"}
-            except (ValueError, AttributeError) as problem:
-                return {"error": str(problem)}
-        return {}
-
 
 def tag_from(name: str, uid: bytes | None, image: bytes | None) -> Tag | None:
     if name == "none":
         return None
     if name == "type2":
+        if not image:
+            raise ValueError("--tag type2 takes an --image")
         return Type2.of_size(image, uid)
     if name == "type4":
         return Type4(uid, image or b"")
@@ -326,18 +268,18 @@ def main():
     parser.add_argument("--fault", action="append", default=[])
     parser.add_argument("--link", type=Path, help="a symbolic link to the port")
     parser.add_argument("--log", type=Path, help="a line of JSON for each command")
-    parser.add_argument("--control", type=Path, help="a socket that takes commands")
+    parser.add_argument("--control", type=Path, help="a Unix socket that takes commands")
     parser.add_argument("--save", type=Path, help="where to write what the tag holds at the end")
     parser.add_argument("--timed", action="store_true", help="take as long as the line, the air and EEPROM do")
     options = parser.parse_args()
     try:
         tag = tag_from(options.tag, options.uid, options.image and options.image.read_bytes())
-        chip = Chip(tag, tuple(options.fault), options.link, options.log, options.control, options.timed)
+        chip = Chip(tag, tuple(options.fault), options.link, options.log, options.timed)
     except (ValueError, OSError) as problem:
         parser.error(str(problem))
     ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    with chip:
+    with chip, Control(chip, options.control) if options.control else nullcontext():
         print(chip.path, flush=True)
         signal.sigwait(ends)
     if options.save and chip.tag:
