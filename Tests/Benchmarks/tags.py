@@ -128,7 +128,9 @@ class Stepctl:
             [str(self._program), *map(str, arguments)], env=self._environment, capture_output=True, text=True
         )
         if run.returncode != 0:
-            raise ChildProcessError(f"stepctl {arguments[0]} ended with {run.returncode}: {run.stderr.strip()}")
+            raise ChildProcessError(
+                f"stepctl {arguments[0]} ended with {run.returncode}: {run.stderr.partition(chr(10))[0]}"
+            )
         return run.stdout
 
     def _with(self, chip: Chip) -> tuple:
@@ -145,14 +147,20 @@ class Stepctl:
         return "left" in self._run("locate", "--by", "nfc", *self._with(chip))
 
 
-def measure(reader) -> list[tuple[str, dict]]:
-    rows = []
-    for what, tag in (("write", Type2("ntag213")), ("read", written(VEHICLE))):
-        with Chip(tag) as chip:
+def row(reader, what: str, tag: Type2) -> str:
+    with Chip(tag) as chip:
+        try:
             if not getattr(reader, what)(chip):
                 sys.exit(f"{reader.name} did not {what} the message")
-            rows.append((what, chip.counts()))
-    return rows
+        except ChildProcessError as problem:
+            return f"{reader.name:9}{what:8} is left out: {problem}"
+        counts = chip.counts()
+    size = counts["bytes_in"] + counts["bytes_out"]
+    seconds = size * 10 / 115200 + counts["writes"] * Type2.write_time
+    return (
+        f"{reader.name:9}{what:8}{counts['commands']:9}{counts['tag_commands']:12}{counts['writes']:7}"
+        f"{size:7}{seconds * 1e3:14.0f} ms"
+    )
 
 
 def main():
@@ -175,13 +183,8 @@ def main():
             print(f"nfcpy is left out: {problem}")
         print(f"{'':17}{'commands':>9}{'to the tag':>12}{'pages':>7}{'bytes':>7}{'at 115,200 baud':>17}")
         for reader in filter(None, readers):
-            for what, counts in measure(reader):
-                size = counts["bytes_in"] + counts["bytes_out"]
-                seconds = size * 10 / 115200 + counts["writes"] * Type2.write_time
-                print(
-                    f"{reader.name:9}{what:8}{counts['commands']:9}{counts['tag_commands']:12}{counts['writes']:7}"
-                    f"{size:7}{seconds * 1e3:14.0f} ms"
-                )
+            print(row(reader, "write", Type2("ntag213")))
+            print(row(reader, "read", written(VEHICLE)))
 
 
 if __name__ == "__main__":

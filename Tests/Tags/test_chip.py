@@ -298,6 +298,17 @@ def test_an_endless_search_ends_with_a_tag_or_with_the_hosts_ack(chip, line):
     assert heard(line).startswith("0000ff0ff1d54b0101")
 
 
+def test_a_new_command_ends_the_one_that_runs(chip, line):
+    chip.remove()
+    os.write(line, bytes.fromhex("0000ff04fcd44a0100e100"))
+    assert heard(line) == ACKNOWLEDGED
+    os.write(line, bytes.fromhex(VERSION_COMMAND))
+    assert heard(line) == ACKNOWLEDGED + VERSION
+    chip.place()
+    assert heard(line) == ""
+    assert chip.records[-2]["note"] == "given up"
+
+
 def test_a_wrong_speed_is_silence(chip):
     with pytest.raises(OSError):
         with libnfc.opened(chip.connection + ":9600"):
