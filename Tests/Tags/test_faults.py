@@ -59,7 +59,7 @@ def test_a_tag_leaves_before_its_third_write(chip, device):
 def test_a_tag_comes_back_without_its_selection(chip, device):
     chip.fault("remove=100@read:1")
     assert read(device, 4) == libnfc.RF_TRANSMISSION
-    time.sleep(0.1)
+    time.sleep(0.2)
     assert read(device, 4) == libnfc.RF_TRANSMISSION
     assert device.select() == chip.tag.uid
 
@@ -84,11 +84,23 @@ def test_a_lost_ack_leaves_the_page_written_and_the_tag_selected(chip, device):
     assert read(device, 5)[:4] == bytes.fromhex("01020304")
 
 
+def shortest(action, tries: int = 5) -> float:
+    """Of the times that it takes: a busy machine only makes them longer."""
+    times = []
+    for _ in range(tries):
+        began = time.monotonic()
+        action()
+        times.append(time.monotonic() - began)
+    return min(times)
+
+
 def test_a_nak_comes_at_once_and_the_tag_is_idle(chip, device):
-    chip.fault("nak@write:1")
-    began = time.monotonic()
-    assert write(device, 4, "01020304") == libnfc.RF_TRANSMISSION
-    assert time.monotonic() - began < 0.04
+    def refused():
+        device.select()
+        chip.fault("nak@write:1")
+        assert write(device, 4, "01020304") == libnfc.RF_TRANSMISSION
+
+    assert shortest(refused) < 0.05, "as long as a tag that does not answer"
     assert chip.tag.page(4) == bytes(range(0x10, 0x14))
     assert read(device, 4) == libnfc.RF_TRANSMISSION
     assert device.select() == chip.tag.uid
@@ -152,11 +164,9 @@ def test_a_slow_reader_answers_late(chip, device):
     chip.fault("slow=150")
     began = time.monotonic()
     assert read(device, 4) == chip.tag.content()[16:32]
-    assert 0.15 <= time.monotonic() - began < 1
+    assert time.monotonic() - began >= 0.15
     chip.clear()
-    began = time.monotonic()
-    read(device, 4)
-    assert time.monotonic() - began < 0.1
+    assert shortest(lambda: read(device, 4)) < 0.15
 
 
 def test_a_status_byte_of_the_tests_own(chip, device):
@@ -214,10 +224,8 @@ def test_timed_bytes_take_as_long_as_on_a_line(tag):
     with Chip(tag, timed=True) as chip, libnfc.opened(chip.connection) as device:
         device.select()
         chip.zero()
-        began = time.monotonic()
-        for _ in range(10):
-            read(device, 4)
+        took = shortest(lambda: read(device, 4), 10)
         counts = chip.counts()
-        # 115,200 baud, with a start and a stop bit; on the air 18 bytes and the command at 106 kbit/s.
-        line = (counts["bytes_in"] + counts["bytes_out"]) * 10 / 115200
-        assert line + 10 * 0.0015 < time.monotonic() - began < 2 * line + 0.2
+        # A start and a stop bit to each byte; and on the air 22 bytes at 106 kbit/s.
+        line = (counts["bytes_in"] + counts["bytes_out"]) / 10 * 10 / 115200
+        assert line + 0.0015 < took < 2 * line + 0.01
