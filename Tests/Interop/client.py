@@ -4,7 +4,8 @@
     client.py --vehicle riders/NAME/vehicle.toml open|close|unknown --step left [--attack NAME --operator KEY.jwk]
 
 Prints one JSON object. Exit status: 0 confirmed by a statement, 5 refused, 6 no final answer in time, so that the
-step may have moved. It has no radio: it claims to have heard the step's beacon just now.
+step may have moved. It has no radio and no reader: it claims to have heard the step's beacon just now (--minor), or,
+with --content, to have read that from a code, or from a tag of that --uid.
 
 With --attack it publishes that attack from attacks.py in place of an honest command and prints the refusal's code,
 "obeyed", or null for no answer, with exit status 0; tokens are forged with the operator's key.
@@ -164,11 +165,16 @@ def build(vehicle: Vehicle, step: str, position: str, moving: dict | None = None
     )
 
 
-def move(session: Session, position: str) -> dict:
+def move(session: Session, position: str, minor: int = 0, content: str | None = None, uid: str | None = None) -> dict:
     heard = time.monotonic()
     statement, arrived = ask(session)
     clock_then = max(0, statement["clock"] - int((arrived - heard) * 1000))
-    proof = proto.beacon_proof(session.vehicle.majors[session.step], clock_then)
+    if content is None:
+        proof = proto.beacon_proof(session.vehicle.majors[session.step], clock_then, minor=minor)
+    elif uid is None:
+        proof = proto.code_proof(content, clock_then)
+    else:
+        proof = proto.tag_proof(uid, content, clock_then)
     command = build(session.vehicle, session.step, position, proto.permission(statement, proof))
     session.publish(command.payload)
     final = {("idle", position)} | {("fault", anywhere) for anywhere in ("open", "close", "unknown")}
@@ -192,6 +198,9 @@ def main() -> int:
     parser.add_argument("--vehicle", required=True)
     parser.add_argument("--step", required=True)
     parser.add_argument("--timeout", type=float, default=10)
+    parser.add_argument("--minor", type=int, default=0)
+    parser.add_argument("--content")
+    parser.add_argument("--uid")
     parser.add_argument("--attack")
     parser.add_argument("--operator")
     arguments = parser.parse_args()
@@ -205,7 +214,7 @@ def main() -> int:
             if arguments.position == "unknown":
                 statement, _ = ask(session)
             else:
-                statement = move(session, arguments.position)
+                statement = move(session, arguments.position, arguments.minor, arguments.content, arguments.uid)
     except Refused as refused:
         print(json.dumps({"refusal": refused.args[0]["code"], "retry": refused.args[0]["retry"]}))
         return REFUSED

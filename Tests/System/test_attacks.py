@@ -13,9 +13,7 @@ from vehicle import Vehicle
 # The two that wait for ten seconds go last, when the vehicle has been running for that long anyway.
 SLOW = ("claims.proof older than 10 s", "challenge of 10.5 s ago")
 ATTACKS = sorted(attacks.ATTACKS, key=lambda attack: attack.name in SLOW)
-AT_ONCE = [
-    attack for attack in ATTACKS if not attack.stored and attack.name != "command from before the controller's start"
-]
+AT_ONCE = [attack for attack in ATTACKS if not attack.stored and not attack.restarts]
 AWAY = [attack for attack in ATTACKS if attack not in AT_ONCE]
 
 
@@ -26,6 +24,7 @@ def vehicle(stepctl, tmp_path_factory):
         vehicle = Vehicle(tmp_path_factory.mktemp("attacked") / "car", stepctl, stack)
         while not all("K" in proto.thumbprint(vehicle.key(key)) for key in ("keys/encryption", "operator/token")):
             vehicle.provision("--force")
+        vehicle.gains_identifiers(proofs=["beacon", "nfc", "qr"])
         yield vehicle.starts_all()
 
 
@@ -54,6 +53,9 @@ def context(vehicle, witness) -> attacks.Context:
         restart=restart,
         other_rider=attacks.Rider(other.device, other.token),
         operator=vehicle.key("operator/token"),
+        beacons=vehicle.beacons,
+        labelled=vehicle.labelled,
+        tags=vehicle.tags,
     )
 
 

@@ -264,10 +264,11 @@ def test_private_files_are_their_owners_only(file_vehicle):
         for path in file_vehicle.folder.rglob("*")
         if path.is_file() and path.name != "controller.toml"
     }
-    private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt")}
+    private = {name for name in modes if Path(name).suffix in (".jwk", ".key", ".jwt", ".json")}
     assert private == {
         "keys/encryption.jwk",
         "keys/signing.jwk",
+        "keys/tags.json",
         "operator/ca.key",
         "operator/token.jwk",
         "tls/broker.key",

@@ -1,12 +1,14 @@
 """A vehicle as an operator makes it: its folder, its broker, its controller, and its riders."""
 
 import json
+import os
 import random
 import re
 import socket
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+import attacks
 import captures
 import client
 import stepproto as proto
@@ -102,6 +104,40 @@ class Vehicle:
             text, count = re.subn(rf"^{key} = .*$", f"{key} = {json.dumps(value)}", text, flags=re.MULTILINE)
             assert count, f"{name} has no {key}"
         file.write_text(text)
+
+    def gains_identifiers(self, **policy):
+        """The left step's beacon rotates its minors, the right one's never changes; the left step has a plain tag, and
+        each has a dynamic one. To be called before there are riders."""
+        secret = os.urandom(32)
+        self.beacons = {"left": (secret, 8)}
+        self.labelled = {"left": "04A1B2C3D4E5F6"}
+        self.tags = {
+            step: attacks.Tag(os.urandom(7).hex().upper(), os.urandom(16), os.urandom(16)) for step in ("left", "right")
+        }
+        keys = [
+            {
+                "uid": tag.uid,
+                "step": step,
+                "meta_read_key": tag.meta_read.hex().upper(),
+                "file_read_key": tag.file_read.hex().upper(),
+            }
+            for step, tag in self.tags.items()
+        ]
+        self._writes_secret("keys/tags.json", json.dumps(keys), *(key["meta_read_key"] for key in keys))
+        beacon = {"kty": "oct", "k": proto.base64url(secret)}
+        self._writes_secret("keys/left.beacon", json.dumps(beacon), beacon["k"], *(key["file_read_key"] for key in keys))
+        car = self.folder / "vehicle.toml"
+        text = car.read_text().replace("major = 1\n", 'major = 1\ntags = ["04A1B2C3D4E5F6"]\n')
+        car.write_text(text.replace("major = 2\n", "major = 2\nminor = 7\n"))
+        self.edit("stepd.toml", **policy)
+        with open(self.folder / "stepd.toml", "a") as file:
+            file.write('\n[beacon.steps.left]\nsecret = "keys/left.beacon"\n')
+
+    def _writes_secret(self, name: str, text: str, *secrets: str):
+        file = self.folder / name
+        file.touch(0o600)
+        file.write_text(text)
+        self.transcript.secrets |= dict.fromkeys(secrets, name)
 
     def rider(self, name: str, *arguments) -> Rider:
         made = self.stepctl("provision", "token", self.folder, "--rider", name, *arguments)

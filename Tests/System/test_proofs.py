@@ -1,0 +1,115 @@
+"""stepd with vehicles whose policies differ in the proofs that they accept."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import attacks
+import client
+import stepproto as proto
+from peers import Witness
+from programs import STEPD
+
+
+
+def context(vehicle, witness) -> attacks.Context:
+    login = witness.login
+    return attacks.Context(
+        vehicle=vehicle.uuid,
+        majors=login.majors,
+        step="left",
+        encryption_key=login.encryption_key,
+        rider=attacks.Rider(login.device, login.token),
+        exchange=witness.exchange,
+        beacons=vehicle.beacons,
+        labelled=vehicle.labelled,
+        tags=vehicle.tags,
+    )
+
+
+def by_python(rider, position, *arguments, step="left"):
+    """client.py's own words: the position or the refusal."""
+    program = Path(client.__file__)
+    options = ["--vehicle", rider.file, "--step", step, *map(str, arguments)]
+    ended = rider.vehicle.starts("python-client", sys.executable, program, position, *options).ends()
+    return ended.json.get("position") or ended.json["refusal"]
+
+
+def test_a_policy_that_takes_no_copies(parked):
+    parked.gains_identifiers(proofs=["beacon", "nfc"], static=False)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    with Witness(parked, alice.peer) as witness:
+        here = context(parked, witness)
+        for attack in attacks.STRICT_ATTACKS:
+            payload, _ = attack.build(here)
+            assert witness.exchange("left", payload)[-1]["refusal"]["code"] == attack.expected, attack
+        # Of the right step's beacon anybody can send a copy.
+        statement = witness.ask("right")
+        proof = proto.beacon_proof(2, statement["clock"], minor=7)
+        copied = client.build(alice.peer, "right", "open", proto.permission(statement, proof))
+        assert witness.exchange("right", copied.payload)[-1]["refusal"]["code"] == "proof_not_accepted"
+        assert parked.is_unmoved()
+        for name in ("honest move", "dynamic tag"):
+            payload, _ = attacks.named(name).build(here)
+            assert witness.exchange("left", payload)[-1]["phase"] == "idle"
+    assert len(parked.motions) == 2
+
+
+def test_a_program_in_python_moves_steps_by_tags_and_codes(parked):
+    parked.gains_identifiers(proofs=["nfc", "qr"])
+    parked.starts_all()
+    alice = parked.rider("alice")
+    label, tag = proto.label(parked.uuid, "left"), parked.tags["right"]
+    assert by_python(alice, "open", "--content", label) == "open"
+    assert by_python(alice, "close", "--content", label, "--uid", parked.labelled["left"]) == "close"
+    assert by_python(alice, "open", "--content", label, "--uid", "04000000000000") == "wrong_step"
+    assert by_python(alice, "open", "--content", label, step="right") == "wrong_step"
+    uri = tag.read(parked.uuid, "right")
+    assert by_python(alice, "open", "--content", uri, "--uid", tag.uid, step="right") == "open"
+    assert by_python(alice, "close", "--content", uri, "--uid", tag.uid, step="right") == "stale_proof"
+    assert by_python(alice, "open") == "proof_not_accepted"
+    assert parked.motions == [("left", "close", "open"), ("left", "open", "close"), ("right", "close", "open")]
+
+
+def test_a_beacon_that_never_changes_is_known_by_its_minor(parked):
+    parked.gains_identifiers(proofs=["beacon"])
+    parked.starts_all()
+    alice = parked.rider("alice")
+    assert by_python(alice, "open", "--minor", 8, step="right") == "wrong_step"
+    assert by_python(alice, "open", "--minor", 7, step="right") == "open"
+    assert parked.motions == [("right", "close", "open")]
+
+
+def test_a_tags_counter_is_in_the_journal_before_anything_moves(parked):
+    parked.gains_identifiers(proofs=["nfc"])
+    parked.starts_all()
+    alice, tag = parked.rider("alice"), parked.tags["left"]
+    tag.counter = 0xFF_FFFE
+    uri = tag.read(parked.uuid, "left")
+    assert by_python(alice, "open", "--content", uri, "--uid", tag.uid) == "open"
+    journal = json.loads((parked.folder / "journal.json").read_bytes())
+    assert journal["tag counters"] == {tag.uid: 0xFF_FFFF}
+    assert journal["left"]["position"] == "open"
+    parked.stepd.close()
+    parked.starts_stepd()
+    assert by_python(alice, "close", "--content", uri, "--uid", tag.uid) == "stale_proof"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("keys/left.beacon", "{}", 'not a key in JWK form: expected {"kty":"oct","k":…} of 32 bytes'),
+        ("keys/tags.json", "[{}]", "tag 1: expected a uid, a step, and meta_read_key and file_read_key of 32"),
+        ("keys/tags.json", "", "not JSON at byte 0: expected a value"),
+    ],
+)
+def test_a_secret_that_cannot_be_read_is_named(parked, name, text, message):
+    parked.gains_identifiers()
+    (parked.folder / name).write_text(text)
+    parked.starts_broker()
+    stepd = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    assert stepd.status == 78
+    assert f"{name}: {message}" in stepd.stderr
