@@ -15,6 +15,9 @@ import Testing
     "ControllerFile.Key": [("stepd.toml.5", "")],
     "KeyFiles.Key": [("stepd.toml.5", "[keys]")],
     "AccessPolicy.Key": [("stepd.toml.5", "[policy]")],
+    "BeaconSettings.Key": [("stepd.toml.5", "[beacon]")],
+    "BeaconSettings.SourceKey": [("stepd.toml.5", "[beacon.steps.ID]")],
+    "ControllerFile.TagsKey": [("stepd.toml.5", "[tags]")],
     "ServoSettings.Key": [("stepd.toml.5", "[servo]")],
     "PWMSettings.OutputKey": [("stepd.toml.5", "[servo.steps.ID]")],
   ]
