@@ -591,9 +591,7 @@ for _how, _value in {
     "null": None,
 }.items():
     _bent(f"tag's UID {_how}", "malformed", _claim(lambda c, t, v=_value: proto.tag_proof(v, _label(c), t)))
-_bent(
-    "tag without its UID", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"method": "nfc"})
-)
+_bent("tag without its UID", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"method": "nfc"}))
 _bent(
     "tag without its content", "malformed", _claim(lambda c, t: {"method": "nfc", "time": t, "uid": "04A1B2C3D4E5F6"})
 )
@@ -715,6 +713,7 @@ def _restarted(context: Context):
     if not context.restart:
         raise Unavailable("a way to start the controller again")
     context.restart()
+
 
 # --- Tokens, signed by the operator ---
 

@@ -117,7 +117,12 @@ def beacon() -> dict:
 def tag() -> dict:
     uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
     uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
-    keys = {"uid": uid, "step": STEP, "meta_read_key": meta_read.hex().upper(), "file_read_key": file_read.hex().upper()}
+    keys = {
+        "uid": uid,
+        "step": STEP,
+        "meta_read_key": meta_read.hex().upper(),
+        "file_read_key": file_read.hex().upper(),
+    }
     return {"tag-keys": keys, "tag-uri": uri, "tag-proof": proto.tag_proof(uid, uri, 61_100)}
 
 

@@ -13,7 +13,6 @@ from peers import Witness
 from programs import STEPD
 
 
-
 def context(vehicle, witness) -> attacks.Context:
     login = witness.login
     return attacks.Context(

@@ -125,7 +125,9 @@ class Vehicle:
         ]
         self._writes_secret("keys/tags.json", json.dumps(keys), *(key["meta_read_key"] for key in keys))
         beacon = {"kty": "oct", "k": proto.base64url(secret)}
-        self._writes_secret("keys/left.beacon", json.dumps(beacon), beacon["k"], *(key["file_read_key"] for key in keys))
+        self._writes_secret(
+            "keys/left.beacon", json.dumps(beacon), beacon["k"], *(key["file_read_key"] for key in keys)
+        )
         car = self.folder / "vehicle.toml"
         text = car.read_text().replace("major = 1\n", 'major = 1\ntags = ["04A1B2C3D4E5F6"]\n')
         car.write_text(text.replace("major = 2\n", "major = 2\nminor = 7\n"))
