@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -25,22 +26,31 @@ class Air:
     """Adapters at either side of a vehicle, and one in a rider's hand at the left."""
 
     NAMES = ("left", "right", "rider")
+    # In a kernel that has Bluetooth they are adapters of the machine.
+    IS_KERNEL = "STEPCTL_IN_RIG" in os.environ
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.vehicle = self.process = None
 
     def radio(self, name: str) -> str:
-        return f"h4:unix:{self.folder / name}"
+        return f"hci{self.NAMES.index(name)}" if self.IS_KERNEL else f"h4:unix:{self.folder / name}"
 
     def starts(self, *arguments) -> "Air":
         for name in self.NAMES:
             (self.folder / name).unlink(missing_ok=True)
-        adapters = [f"{name}=unix-server:{self.folder / name}" for name in self.NAMES]
+        transports = ["vhci" if self.IS_KERNEL else f"unix-server:{self.folder / name}" for name in self.NAMES]
+        adapters = [f"{name}={transport}" for name, transport in zip(self.NAMES, transports)]
         levels = ["--level", f"left:rider={HERE}", "--level", f"right:rider={AWAY}"]
         self.process = self.vehicle.starts("air", sys.executable, AIR, *adapters, *levels, *arguments)
         self.process.says("air: ready")
+        if self.IS_KERNEL:
+            for name in self.NAMES:
+                wait_until(lambda: self.up(name), f"{name} is up")
         return self
+
+    def up(self, name: str) -> bool:
+        return subprocess.run(["hciconfig", self.radio(name), "up"], capture_output=True).returncode == 0
 
 
 @pytest.fixture

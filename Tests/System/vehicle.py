@@ -1,5 +1,6 @@
 """A vehicle as an operator makes it: its folder, its broker, its controller, and its riders."""
 
+import errno
 import json
 import os
 import random
@@ -25,8 +26,10 @@ def free_port() -> int:
             for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
                 with socket.socket(family) as probe:
                     probe.bind((address, port))
-        except OSError:
-            continue
+        except OSError as error:
+            # EAFNOSUPPORT, EADDRNOTAVAIL: not every kernel has IPv6.
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                continue
         return port
 
 
