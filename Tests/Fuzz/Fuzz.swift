@@ -1,6 +1,7 @@
 import Bluetooth
 import Configuration
 import Glibc
+import NDEF
 import Ranging
 import StepDomain
 import StepProtocol
@@ -72,6 +73,51 @@ enum Fuzz {
     "controller": { bytes in
       guard let file = try? ControllerFile(parsing: bytes, path: "fuzz.toml") else { return }
       _ = file.render()
+    },
+    "ndef": { bytes in
+      guard let message = try? NDEFMessage(parsing: bytes) else { return }
+      precondition((try? NDEFMessage(parsing: message.bytes)) == message)
+      for record in message.records {
+        if let text = try? NDEFText(record) { precondition((try? NDEFText(text.record)) == text) }
+        if let uri = try? NDEFURI(record) { precondition((try? NDEFURI(uri.record)) == uri) }
+      }
+    },
+    "type2": { bytes in
+      // The first byte says of which chip this is the memory, and whether all is to be replaced.
+      guard let first = bytes.first else { return }
+      let chips: [Type2Chip?] = [nil, .ultralight, .ntag213, .ntag215, .ntag216]
+      let chip = chips[Int(first & 0x7F) % chips.count]
+      let memory = Type2Memory(Array(bytes.dropFirst()))
+      _ = try? Type2Layout.read(memory)
+      _ = try? Type2Plan.lock(memory, chip: chip)
+      let message = NDEFMessage([NDEFText("left").record])
+      guard
+        case .done(let plan) = try? Type2Plan.write(message, to: memory, chip: chip, replacingAll: first & 0x80 != 0)
+      else { return }
+      // What is planned is read back, whatever was there before.
+      guard case .done(let layout) = try? Type2Layout.read(plan.memory) else { preconditionFailure() }
+      precondition(layout.message == message.bytes)
+    },
+    "type4": { bytes in
+      // Answers, each with its length before it; the last one is repeated for ever.
+      var answers = bytes[...]
+      var answer: [UInt8] = []
+      func next() -> [UInt8] {
+        if let length = answers.popFirst() {
+          answer = Array(answers.prefix(Int(length)))
+          answers = answers.dropFirst(Int(length))
+        }
+        return answer
+      }
+      var reading = Type4Reading()
+      var steps = 0
+      guard var step = try? reading.next(after: nil) else { return }
+      while case .send = step {
+        steps += 1
+        precondition(steps < 40_000)
+        guard let following = try? reading.next(after: next()) else { return }
+        step = following
+      }
     },
     "btsnoop": { bytes in
       var decoder = BTSnoopDecoder()

@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export STEPCTL_FUZZ=1 SWIFT_BACKTRACE=enable=no
 swift build --scratch-path .build/fuzz --product Fuzz -Xswiftc -sanitize=fuzzer
 seeds=.build/fuzz/seeds
-mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller}
+mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller,ndef,type2,type4}
 cp Tests/Fixtures/captures/*.btsnoop "$seeds/btsnoop/"
 cp Tests/Interop/example.json "$seeds/json/"
 python3 - "$seeds" <<'PYTHON'
@@ -25,6 +25,14 @@ report = b"\x02\x01\x03\x01" + bytes(6) + bytes([len(frame)]) + frame + b"\xc4"
 event = b"\x3e" + bytes([len(report)]) + report
 (seeds / "advertisement/legacy").write_bytes(event)
 (seeds / "h4/legacy").write_bytes(b"\x04" + event)
+messages = json.load(open("Tests/Fixtures/ndef/ndeflib.json"))
+for number, message in enumerate(messages):
+    (seeds / f"ndef/{number}").write_bytes(bytes.fromhex(message["bytes"]))
+for image in pathlib.Path("Tests/Fixtures/tags").glob("*.bin"):
+    for chip in range(5):
+        (seeds / f"type2/{image.stem}-{chip}").write_bytes(bytes([chip]) + image.read_bytes())
+answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "00079000", "d101035402656e9000"]
+(seeds / "type4/read").write_bytes(b"".join(bytes([len(a) // 2]) + bytes.fromhex(a) for a in answers))
 (seeds / "vehicle/full").write_text(
     'name = "v"\nuuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"\ntopic = "a/b"\n[broker]\nhost = "h"\nca = "ca.pem"\n'
     '[[steps]]\nid = "left"\nside = "left"\nmajor = 1\n')

@@ -62,7 +62,8 @@ import Testing
 
   @Test("puts the chunks of a record together")
   func chunks() throws {
-    let message = try NDEFMessage(parsing: hex("b40101 21 01 360002 0203 160001 04 100000 320102 21 0b0c 360001 0d 560001 0e"))
+    let message = try NDEFMessage(
+      parsing: hex("b40101 21 01 360002 0203 160001 04 100000 320102 21 0b0c 360001 0d 560001 0e"))
     #expect(
       message.records == [
         NDEFRecord(.external, type: [0x21], payload: [1, 2, 3, 4]), .empty,
@@ -95,7 +96,8 @@ import Testing
 
   @Test("reads the reserved type name as unknown")
   func reserved() throws {
-    #expect(try NDEFMessage(parsing: hex("df010101 aa bb cc")).records == [NDEFRecord(.unknown, id: [0xBB], payload: [0xCC])])
+    #expect(
+      try NDEFMessage(parsing: hex("df010101 aa bb cc")).records == [NDEFRecord(.unknown, id: [0xBB], payload: [0xCC])])
   }
 
   @Test("an empty message is one empty record")

@@ -42,7 +42,7 @@ struct SimulatedTag {
     for index in 0..<4 {
       let values: Set<UInt8> =
         isOneTime(page: write.page)
-        ? Set((0...UInt8.max).map { old[index] | (new[index] & $0) })
+        ? Set([old[index], new[index]] + (0..<3).map { _ in old[index] | (new[index] & .random(in: 0...255)) })
         : Set([old[index], new[index]] + (index >= erasedFrom ?? 4 ? [0x00, 0xFF] : []))
       pages = pages.flatMap { page in values.map { page + [$0] } }
     }
@@ -76,7 +76,10 @@ struct TagLayout: Sendable, CustomTestStringConvertible {
     var content: [UInt8] = [0x03, 0x00, 0xFE]
     if let message {
       let count = message.bytes.count
-      content = [0x03] + (count < 255 ? [UInt8(count)] : [0xFF, UInt8(count >> 8), UInt8(count & 0xFF)]) + message.bytes + [0xFE]
+      content =
+        [0x03] + (count < 255 ? [UInt8(count)] : [0xFF, UInt8(count >> 8), UInt8(count & 0xFF)]) + message.bytes + [
+          0xFE
+        ]
     }
     var address = 16 + before.count
     for byte in content {
@@ -98,12 +101,14 @@ struct TagLayout: Sendable, CustomTestStringConvertible {
         testDescription: "NTAG213 with 13 reserved bytes", chip: .ntag213, before: hex("0203320d04"), hole: 50..<63),
     ]
     + (0..<4).map {
-      TagLayout(testDescription: "NTAG215 behind \($0) NULL blocks", chip: .ntag215, before: Array(repeating: 0, count: $0))
+      TagLayout(
+        testDescription: "NTAG215 behind \($0) NULL blocks", chip: .ntag215, before: Array(repeating: 0, count: $0))
     }
     + (5..<9).map {
       // The reserved bytes begin in the middle of the length.
       TagLayout(
-        testDescription: "NTAG216 with reserved bytes from byte \(16 + $0) on", chip: .ntag216, before: [0x02, 0x03, 0x10 | UInt8($0), 0x02, 0x04],
+        testDescription: "NTAG216 with reserved bytes from byte \(16 + $0) on", chip: .ntag216,
+        before: [0x02, 0x03, 0x10 | UInt8($0), 0x02, 0x04],
         hole: 16 + $0..<18 + $0)
     }
 }

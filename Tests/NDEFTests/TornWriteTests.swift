@@ -169,7 +169,9 @@ import Testing
     #expect(throws: NDEFError.readOnly) { try write(message, to: tag.memory, chip: layout.chip) }
     #expect(try !read(tag.memory).isWritable)
     for page in 3..<layout.chip.userPages.upperBound {
-      #expect(throws: SimulatedTag.Refusal(page: page)) { try tag.take(Type2Plan.Write(page: page, bytes: [0, 0, 0, 0])) }
+      #expect(throws: SimulatedTag.Refusal(page: page)) {
+        try tag.take(Type2Plan.Write(page: page, bytes: [0, 0, 0, 0]))
+      }
     }
   }
 }

@@ -103,7 +103,9 @@ import Testing
     bytes.replaceSubrange(12..<16, with: hex("e1101200"))
     // Reserved: 4 bytes at 3 * 16 + 2, and 2 lock bytes at 4 * 16, one of them at the end of the message.
     bytes.replaceSubrange(
-      16..<50, with: hex("00 02 03 32 04 04 00 01 03 40 09 34 fd 02 0300 04 00 55 01 03 03 20 d1011c5502") + hex("61 62 63 64 65 66"))
+      16..<50,
+      with: hex("00 02 03 32 04 04 00 01 03 40 09 34 fd 02 0300 04 00 55 01 03 03 20 d1011c5502")
+        + hex("61 62 63 64 65 66"))
     bytes.replaceSubrange(54..<64, with: Array("ghijklmnop".utf8))
     bytes.replaceSubrange(66..<78, with: Array("qrstuvwxyz".utf8) + [0x21, 0xFE])
     let layout = try read(Type2Memory(bytes))
