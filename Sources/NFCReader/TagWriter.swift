@@ -114,7 +114,7 @@ package struct TagWriter {
     var page = 0
     var fewest = Int.max
     return try persevere { failures throws(NFCError) in
-      var session = try Type2Session(reader, target)
+      var session = try Type2Session(reader, target, isToBeWritten: true)
       while true {
         let writes = try session.finish(planning)
         if isRehearsal { return writes.count }

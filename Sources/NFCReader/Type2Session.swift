@@ -22,11 +22,13 @@ struct Type2Session {
 
   /// So many pages fit into one answer of the chip.
   private static let mostPages = 60
-  /// Enough for a tag's container and our own message in one command.
-  private static let firstPages = 28
+  /// How many pages the first command reads.
+  private let firstPages: Int
 
-  /// - Parameter target: the tag that was selected just now.
-  init(_ reader: NFCReader, _ target: NFCTarget) throws(NFCError) {
+  /// - Parameters:
+  ///   - target: the tag that was selected just now.
+  ///   - isToBeWritten: whether more will be asked for than its message.
+  init(_ reader: NFCReader, _ target: NFCTarget, isToBeWritten: Bool = false) throws(NFCError) {
     self.reader = reader
     self.target = target
     switch try reader.exchange([Command.getVersion.rawValue], .raw) {
@@ -37,6 +39,8 @@ struct Type2Session {
       chip = nil
       guard try reader.select() == target else { throw .noAnswer }
     }
+    // Our own message, or all that can be written and the lock bytes behind it.
+    firstPages = min(isToBeWritten ? (chip?.userPages.upperBound ?? 0) + 1 : 28, Self.mostPages)
   }
 
   /// Reads what it takes to find something out.
@@ -68,7 +72,7 @@ struct Type2Session {
     guard let chip else { return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4) }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound
-    let wanted = max(pages.upperBound, first == 0 ? Self.firstPages : 0)
+    let wanted = max(pages.upperBound, first == 0 ? firstPages : 0)
     let end = min(wanted, first + Self.mostPages, chip.pages)
     try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, first, end - first)
     guard let head = memory[0], let next = memory[1] else { return }

@@ -1,0 +1,511 @@
+"""`provision tag` with the real libnfc, on a PN532 that the tests play; nfcpy says what a tag then holds."""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import ndef
+import pytest
+
+import libnfc
+import nfcpy_reader
+from chip import Chip
+from programs import AS_ANYBODY, BINARIES, STEPCTL, wait_until
+from type2 import MODELS, Type2
+from type4 import Type4
+
+pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
+
+UID = "04A1B2C3D4E580"
+OTHER = "04AABBCCDDEEFF"
+SMALL = bytes.fromhex("e1100600 0300fe00")  # a formatted tag with room for 46 bytes
+
+
+@pytest.fixture
+def tag() -> Type2:
+    return Type2("ntag213")
+
+
+@pytest.fixture
+def chip(tag):
+    with Chip(tag) as chip:
+        yield chip
+
+
+@pytest.fixture
+def provision(stepctl, file_vehicle, chip):
+    """`provision tag` with the test's chip."""
+
+    def run(*arguments, step="left", nfc=chip.connection, **more):
+        given = ("--step", step, "--vehicle", file_vehicle.folder / "vehicle.toml", *arguments)
+        return stepctl("provision", "tag", *given, *(("--nfc", nfc) if nfc else ()), **more)
+
+    return run
+
+
+@pytest.fixture
+def starts(stepctl, file_vehicle, chip, tmp_path):
+    """`provision tag` beside the test."""
+    started = []
+
+    def run(*arguments):
+        given = ("--step", "left", "--vehicle", file_vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
+        started.append(stepctl.start(tmp_path / f"{len(started)}.log", "provision", "tag", *given, *arguments))
+        return started[-1]
+
+    yield run
+    for running in started:
+        running.close()
+
+
+def label(vehicle, step: str) -> str:
+    return json.dumps({"uuid": vehicle.uuid, "stepId": step}, separators=(",", ":"))
+
+
+def records(tag) -> list[ndef.Record] | None:
+    """What nfcpy reads of a tag; None where it finds no NDEF."""
+    with Chip(tag) as chip, nfcpy_reader.opened(chip.path) as frontend:
+        found = nfcpy_reader.found(frontend)
+        return found.ndef and list(found.ndef.records)
+
+
+def texts(tag) -> list[str]:
+    return [record.text for record in records(tag)]
+
+
+def written(tag: Type2, *what: ndef.Record) -> Type2:
+    """The tag, after nfcpy wrote to it."""
+    with Chip(tag) as chip, nfcpy_reader.opened(chip.path) as frontend:
+        nfcpy_reader.found(frontend).ndef.records = what
+    return tag
+
+
+# Writing.
+
+
+@pytest.mark.parametrize("model", ["ntag213", "ntag215", "ntag216", "ntag203"])
+def test_another_program_reads_the_text_that_was_written(model, provision, chip, file_vehicle):
+    chip.place(Type2(model))
+    ended = provision()
+    assert (ended.status, ended.lines) == (
+        0,
+        [f"wrote the left step's name to {UID} ({model.upper() if model != 'ntag203' else 'unknown chip'})"],
+    )
+    (record,) = records(chip.tag)
+    assert (record.type, record.language, record.text) == ("urn:nfc:wkt:T", "en", label(file_vehicle, "left"))
+
+
+def test_libnfc_reads_the_pages_that_were_written(provision, chip, tmp_path):
+    assert provision().status == 0
+    dump = tmp_path / "dump"
+    assert libnfc.run(chip.connection, "nfc-mfultralight", "r", str(dump)).returncode == 0
+    # It is made for tags of 64 bytes and more, and reads those of an NTAG213 but for what only the key shows.
+    assert dump.read_bytes()[:160] == bytes(chip.tag.memory[:160])
+
+
+def test_a_tag_that_was_never_formatted_is(provision, chip, file_vehicle):
+    chip.place(Type2("ntag215", image=bytes.fromhex("04a1b29fc3d4e5807248000000000000") + bytes(16)))
+    assert provision().status == 0
+    assert chip.tag.page(3).hex() == "e1103e00" and texts(chip.tag) == [label(file_vehicle, "left")]
+
+
+def test_it_takes_the_fewest_commands(provision, chip):
+    assert provision().status == 0
+    # Tests/Benchmarks/tags.py: opening and closing take 9, selecting 7; and then GET_VERSION, two FAST_READs, the WRITEs.
+    assert chip.counts()["commands"] - chip.counts()["writes"] <= 19
+    assert chip.counts()["writes"] <= 20
+    chip.zero()
+    ended = provision("--json")
+    assert (ended.json["outcome"], ended.json["changes"], chip.counts()["writes"]) == ("unchanged", 0, 0)
+    assert chip.counts()["commands"] <= 18
+
+
+def test_what_is_right_already_is_not_written_again(provision, chip):
+    assert provision().status == 0
+    chip.zero()
+    assert provision(step="right").status == 0
+    assert 0 < chip.counts()["writes"] < 10
+
+
+def test_a_dry_run_writes_nothing(provision, chip, file_vehicle):
+    before = bytes(chip.tag.memory)
+    ended = provision("--dry-run")
+    assert ended.status == 0 and ended.lines == [f"would write 20 pages to {UID} (NTAG213)", label(file_vehicle, "left")]
+    assert chip.counts()["writes"] == 0 and bytes(chip.tag.memory) == before
+    assert provision("--dry-run", "--json").json["outcome"] == "planned"
+
+
+def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
+    others = [ndef.UriRecord("https://example.org"), ndef.Record("application/x", "a", b"b")]
+    written(chip.tag, ndef.TextRecord(label(file_vehicle, "right")), *others)
+    assert provision().status == 0
+    assert records(chip.tag) == [ndef.TextRecord(label(file_vehicle, "left")), *others]
+    assert provision("--replace-all").status == 0
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+    assert chip.tag.memory[16:21].hex() == "0103a00c34", "the lock control TLV stays in any case"
+
+
+def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
+    chip.place(Type4())
+    ended = provision()
+    assert ended.status == 0, ended.stderr
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+    assert provision("--json").json["outcome"] == "unchanged"
+    assert provision(step="right", *("--lock", "--yes")).error.startswith("this is a Type 4 tag")
+
+
+@pytest.mark.parametrize(
+    "tag, reason",
+    [
+        (Type2("ultralight", image=Type2("ultralight").memory[:12] + SMALL),
+         "the tag is too small"),
+        (Type2("ntag213", image=Type2("ntag213").memory[:10] + b"\xff\xff" + Type2("ntag213").memory[12:]), "locked"),
+        (Type2("ntag213", image=Type2("ntag213").memory[:15] + b"\x0f"), "the tag is read-only"),
+        (Type2("ntag213", image=Type2("ntag213").memory[:12] + bytes.fromhex("ffffffff")), "can never become"),
+    ],
+    ids=["small", "locked", "read-only", "other"],
+)  # fmt: skip
+def test_a_tag_that_cannot_be_written_is_refused_in_a_line(tag, reason, provision, chip):
+    chip.place(tag)
+    before = bytes(tag.memory)
+    ended = provision()
+    assert ended.status == 65 and reason in ended.error
+    assert bytes(tag.memory) == before
+
+
+def test_a_tag_whose_password_protects_it_is_given_up(provision, chip):
+    chip.tag.memory[41 * 4 + 3] = 4  # AUTH0
+    chip.tag.reset()
+    ended = provision()
+    assert ended.status == 74 and ended.error.startswith("the tag does not take what is written to page ")
+    assert records(chip.tag) == []
+
+
+# Locking.
+
+
+def test_a_locked_tag_is_read_only_for_everyone(provision, chip, file_vehicle):
+    ended = provision("--lock", "--yes")
+    assert (ended.status, ended.lines[1:]) == (0, ["it is read-only now"])
+    with nfcpy_reader.opened(chip.path) as frontend:
+        message = nfcpy_reader.found(frontend).ndef
+        assert not message.is_writeable and message.records[0].text == label(file_vehicle, "left")
+    assert provision(step="right").error == "the tag is read-only"
+    assert provision("--json").json["outcome"] == "unchanged", "the right content need not be writable"
+
+
+def test_locking_is_asked_about_before_anything_is_written(provision, chip):
+    for given, status in ((b"n\n", 1), (b"\n", 1), (b"", 66)):
+        ended = provision("--lock", input=given)
+        assert ended.status == status and "read-only for ever?" in ended.stderr
+    assert provision("--lock", "--no-input").status == 64
+    assert chip.counts()["commands"] == 0
+    assert provision("--lock", input=b"y\n").status == 0
+    assert chip.tag.page(2)[2:] == b"\xff\xff"
+
+
+# What goes wrong between the chip and the tag, and between the chip and libnfc.
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "nak@write:3", "lose@write:4", "lose-ack@write:5", "lose-ack@write:1", "corrupt@read:1", "lose@read:2",
+        "nak@tag:1", "remove=200@write:6", "remove=200@write:1", "remove=200@read:2", "junk@command:30",
+        "junk=0000ff00ff00@InDataExchange:4", "bad-checksum@InDataExchange:5", "bad-length@InCommunicateThru:2",
+        "error-frame@InDataExchange:2", "no-answer@InDataExchange:3", "no-ack@InDataExchange:3", "bit7@InDataExchange:12",
+        "bit7@InCommunicateThru:1", "status=27@InDataExchange:10", "no-answer@InListPassiveTarget", "junk@InCommunicateThru:2",
+    ],
+)  # fmt: skip
+def test_a_fault_in_the_middle_is_made_good(fault, provision, chip, file_vehicle):
+    chip.fault(fault)
+    ended = provision()
+    assert ended.status == 0, ended.stderr
+    assert not chip.faults.armed, "the fault has come"
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+
+
+@pytest.mark.parametrize("how", ["old", "new", "half"])
+def test_a_tag_that_is_torn_off_is_empty_or_right_and_never_wrong(how, provision, chip, file_vehicle):
+    old, new = [label(file_vehicle, step) for step in ("right", "left")]
+    for before in ([], [old]):
+        torn = 0
+        while True:
+            chip.clear()
+            chip.place(written(Type2("ntag213"), *map(ndef.TextRecord, before)) if before else Type2("ntag213"))
+            chip.fault(f"tear={how}@write:{torn + 1}")
+            ended = provision("--timeout", "0.1")
+            if ended.status == 0:
+                break
+            torn += 1
+            assert ended.status == 74 and f"the tag {UID} was taken away" in ended.error
+            assert texts(chip.tag) in ([], before, [new]), (before, torn)
+            # The next attempt completes it.
+            chip.place()
+            if torn % 4 == 0:
+                assert provision().status == 0 and texts(chip.tag) == [new]
+        assert torn >= (20 if not before else 3)
+
+
+def test_another_tag_is_refused_and_stays_as_it_was(provision, chip):
+    chip.fault(f"swap={OTHER}@write:3")
+    ended = provision()
+    assert ended.status == 74
+    assert ended.error == f"another tag came back, {OTHER} in place of {UID}; nothing was written to it"
+    assert chip.tag.uid.hex().upper() == OTHER and bytes(chip.tag.memory) == Type2("ntag213", chip.tag.uid).content()
+
+
+def test_a_page_that_was_read_after_junk_is_not_believed(provision, chip, file_vehicle):
+    """After junk before an ACK libnfc gives the answer of the command before to every command that follows."""
+    for command in range(14, 24):
+        chip.place(Type2("ntag203"))  # which is read page by page
+        chip.zero()
+        chip.fault(f"junk@command:{command}")
+        assert provision().status == 0
+        assert texts(chip.tag) == [label(file_vehicle, "left")], command
+
+
+# The port.
+
+
+def test_what_is_wrong_with_the_port_is_told_apart(provision, chip, tmp_path):
+    plain = tmp_path / "plain"
+    plain.touch()
+    for nfc, status, error in (
+        (f"pn532_uart:{tmp_path}/none", 69, f"there is no {tmp_path}/none: is the reader plugged in?"),
+        (f"pn532_uart:{plain}", 69, f"{plain} is not a serial port"),
+        (f"pn532_uart:{tmp_path}", 69, f"{tmp_path} is not a serial port"),
+        ("pn532_uart:/dev/null", 69, "/dev/null is not a serial port"),
+        ("pn532_uart", 64, "--nfc: the port is missing, as in pn532_uart:/dev/ttyUSB0"),
+        ("no_such_driver:x", 69, "cannot open no_such_driver:x: libnfc finds no reader there"),
+        (f"{chip.connection}:1", 64, "--nfc: the speed must be one of 9600, 19200, 38400, 57600, 115200, 230400, 460800"),
+        (
+            f"{chip.connection}:9600",
+            69,
+            f"the reader at {chip.path} speaks at 115200 baud, not at 9600: use {chip.connection}:115200",
+        ),
+    ):
+        ended = provision(nfc=nfc)
+        assert (ended.status, ended.error) == (status, error)
+    assert provision(nfc=f"{chip.connection}:115200").status == 0
+
+
+@pytest.mark.skipif(not AS_ANYBODY, reason="only root can take away the right to use a port")
+def test_a_port_that_may_not_be_used_is_another_status(provision, chip):
+    os.chmod(chip.path, 0)
+    ended = provision(prefix=AS_ANYBODY)
+    assert ended.status == 77 and ended.error.startswith(f"not permitted to use {chip.path}; `ls -l ")
+
+
+def test_a_silent_port_and_a_speed_that_was_not_guessed(provision, chip):
+    chip.fault("speed=57600")
+    assert "speaks at 57600 baud, not at 115200" in provision().error
+    chip.fault("silent")
+    ended = provision()
+    assert ended.status == 69 and ended.error.startswith(f"no reader answers at {chip.path}, at 115200 baud")
+
+
+def test_what_answers_but_is_no_reader_is_told_so(provision):
+    master, slave = os.openpty()
+    with subprocess.Popen(["cat"], stdin=master, stdout=master) as echo:
+        ended = provision(nfc=f"pn532_uart:{os.ttyname(slave)}")
+        echo.kill()
+    os.close(master)
+    os.close(slave)
+    assert ended.status == 69 and "is not a PN532 at 115200 baud" in ended.error
+
+
+def test_one_program_uses_a_port_at_a_time(provision, starts, chip):
+    with open(chip.path, "rb+", buffering=0) as port:
+        fcntl.flock(port, fcntl.LOCK_EX)
+        assert (provision().status, chip.counts()["commands"]) == (69, 0)
+    chip.remove()
+    first = starts("--timeout", "60")
+    wait_until(lambda: chip.counts()["commands"] > 12, "the first one is looking for a tag")
+    ended = provision()
+    assert ended.status == 69
+    assert ended.error == f"{chip.path} is in use by another program; `fuser {chip.path}` says by which"
+    chip.place()
+    assert first.ends().status == 0
+
+
+@pytest.mark.parametrize("event", ["", "@command:5", "@command:16", "@write:7"])
+def test_a_reader_that_is_unplugged_is_one_line(event, provision, chip):
+    if not event:
+        chip.remove()
+    chip.fault(f"unplug{event or '@command:40'}")
+    connection = chip.connection
+    ended = provision()
+    assert (ended.status, ended.error) == (69, f"lost {connection}: the reader was unplugged")
+    assert [line for line in ended.stderr.splitlines() if "error" not in line and "hold" not in line] == []
+
+
+def test_a_reader_that_always_makes_libnfc_fail_is_one_line(provision, chip):
+    chip.fault("no-firmware")
+    ended = provision()
+    assert ended.status == 69
+    assert ended.error == "the reader's program ended (signal 6): what the reader answers makes libnfc fail"
+
+
+def test_no_tag_in_time(provision, chip):
+    chip.remove()
+    ended = provision("--timeout", "0.3")
+    assert (ended.status, ended.error) == (69, "no tag came in time")
+    assert 0.3 < ended.seconds < 3
+
+
+# The program that libnfc is in.
+
+
+def children(process: subprocess.Popen) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def test_libnfc_is_not_in_stepctl():
+    libraries = subprocess.run(["ldd", STEPCTL], capture_output=True, text=True, check=True).stdout
+    assert "nfc" not in libraries and "usb" not in libraries
+    assert "libnfc" in subprocess.run(["ldd", BINARIES / "stepctl-nfc"], capture_output=True, text=True).stdout
+
+
+def test_it_may_die_while_a_tag_is_waited_for(starts, chip, file_vehicle):
+    chip.remove()
+    running = starts("--timeout", "20")
+    wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
+    (child,) = children(running.process)
+    os.kill(child, signal.SIGKILL)
+    wait_until(lambda: children(running.process) not in ([], [child]), "another is started")
+    chip.place()
+    assert running.ends().status == 0
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+
+
+def test_it_ends_with_stepctl_however_that_ends(starts, chip):
+    chip.remove()
+    running = starts("--timeout", "20")
+    wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
+    (child,) = children(running.process)
+    running.kill()
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), "the reader's program is gone")
+
+
+@pytest.mark.parametrize("fault", ["", "slow=800", "silent"])
+def test_control_c_ends_it_at_once(fault, starts, chip):
+    chip.remove()
+    running = starts("--timeout", "20")
+    wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
+    if fault:
+        chip.fault(fault)
+        time.sleep(0.1)
+    (child,) = children(running.process)
+    began = time.monotonic()
+    running.signal(signal.SIGINT)
+    assert running.ends().status == -signal.SIGINT
+    assert time.monotonic() - began < 0.5
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), "the reader's program is gone")
+
+
+@pytest.mark.parametrize("written_requests", [b"", b"\0", b"\0\1\x07", b"\xff\xff", b"\0\0", b"\0\1\1" * 3, os.urandom(64)])
+def test_it_ends_on_what_it_does_not_understand(written_requests):
+    program = BINARIES / "stepctl-nfc"
+    environment = {"LIBNFC_AUTO_SCAN": "false"}
+    ended = subprocess.run([program], input=written_requests, capture_output=True, timeout=20, env=environment)
+    assert ended.returncode in (0, 76) and ended.stderr == b""
+
+
+# Where the reader's name comes from.
+
+
+def test_libnfcs_own_settings_and_ours_name_the_reader(provision, chip, stepctl):
+    assert provision(nfc=None, LIBNFC_DEFAULT_DEVICE=chip.connection).status == 0
+    assert provision(nfc=None, LIBNFC_DEVICE=chip.connection).status == 0
+    assert provision(nfc=None, STEPCTL_NFC=chip.connection).status == 0
+    ended = provision(nfc=None, LIBNFC_AUTO_SCAN="false")
+    assert ended.status == 69 and ended.error.startswith("there is no NFC reader that libnfc finds by itself")
+    assert provision(nfc=None, STEPCTL_NFC="pn532_uart:").status == 78
+    assert b"stepctl-nfc" not in stepctl("config", "show").stdout.encode()
+
+
+def test_libnfcs_log_is_there_for_who_asks(provision):
+    assert "libnfc" not in provision().stderr
+    assert "libnfc" in provision(LIBNFC_LOG_LEVEL="3").stderr
+
+
+# A pile of tags.
+
+
+def rows(text: str) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_pile_of_tags_is_written_each_once(starts, chip, file_vehicle):
+    chip.remove()
+    running = starts("--batch", "--count", "3")
+    piled = [Type2("ntag213"), Type2("ntag215", bytes.fromhex(OTHER)), Type2("ntag213")]
+    small = Type2("ultralight", bytes.fromhex("04112233445566"), Type2("ultralight").memory[:12] + SMALL)
+    last = Type2("ntag216", bytes.fromhex("04998877665544"))
+    for number, tag in enumerate((*piled, small, last)):
+        chip.place(tag)
+        chip.zero()
+        if number == 2:
+            time.sleep(0.3)  # the first one again
+            assert chip.counts()["writes"] == 0
+        elif tag is last:
+            break
+        else:
+            running.says("take it away", after=running.said if number else 0)
+        chip.remove()
+        time.sleep(0.2)
+    ended = running.ends()
+    table = rows(ended.stdout)
+    assert [(row["uid"], row["outcome"], row["chip"]) for row in table] == [
+        (UID, "written", "NTAG213"), (OTHER, "written", "NTAG215"), ("04112233445566", "failed", ""),
+        ("04998877665544", "written", "NTAG216"),
+    ]  # fmt: skip
+    assert "too small" in table[2]["reason"] and ended.status == 65
+    for tag in (piled[0], piled[1], last):
+        assert texts(tag) == [label(file_vehicle, "left")]
+
+
+def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
+    running = starts("--batch", "--json")
+    running.says("take it away")
+    chip.remove()
+    time.sleep(0.2)
+    running.signal(signal.SIGINT)
+    ended = running.ends()
+    assert ended.status == 0 and [row["uid"] for row in ended.objects] == [UID]
+    assert "1 written, 0 failed" in ended.stderr
+
+
+# The vehicle's list of tags.
+
+
+def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
+    file = parked.folder / "vehicle.toml"
+
+    def run(step, *arguments):
+        return stepctl("provision", "tag", "--step", step, "--vehicle", file, "--nfc", chip.connection, *arguments)
+
+    assert run("left").lines[1:] == [] and "tags" not in file.read_text()
+    assert run("left", "--register").lines[1:] == ["it is listed in the vehicle file now"]
+    assert f'tags = ["{UID}"]' in file.read_text()
+    before = bytes(chip.tag.memory)
+    ended = run("right")
+    assert ended.status == 78 and ended.error == f"the tag {UID} is listed as one of the left step's; nothing was written"
+    assert bytes(chip.tag.memory) == before
+    chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
+    # Where some are listed, the vehicle takes no others.
+    assert run("left", "--json").json["registered"] is True
+    assert f'tags = ["{UID}", "{OTHER}"]' in file.read_text()
+
+
+def test_what_makes_no_sense_is_a_mistake_of_usage(provision):
+    for arguments in (("--dry-run", "--lock"), ("--count", "2"), ("--batch", "--count", "0")):
+        assert provision(*arguments).status == 64
+    assert provision(step="middle").error.endswith("has no step middle: it has left, right")
