@@ -1,0 +1,159 @@
+"""`locate` and `open` by NFC tag: accepted is what names a step of this vehicle, and each other tag is one line."""
+
+import json
+import time
+
+import ndef
+import pytest
+
+import libnfc
+from chip import Chip
+from test_tags import OTHER, UID, label, written
+from type2 import Type2
+from type4 import Type4
+
+pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
+
+STRANGER = "7c5a1fd0-3a3b-4f0e-9d1c-0b8f2f6f3f11"
+
+
+@pytest.fixture
+def chip():
+    with Chip(Type2("ntag213")) as chip:
+        yield chip
+
+
+@pytest.fixture
+def locate(stepctl, file_vehicle, chip):
+    def run(*arguments, **more):
+        given = ("--by", "nfc", "--nfc", chip.connection, "--vehicle", file_vehicle.folder / "vehicle.toml")
+        return stepctl("locate", *given, *arguments, **more)
+
+    return run
+
+
+def holding(*what: ndef.Record, tag: Type2 | Type4 | None = None):
+    return written(tag or Type2("ntag215"), *what)
+
+
+def with_message(message: bytes) -> Type2:
+    """A tag that holds these bytes where a message should be."""
+    tag = Type2("ntag215")
+    tag.memory[16 : 18 + len(message)] = b"\x03" + bytes([len(message)]) + message
+    return tag
+
+
+def test_the_tag_of_a_step_locates(locate, chip, file_vehicle):
+    for step in ("left", "right"):
+        chip.place(holding(ndef.TextRecord(label(file_vehicle, step))))
+        ended = locate("--json")
+        assert ended.status == 0, ended.stderr
+        assert (ended.json["step"], ended.json["located"], ended.json["method"]) == (step, True, "nfc")
+
+
+def test_reading_takes_the_fewest_commands(locate, chip, file_vehicle):
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "left")), tag=Type2("ntag213")))
+    chip.zero()
+    assert locate().status == 0
+    # Tests/Benchmarks/tags.py: opening and closing take 9, selecting 7, GET_VERSION and FAST_READ one each.
+    assert chip.counts()["commands"] <= 18 and chip.counts()["writes"] == 0
+
+
+def test_the_prototypes_tags_and_type_4_tags_are_read_too(locate, chip, file_vehicle):
+    number = json.dumps({"uuid": file_vehicle.uuid.upper(), "stepId": 2})
+    behind = [ndef.UriRecord("https://example.org"), ndef.TextRecord("hello"), ndef.TextRecord(number, "de", "UTF-16")]
+    chip.place(holding(*behind))
+    assert locate("--json").json["step"] == "right"
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "left")), tag=Type4()))
+    assert locate("--json").json["step"] == "left"
+
+
+@pytest.mark.parametrize(
+    "tag, reason",
+    [
+        (holding(ndef.TextRecord(json.dumps({"uuid": STRANGER, "stepId": "left"}))), "the tag is another vehicle's ("),
+        (Type2("ntag213"), "the tag is empty"),
+        (Type2("ultralight"), "the tag is not formatted"),
+        (Type2("ntag213", image=Type2("ntag213").memory[:12] + b"\xff\0\0\0"), "not an NDEF tag"),
+        (with_message(b"\xd1\x01\xff"), "not an NDEF message"),
+        (with_message(b"\xd1\x01\x03T\x85en"), "malformed NDEF record"),
+        (holding(ndef.UriRecord("https://example.org")), "the tag holds something else than the name of a step"),
+        (holding(ndef.TextRecord('{"uuid":"x","stepId":"left"}')), "the tag holds a step's label that cannot be read"),
+        (holding(ndef.UriRecord("stepctl:x")), "the tag holds the URI of a dynamic tag that cannot be read"),
+        (Type4(), "the tag is empty"),
+    ],
+    ids=["stranger", "empty", "unformatted", "other", "message", "record", "web", "label", "dynamic", "type 4"],
+)
+def test_any_other_tag_is_one_line(tag, reason, locate, chip):
+    chip.place(tag)
+    ended = locate()
+    assert ended.status == 3 and ended.stdout == ""
+    assert reason in ended.error
+    assert [line for line in ended.stderr.splitlines() if "error:" not in line and "hint:" not in line] == []
+
+
+def test_a_step_that_the_vehicle_does_not_have(locate, chip, file_vehicle):
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "rear"))))
+    ended = locate()
+    assert ended.status == 3 and "names a step that" in ended.error
+
+
+def test_what_a_tag_says_does_not_steer_the_terminal(locate, chip):
+    chip.place(holding(ndef.TextRecord('{"uuid":"\x1b[2J","stepId":"\x1b[2J"}')))
+    ended = locate()
+    assert ended.status == 3 and "\x1b" not in ended.stderr + ended.stdout
+
+
+@pytest.mark.parametrize("fault", ["lose@read:1", "remove=200@read:1", "junk@InCommunicateThru:1", "bit7@tag:1", "nak@tag:1"])
+def test_a_reading_that_was_disturbed_is_repeated(fault, locate, chip, file_vehicle):
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
+    chip.fault(fault)
+    assert locate("--json").json["step"] == "left"
+
+
+def test_no_tag_is_not_located(locate, chip):
+    chip.remove()
+    ended = locate("--timeout", "0.3")
+    assert (ended.status, ended.error) == (3, "not located: no tag came in 0.3 s")
+
+
+def test_a_tag_that_is_not_listed_is_not_one_of_the_steps(stepctl, parked, chip):
+    file = parked.folder / "vehicle.toml"
+    given = ("--nfc", chip.connection, "--vehicle", file)
+    assert stepctl("provision", "tag", "--step", "left", "--register", *given).status == 0
+    assert stepctl("locate", "--by", "nfc", *given).status == 0
+    copy = Type2("ntag213", bytes.fromhex(OTHER))
+    copy.memory[16:160] = chip.tag.memory[16:160]
+    chip.place(copy)
+    ended = stepctl("locate", "--by", "nfc", *given)
+    assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER} says that it is the left step's")
+
+
+def test_a_rider_opens_by_tag(alice, vehicle, chip):
+    chip.place(holding(ndef.TextRecord(label(vehicle, "left"))))
+    given = ("--by", "nfc", "--nfc", chip.connection)
+    ended = alice.types("open", "--side", "left", *given)
+    assert ended.status == 0, ended.stderr
+    vehicle.wait_for_motions(("left", "close", "open"))
+    assert alice.types("open", "--side", "right", *given).status == 4
+    assert alice.types("close", "--side", "facing", *given, "--json").json["step"] == "left"
+
+
+def test_the_tag_is_what_else_is_at_hand_where_the_radio_fails(alice, vehicle, chip, tmp_path):
+    chip.place(holding(ndef.TextRecord(label(vehicle, "right"))))
+    ended = alice.types(
+        "open", "--side", "facing", "--radio", f"btsnoop:{tmp_path}/none", "--nfc", chip.connection, "--json"
+    )
+    assert ended.status == 0 and ended.json["step"] == "right" and ended.json["method"] == "nfc"
+
+
+def test_the_reader_is_read_as_long_as_there_is_time(locate, chip, file_vehicle):
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
+    # Read-protected by a password: it answers, and gives nothing away.
+    chip.tag.memory[131 * 4 + 3] = 4
+    chip.tag.memory[132 * 4] = 0x80
+    chip.tag.reset()
+    began = time.monotonic()
+    ended = locate("--timeout", "0.5")
+    assert ended.status == 3 and "does not answer" in ended.error
+    assert time.monotonic() - began < 5
