@@ -73,7 +73,9 @@ struct TagBatch {
         "reason": .string(reason),
       ])
     } else {
-      try console.result("\(uid),\(job.step.id),failed,,,,,\"\(reason)\"")
+      // RFC 4180: in quotes, and quotes in it twice.
+      let quoted = reason.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+      try console.result("\(uid),\(job.step.id),failed,,,,,\"\(quoted)\"")
     }
   }
 }
