@@ -43,17 +43,6 @@ import Testing
     #expect(texts.count == 2)
   }
 
-  @Test("a secret for a step can be made later, and never takes another's place")
-  func secret() throws {
-    let vehicle = try folder.vehicle()
-    #expect(try vehicle.createBeaconSecret(for: .left) == "keys/left.beacon")
-    let first = try KeyFile.beaconSecret("\(vehicle.path)/keys/left.beacon").jwk
-    #expect(throws: ProvisioningError.inTheWay("\(vehicle.path)/keys/left.beacon")) {
-      try vehicle.createBeaconSecret(for: .left)
-    }
-    #expect(try KeyFile.beaconSecret("\(vehicle.path)/keys/left.beacon").jwk == first)
-  }
-
   @Test("tags are added for the controller to verify, and one that is written again takes its own place")
   func tags() throws {
     let vehicle = try folder.vehicle()

@@ -106,3 +106,10 @@ extension ServoKind {
     }
   }
 }
+
+extension NewFile {
+  /// A new secret.
+  fileprivate static func beaconSecret(for step: StepID) -> NewFile {
+    NewFile(VehicleLayout.beaconSecret(of: step), BeaconSecret().jwk.text + "\n", isPrivate: true)
+  }
+}
