@@ -39,7 +39,9 @@ final class HCIController {
       guard let packet = try receive(until: deadline, interruption) else {
         throw .noAnswer(radio: name, command: command.name)
       }
-      guard isSent, case .event(let event) = packet, let (opcode, status, rest) = Self.answer(event), opcode == command.opcode else { continue }
+      guard isSent, case .event(let event) = packet, let (opcode, status, rest) = Self.answer(event),
+        opcode == command.opcode
+      else { continue }
       guard status == 0 else { throw .refused(radio: name, command: command.name, status: status) }
       isScanning = command.scan ?? isScanning
       // A Command Status of 0 says that the answer is yet to come.

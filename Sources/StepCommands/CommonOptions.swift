@@ -46,9 +46,9 @@ struct VehicleOptions: ParsableArguments {
 struct RadioOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "What to listen with: hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
+      "What to listen with: hciN, bluez:hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
       valueName: "spec"),
-    completion: .list(["hci0", "h4:tcp:", "h4:unix:", "btsnoop:"]))
+    completion: .list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"]))
   var radio: String?
 }
 

@@ -35,7 +35,7 @@ extension CommandFailure {
     switch error {
     case .file(let error): self.init(error)
     case .notACapture, .damaged: self.init(.badData, error.description)
-    case .notPermitted: self.init(.noPermission, error.description)
+    case .notPermitted, .notAuthorized: self.init(.noPermission, error.description)
     default: self.init(.unavailable, error.description)
     }
   }

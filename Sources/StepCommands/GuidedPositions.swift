@@ -62,7 +62,7 @@ struct GuidedPositions: PositionSource {
 
   /// A radio is opened for each position, so that nothing is heard from the way there.
   private func listen(_ empty: PositionRecording) throws -> PositionRecording {
-    let radio = try radio.open(interruption: interruption)
+    let radio = try radio.open(interruption: interruption, tell: console.note)
     defer {
       radio.close()
       progress.clear()

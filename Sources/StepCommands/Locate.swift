@@ -47,7 +47,7 @@ struct Locate: ParsableCommand {
   private func follow(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ console: Console
   ) throws {
-    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
+    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption, tell: console.note))
     defer { radio.close() }
     // Of a replay only the last frame would be seen.
     let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)

@@ -21,7 +21,7 @@ struct Scan: ParsableCommand {
     let console = output.console
     let interruption = try Interruption()
     let settings = try Settings(radio: radio.radio, timeout: timeout)
-    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption))
+    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption, tell: console.note))
     defer { radio.close() }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 

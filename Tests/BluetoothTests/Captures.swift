@@ -34,27 +34,35 @@ enum Packet {
   /// Several in one event.
   static func reports(minors: [UInt8]) -> [UInt8] { event(minors.map { report($0) }) }
 
-  /// An extended report of the same.
-  static func extendedReport(minor: UInt8 = 7) -> [UInt8] {
-    let data = beacon(minor)
-    let body: [UInt8] =
-      [0x0D, 0x01, 0x10, 0x00, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0xC0, 0x01, 0x00, 0xFF, 0x7F, 0xC4]
-      + [UInt8](repeating: 0, count: 9) + [UInt8(data.count)] + data
-    return [0x04, 0x3E, UInt8(body.count)] + body
+  /// The beacons of `RadioContract`, in one event.
+  static func contract(extended: Bool) -> [UInt8] {
+    let beacons: [(minor: UInt8, rssi: UInt8)] = [(1, 0xC4), (2, 0xC4), (3, 127)]
+    return extended
+      ? event(beacons.map { extendedReport($0.minor, rssi: $0.rssi, from: $0.minor) }, subevent: 0x0D)
+      : event(beacons.map { report($0.minor, rssi: $0.rssi, from: $0.minor) })
   }
+
+  /// An extended report of the same.
+  static func extendedReport(minor: UInt8 = 7) -> [UInt8] { event([extendedReport(minor)], subevent: 0x0D) }
 
   /// Reset, as a host sends it, and the controller's answer.
   static let command: [UInt8] = [0x01, 0x03, 0x0C, 0x00]
   static let answer: [UInt8] = [0x04, 0x0E, 0x04, 0x01, 0x03, 0x0C, 0x00]
 
-  private static func event(_ reports: [[UInt8]]) -> [UInt8] {
-    let body = [0x02, UInt8(reports.count)] + reports.joined()
+  private static func event(_ reports: [[UInt8]], subevent: UInt8 = 0x02) -> [UInt8] {
+    let body = [subevent, UInt8(reports.count)] + reports.joined()
     return [0x04, 0x3E, UInt8(body.count)] + body
   }
 
-  private static func report(_ minor: UInt8) -> [UInt8] {
+  private static func extendedReport(_ minor: UInt8, rssi: UInt8 = 0xC4, from address: UInt8 = 1) -> [UInt8] {
     let data = beacon(minor)
-    return [0x03, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0xC0, UInt8(data.count)] + data + [0xC4]
+    return [0x10, 0x00, 0x01, address, 0x00, 0x00, 0x00, 0x00, 0xC0, 0x01, 0x00, 0xFF, 0x7F, rssi]
+      + [UInt8](repeating: 0, count: 9) + [UInt8(data.count)] + data
+  }
+
+  private static func report(_ minor: UInt8, rssi: UInt8 = 0xC4, from address: UInt8 = 1) -> [UInt8] {
+    let data = beacon(minor)
+    return [0x03, 0x01, address, 0x00, 0x00, 0x00, 0x00, 0xC0, UInt8(data.count)] + data + [rssi]
   }
 
   private static func beacon(_ minor: UInt8) -> [UInt8] {
@@ -76,7 +84,7 @@ final class TemporaryFolder {
   }
 
   deinit {
-    for name in ["capture", "pipe", "socket"] { unlink("\(path)/\(name)") }
+    for name in ["capture", "pipe", "socket", "scenario", "beaconctl", "ready", "process"] { unlink("\(path)/\(name)") }
     rmdir(path)
   }
 

@@ -229,8 +229,8 @@ def test_output_that_cannot_be_written_is_told(stepctl, tmp_path, command):
 @pytest.mark.parametrize(
     ("radio", "fault"),
     [
-        ("rubbish", "expected hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
-        ("HCI0", "expected hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
+        ("rubbish", "expected hci0, bluez:hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
+        ("HCI0", "expected hci0, bluez:hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"),
         ("hci", "an adapter is hci and its number: hci0"),
         ("hci-1", "an adapter is hci and its number: hci0"),
         ("hci65536", "an adapter is hci and its number: hci0"),

@@ -1,3 +1,4 @@
+import Bluetooth
 import Ranging
 import StepDomain
 import StrictJSON
@@ -9,6 +10,8 @@ struct LocationReport: PresenceReport {
   let location: Location
   /// When it was made, on this machine's clock.
   var made = ContinuousClock.now
+  /// What it was heard with, for the advice.
+  var radio: RadioSpec?
 
   private var faced: Location.Reading? { location.facing.flatMap(location.reading) }
 
@@ -73,6 +76,7 @@ struct LocationReport: PresenceReport {
 
   /// What a rider may do about it when it is not enough and nothing more is listened to.
   var advice: String {
+    if let shortage { return shortage }
     let advice = Advice(self)
     return (advice == .listen ? .findVehicle : advice).sentence(naming: vehicle.name)
   }

@@ -43,12 +43,12 @@ extension PresenceFinder {
   ///
   /// - Returns: the first decision that is enough to open a step, or else the last one.
   private func listen() throws -> any PresenceReport {
-    let opened = try settings.radioSpec().open(interruption: interruption)
+    let opened = try settings.radioSpec().open(interruption: interruption, tell: console.note)
     let radio = try saving?.recorded(opened) ?? opened
     defer { radio.close() }
     var last: LocationReport?
     try Locating(vehicle: vehicle, radio: radio).run(limit: settings.timeout.value) { location in
-      last = LocationReport(vehicle: vehicle, location: location)
+      last = LocationReport(vehicle: vehicle, location: location, radio: spec)
       return !location.isLocated
     }
     // The first decision falls on the radio's first moment, so there is one even in an empty capture.
