@@ -1,5 +1,4 @@
 package import Configuration
-package import StepDomain
 import SystemIO
 
 extension VehicleFolder {

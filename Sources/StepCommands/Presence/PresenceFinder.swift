@@ -43,7 +43,8 @@ extension PresenceFinder {
   ///
   /// - Returns: the first decision that is enough to open a step, or else the last one.
   private func listen() throws -> any PresenceReport {
-    let opened = try settings.radioSpec().open(interruption: interruption, tell: console.note)
+    let spec = try settings.radioSpec()
+    let opened = try spec.open(interruption: interruption, tell: console.note)
     let radio = try saving?.recorded(opened) ?? opened
     defer { radio.close() }
     var last: LocationReport?
