@@ -1,4 +1,5 @@
 package import Configuration
+import StepDomain
 import SystemIO
 
 extension VehicleFolder {
