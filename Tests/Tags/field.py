@@ -63,10 +63,10 @@ class Field:
             return answer[:-1] + bytes([answer[-1] ^ 0xFF])
         return answer
 
-    def select(self, wanted: bytes = b"") -> tuple[bytes, int, bytes] | None:
-        """REQA, anticollision and selection: ATQA (as sent), SAK and UID; `wanted` as the chip takes it, cascade tags
-        and all."""
-        atqa = self.raw(REQA, 7)
+    def select(self, wanted: bytes = b"", request: bytes = REQA) -> tuple[bytes, int, bytes] | None:
+        """Request, anticollision and selection: ATQA (as sent), SAK and UID; `wanted` as the chip takes it, cascade
+        tags and all."""
+        atqa = self.raw(request, 7)
         if not isinstance(atqa, bytes):
             return None
         parts = levels(self.tag.uid)
@@ -75,8 +75,8 @@ class Field:
             return None
         sak = b"\x04"
         for level in range(len(parts)):
-            request = bytes([0x93 + 2 * level])
-            part = self.raw(request + b"\x20")
-            head = request + b"\x70" + part
+            code = bytes([0x93 + 2 * level])
+            part = self.raw(code + b"\x20")
+            head = code + b"\x70" + part
             sak = self.raw(head + crc_a(head))
         return atqa, sak[0], self.tag.uid

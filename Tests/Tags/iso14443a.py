@@ -68,7 +68,7 @@ class Tag:
                 self.drop()
                 return None
             self._halts = self.state == "halt"
-            self.state = "ready"
+            self.state, self._level = "ready", 0
             return self.atqa
         if self.state == "ready":
             return self._anticollision(frame)

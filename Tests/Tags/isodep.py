@@ -74,8 +74,8 @@ class IsoDepTag(Tag):
 class Initiator:
     """The chip's own side, which InDataExchange uses."""
 
-    def __init__(self, field: Field, retries: int):
-        self._field, self._retries = field, retries
+    def __init__(self, field: Field):
+        self._field, self._retries = field, 0
         self._block = 0
         self.waiting_time = 0.0
 
@@ -92,8 +92,9 @@ class Initiator:
         self.waiting_time = 4096 / 13.56e6 * 2 ** (tb >> 4)
         return ats
 
-    def exchange(self, command: bytes) -> bytes | None:
-        """The answer to an APDU; None where the tag was no longer heard."""
+    def exchange(self, command: bytes, retries: int) -> bytes | None:
+        """The answer to an APDU; None where the tag was no longer heard, so many times after the first."""
+        self._retries = retries
         while True:
             part, command = command[: self._room], command[self._room :]
             answer = self._send(bytes([I_BLOCK | (CHAINED if command else 0) | self._block]) + part)
@@ -115,14 +116,22 @@ class Initiator:
         return self._send(bytes([R_NAK | self._block])) is not None
 
     def _send(self, block: bytes) -> bytes | None:
+        said = block
         for _ in range(self._retries + 1):
-            answer = self._field.exchange(self._framed(block))
-            while isinstance(answer, bytes) and answer[0] == WTX:
-                answer = self._field.exchange(self._framed(answer[:-2]))
-            if isinstance(answer, bytes) and crc_a(answer[:-2]) == answer[-2:]:
-                return answer[:-2]
-            block = bytes([R_NAK | self._block])
+            answer = self._heard(said)
+            if said != block and answer and answer[0] == R_ACK | self._block ^ 1:
+                answer = self._heard(block)  # it had never come
+            if answer:
+                return answer
+            said = bytes([R_NAK | self._block])
         return None
+
+    def _heard(self, block: bytes) -> bytes | None:
+        answer = self._field.exchange(self._framed(block))
+        while isinstance(answer, bytes) and answer[0] == WTX:
+            answer = self._field.exchange(answer)
+        right = isinstance(answer, bytes) and crc_a(answer[:-2]) == answer[-2:]
+        return answer[:-2] if right else None
 
     def _framed(self, block: bytes) -> bytes:
         return block + crc_a(block)

@@ -6,7 +6,7 @@ It knows Type A at 106 kbit/s; nobody answers in other modulations.
 from commands import COMMANDS
 from field import Field
 from hsu import ACK, BAUD_RATES, ERROR_FRAME, NACK, HighSpeedUART, frame
-from iso14443a import crc_a
+from iso14443a import REQA, WUPA, crc_a, levels
 from isodep import Initiator
 
 HAVE_STATUS = (0x40, 0x42, 0x44, 0x46, 0x4E, 0x50, 0x52, 0x54, 0x56, 0x16)
@@ -273,12 +273,12 @@ class PN532:
                 return found, 0.0
         return nothing, (retries + 1) * POLL
 
-    def _activate(self, wanted: bytes) -> bytes | None:
+    def _activate(self, wanted: bytes, request: bytes = REQA) -> bytes | None:
         """Target data as InListPassiveTarget returns it, from SENS_RES on."""
         self._registers[TX_MODE] = self._registers[RX_MODE] = CRC_ON
         self._registers[BIT_FRAMING] = 0
         self._registers[FIFO_DATA] = 0x26
-        found = self._field.select(wanted)
+        found = self._field.select(wanted, request)
         if not found:
             return None
         atqa, sak, uid = found
@@ -294,7 +294,7 @@ class PN532:
 
     def _start_isodep(self) -> bytes | None:
         """RATS and its answer, as target data have it: its first byte is its length."""
-        self._isodep = Initiator(self._field, self._exchange_retries)
+        self._isodep = Initiator(self._field)
         ats = self._isodep.start()
         return b"\x00" if ats and "empty-ats" in self._faults.held else ats
 
@@ -302,8 +302,8 @@ class PN532:
         if parameters[0] != 1 or not self.target:
             return bytes([WRONG_CONTEXT])
         if self._deselected:
-            self._field.raw(b"\x52", 7)  # WUPA: it was put to HALT
-            if not self._activate(b""):
+            own = b"".join(part[:4] for part in levels(self.target[2]))
+            if not self._activate(own, WUPA):  # it was put to HALT
                 return bytes([TIMEOUT])
         return bytes([OK])
 
@@ -340,7 +340,7 @@ class PN532:
         if target & 0x3F != 1 or not self.target or self._deselected:
             return bytes([WRONG_CONTEXT])
         if self.target[3]:
-            answer = self._isodep.exchange(data)
+            answer = self._isodep.exchange(data, self._exchange_retries)
             return (bytes([TIMEOUT]), self._isodep.waiting_time) if answer is None else bytes([OK]) + answer
         if data[0] not in MIFARE_COMMANDS:
             return bytes([WRONG_CONTEXT])

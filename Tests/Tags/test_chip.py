@@ -15,6 +15,8 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
+from hsu import ACK as ACK_FRAME
+from hsu import frame
 from type2 import MODELS, Type2
 from type4 import Type4
 
@@ -217,6 +219,18 @@ def test_a_dump_is_a_tag(tmp_path, tag):
     assert Type2.of_size(tag.content()[:64]).model.pages == 16
 
 
+def test_what_is_longer_than_a_block_is_chained():
+    tag = Type4(most_read=250, most_written=200)
+    data = bytes(range(200))
+    with Chip(tag) as chip, libnfc.opened(chip.connection) as device:
+        device.select()
+        assert device.transceive(bytes.fromhex("00a4040007d276000085010100")) == b"\x90\x00"
+        assert device.transceive(bytes.fromhex("00a4000c02e104")) == b"\x90\x00"
+        assert device.transceive(b"\x00\xd6\x00\x10\xc8" + data) == b"\x90\x00"
+        assert device.transceive(b"\x00\xb0\x00\x00\xfa") == bytes(16) + data + bytes(34) + b"\x90\x00"
+        assert device.transceive(b"\x00\xb0\x00\x00\xfb") == b"\x67\x00", "more than MLe"
+
+
 # The chip, byte by byte.
 
 
@@ -333,6 +347,55 @@ def test_nothing_is_written_to_the_port_that_was_not_asked_for(chip, line):
     chip.remove()
     chip.place()
     assert_silent(line)
+
+
+def ask(line: int, command: str) -> str:
+    """What a command is answered, from its status on."""
+    os.write(line, frame(bytes.fromhex("d4" + command)))
+    answer = bytes.fromhex(heard(line, len(ACK_FRAME) + 5))
+    assert answer.startswith(ACK_FRAME + b"\x00\x00\xff")
+    return answer[len(ACK_FRAME) + 7 : -2].hex()
+
+
+SEARCH, READ_PAGE_4 = "4a0100", "40013004"
+
+
+def test_a_target_that_was_deselected_answers_when_it_is_selected_again(tag, chip, line):
+    assert ask(line, READ_PAGE_4) == "27", "there is no target"
+    assert ask(line, SEARCH).startswith("0101")
+    assert ask(line, "4401") == "00"
+    assert ask(line, READ_PAGE_4) == "27"
+    assert ask(line, "5401") == "00"
+    assert ask(line, READ_PAGE_4) == "00" + tag.content()[16:32].hex()
+    assert ask(line, "5200") == "00"
+    assert ask(line, "5401") == "27", "it was released"
+
+
+def test_a_released_tag_is_at_rest_until_the_field_was_off(chip, line):
+    ask(line, SEARCH)
+    ask(line, "5200")
+    ask(line, "3205000102")
+    assert ask(line, SEARCH) == "00"
+    ask(line, "320100")
+    assert ask(line, SEARCH).startswith("0101")
+
+
+def test_iso_dep_repeats_as_often_as_the_chip_was_told(line, chip):
+    chip.place(Type4())
+    select = "4001" + "00a4040007d276000085010100"
+    ask(line, SEARCH)
+    assert ask(line, select) == "009000"
+    for lost in ("lose", "lose-ack@tag"):
+        chip.fault(lost)
+        assert ask(line, select) == "01"
+        ask(line, SEARCH)
+        ask(line, SEARCH)
+        ask(line, "320401")
+        chip.fault(lost)
+        assert ask(line, select) == "009000"
+        assert ask(line, select) == "009000"
+        ask(line, "320400")
+        ask(line, SEARCH)
 
 
 # The program.

@@ -210,16 +210,6 @@ def test_libnfc_ends_the_process(fault, tag, ends):
         assert libnfc.run(chip.connection, "nfc-list").returncode == -ends
 
 
-def test_iso_dep_repeats_what_was_lost_if_the_chip_was_told_to():
-    select = bytes.fromhex("00a4040007d276000085010100")
-    with Chip(Type4()) as chip, libnfc.opened(chip.connection) as device:
-        device.select()
-        chip.fault("lose")
-        assert device.transceive(select) == libnfc.RF_TRANSMISSION
-        device.select()
-        assert device.transceive(select) == b"\x90\x00"
-
-
 def test_timed_bytes_take_as_long_as_on_a_line(tag):
     with Chip(tag, timed=True) as chip, libnfc.opened(chip.connection) as device:
         device.select()
