@@ -153,6 +153,7 @@ def test_a_tag_that_refuses_is_idle_until_it_is_selected_again(tag, device):
 
 
 def test_commands_of_ntag21x(tag, device):
+    assert device.transceive(b"\x60") == libnfc.INVALID_ARGUMENT, "InDataExchange does not pass it on"
     assert raw(device, "60") == MODELS["ntag213"].version
     assert raw(device, "3a0407") == tag.content()[16:32]
     assert len(raw(device, "3c00")) == 32
