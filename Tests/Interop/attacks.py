@@ -1282,6 +1282,14 @@ def _longest(context: Context) -> tuple[bytes, bool]:
     raise AssertionError("the command is too long without padding")
 
 
+def _period_before(context: Context) -> tuple[bytes, bool]:
+    """Not in a period's last second, for then it could be two periods old when it arrives."""
+    _, period = context.beacons.get(context.step, (b"", 8))
+    if context.unix_time() % period == period - 1:
+        context.sleep(1.1)
+    return _with_minor(context, context.minor(context.step, -1)), False
+
+
 VARIANTS = [Variant("honest move", _sent(lambda d: None)), Variant("honest question", _sent(lambda d: None, "unknown"))]
 for _layer in LAYERS:
     for _how, _write in {"in another order": _backwards, "with white space": _spaced}.items():
@@ -1296,7 +1304,7 @@ VARIANTS += [
     Variant("proof from nearby", _sent(put("claims", ("proof", "zone"), "near"))),
     Variant("command of nearly 8192 bytes", _longest),
     Variant("proof at the limits", _sent(put("claims", ("proof", "beacons", 0, "rssi"), -127))),
-    Variant("minor of the period before", lambda c: (_with_minor(c, c.minor(c.step, -1)), False)),
+    Variant("minor of the period before", _period_before),
     Variant("minor that is right, after two guesses", _guesses(2)),
     Variant("dynamic tag", lambda c: (_with_uri(c, _uri(c)), False)),
     Variant("dynamic tag, some readings later", lambda c: (_with_uri(c, [_uri(c) for _ in range(9)][-1]), False)),
