@@ -3,7 +3,8 @@ extension Type2Plan {
   /// bits are set.
   ///
   /// The container comes first, because one of the static lock bits protects it. The bits that freeze lock bits come last
-  /// of all: if they were set alone, the tag could never be locked. The chip heeds the new bits when it was selected anew.
+  /// of all: if they were set alone, the tag could never be locked. NTAG21x writes these pages wholly or not at all
+  /// (NTAG213/215/216, rev. 3.2, 10.4); of others nobody says so. The chip heeds the new bits when it is selected anew.
   ///
   /// - Throws: `locked` when the container is, `lockFrozen`, `unknownChip`, or what is wrong with the container.
   package static func lock(_ memory: Type2Memory, chip: Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan> {

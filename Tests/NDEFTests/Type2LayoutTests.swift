@@ -127,7 +127,7 @@ import Testing
   }
 }
 
-/// A tag as the factory delivers it (NTAG213/215/216, rev. 3.2, 8.5.4), or an Ultralight that was formatted.
+/// A tag as the factory delivers it (NTAG213/215/216, rev. 3.2, 8.5.6), or an Ultralight that was formatted.
 func factory(_ chip: Type2Chip) -> [UInt8] {
   var bytes = [UInt8](repeating: 0, count: chip.pages * 4)
   bytes.replaceSubrange(0..<16, with: hex("04518f52 e1ed2580 a9480000") + chip.container)
