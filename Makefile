@@ -5,6 +5,9 @@ PREFIX ?= /usr/local
 BIN ?= .build/release
 
 bindir := $(DESTDIR)$(PREFIX)/bin
+# What stepctl starts for itself: programs that a library may end.
+libexec := $(DESTDIR)$(PREFIX)/libexec/stepctl
+own := stepctl-nfc stepctl-qr
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
 unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
@@ -24,8 +27,8 @@ link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(smallest) $(packed)),$(ca
 # Where `make test` has installed what Python programs take.
 python = $(or $(wildcard .build/venv/bin/python),python3)
 
-release: ## build both programs for use: .build/release/stepctl and stepd (also `make`)
-	set -- $(link_flags); for program in stepctl stepd; do \
+release: ## build the programs for use: .build/release/stepctl and stepd (also `make`)
+	set -- $(link_flags); for program in stepctl stepd $(own); do \
 	  swift build -c release --static-swift-stdlib "$$@" --product $$program || exit; done
 
 packages: ## install the Debian packages that building takes
@@ -66,6 +69,7 @@ completions: release ## write completions/ anew
 install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
 	install -D -t $(bindir) $(BIN)/stepctl $(BIN)/stepd
+	install -D -t $(libexec) $(addprefix $(BIN)/,$(own))
 	for page in $(pages); do install -D -m 644 -t $(man)/man$${page##*.} $$page || exit; done
 	for program in stepctl stepd; do \
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
@@ -78,6 +82,7 @@ uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
+	rm -rf $(libexec)
 	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 

@@ -61,6 +61,7 @@ let package = Package(
     module("StrictJSON"),
     module("NDEF"),
     module("NFCMessages", ["StepDomain"]),
+    module("NTAG424", [crypto, cryptoExtras]),
     module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
     module("StepProtocol", ["StepDomain", "StrictJSON", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
@@ -68,7 +69,7 @@ let package = Package(
     module("SystemIO", ["CLinux"]),
     module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "CSystemd"]),
     // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
-    module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages"]),
+    module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424"]),
     module("NFCDevice", ["NFCMessages", "CNFC"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
     module("QRCode", ["CQREncode", "CZlib"]),
@@ -109,6 +110,7 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),
+    tests("NTAG424Tests", ["NTAG424"]),
     tests("NFCMessagesTests", ["NFCMessages", "StepDomain"]),
     tests("NFCReaderTests", ["NFCReader", "NFCMessages", "SystemIO"]),
     tests("QRCodeTests", ["QRCode"]),

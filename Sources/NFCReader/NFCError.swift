@@ -1,4 +1,5 @@
 package import NDEF
+package import NTAG424
 package import StepDomain
 package import SystemIO
 
@@ -56,6 +57,8 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
   case unsupportedTag(sak: UInt8)
   /// The tag's memory or message is not what it should be, or cannot be made so.
   case content(NDEFError)
+  /// The tag's secure messaging did not go well.
+  case dynamicTag(NTAG424Error)
   /// The tag refuses again and again what it should allow.
   case refused(page: Int)
   /// What this kind of tag cannot do.
@@ -64,7 +67,8 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
   /// Whether it is about one tag, and another may be well.
   package var isOfTheTag: Bool {
     switch self {
-    case .noAnswer, .tagGone, .otherTag, .unsupportedTag, .content, .refused, .unsupported: true
+    case .noAnswer, .tagGone, .otherTag, .unsupportedTag, .content, .dynamicTag, .refused, .unsupported:
+      true
     default: false
     }
   }
@@ -118,6 +122,8 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
     case .unsupportedTag(let sak):
       "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
     case .content(let error):
+      error.description
+    case .dynamicTag(let error):
       error.description
     case .refused(let page):
       "the tag does not take what is written to page \(page)"

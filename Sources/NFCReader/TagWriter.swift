@@ -15,11 +15,11 @@ package struct TagWriter {
     case waiting(Duration)
   }
 
-  private let reader: NFCReader
+  let reader: NFCReader
   package let target: NFCTarget
   /// How long the tag may be away.
   private let patience: Duration
-  private let progress: (Progress) -> Void
+  let progress: (Progress) -> Void
 
   /// So many attempts, one after the other, may come to nothing.
   private static let mostFailures = 5
@@ -166,7 +166,7 @@ package struct TagWriter {
   /// Does something with the tag, and again after it did not answer.
   ///
   /// - Parameter body: is given how often it came to nothing since it last came further, and says when it did.
-  private func persevere<Value>(_ body: (inout Int) throws(NFCError) -> Value) throws(NFCError) -> Value {
+  func persevere<Value>(_ body: (inout Int) throws(NFCError) -> Value) throws(NFCError) -> Value {
     var failures = 0
     while true {
       do throws(NFCError) {

@@ -26,6 +26,7 @@ enum VehicleLayout {
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"
   static let tokenKey = "operator/token.jwk"
+  static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
 
   static let riders = "riders"
   static func folder(of rider: RiderName) -> String { "\(riders)/\(rider)" }

@@ -45,7 +45,7 @@ extension CommandFailure {
     case .malformedConnection: self.init(.configuration, error.description)
     case .notPermitted: self.init(.noPermission, error.description)
     case .noAnswer, .tagGone, .otherTag, .refused: self.init(.inputOutput, error.description)
-    case .unsupportedTag, .unsupported: self.init(.badData, error.description)
+    case .unsupportedTag, .dynamicTag, .unsupported: self.init(.badData, error.description)
     case .content(.occupied):
       self.init(.badData, error.description, hint: "--replace-all gives up what else the tag holds")
     case .content: self.init(.badData, error.description)

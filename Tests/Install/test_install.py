@@ -37,6 +37,21 @@ def test_an_installed_program_is_the_built_one(prefix, program):
     assert os.access(prefix / "bin" / program, os.X_OK)
 
 
+@pytest.mark.parametrize("program", ["stepctl-nfc", "stepctl-qr"])
+def test_a_program_that_stepctl_starts_is_where_it_looks_for_it(prefix, program):
+    assert (prefix / "libexec/stepctl" / program).read_bytes() == (BIN / program).read_bytes()
+
+
+def test_stepctl_starts_it_from_there(prefix, tmp_path):
+    (tmp_path / "car.toml").write_text(
+        'name = "Car"\nuuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"\n[[steps]]\nid = "left"\nside = "left"\nmajor = 1\n')
+    ended = subprocess.run(
+        [prefix / "bin/stepctl", "provision", "tag", "--step", "left", "--vehicle", "car.toml"],
+        cwd=tmp_path, capture_output=True, text=True, env={"LIBNFC_AUTO_SCAN": "false"})
+    # It was libnfc that did not know of any.
+    assert (ended.returncode, "there is no NFC reader" in ended.stderr) == (69, True)
+
+
 @pytest.mark.parametrize("shell", [pytest.param(shell, marks=needs(shell)) for shell in SHELLS])
 def test_a_shell_can_read_its_completions(prefix, shell):
     file, command = SHELLS[shell]

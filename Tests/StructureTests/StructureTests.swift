@@ -12,11 +12,12 @@ import Testing
     "StrictJSON": [],
     "NDEF": [],
     "NFCMessages": ["StepDomain"],
+    "NTAG424": ["Crypto", "CryptoExtras"],
     "Ranging": ["StepDomain", "Glibc"],
     "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "CryptoExtras", "FoundationEssentials"],
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc", "CSystemd"],
-    "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "Glibc"],
+    "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424", "Glibc"],
     "NFCDevice": ["NFCMessages", "CNFC", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
     "QRCode": ["CQREncode", "CZlib", "Glibc"],
@@ -71,7 +72,7 @@ import Testing
 
   @Test("the pure modules import nothing that could do I/O")
   func pure() {
-    for module in ["StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol"] {
+    for module in ["StepDomain", "StrictJSON", "NDEF", "NFCMessages", "NTAG424", "Ranging", "StepProtocol"] {
       #expect(Self.allowed[module]!.isDisjoint(with: ["SystemIO", "CLinux", "Foundation", "Bluetooth", "MQTTClient"]))
     }
   }

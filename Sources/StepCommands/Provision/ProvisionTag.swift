@@ -3,6 +3,7 @@ import Configuration
 import NDEF
 import NFCMessages
 import NFCReader
+import Provisioning
 import StepDomain
 import StepProtocol
 import StrictJSON
@@ -16,6 +17,9 @@ struct ProvisionTag: ParsableCommand {
 
   @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
   var step: StepID
+
+  @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, in place of writing a plain text.")
+  var sdm = false
 
   @Flag(help: "Make the tag read-only for ever. Asks first.")
   var lock = false
@@ -46,6 +50,7 @@ struct ProvisionTag: ParsableCommand {
 
   func validate() throws {
     if dryRun, lock || register { throw ValidationError("--dry-run excludes --lock and --register.") }
+    if sdm, lock || replaceAll { throw ValidationError("--sdm excludes --lock and --replace-all.") }
     if let count {
       guard batch else { throw ValidationError("--count is for --batch.") }
       guard (1...10_000).contains(count) else { throw ValidationError("--count takes 1 to 10000.") }
@@ -68,7 +73,8 @@ struct ProvisionTag: ParsableCommand {
       reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
       // Where some are listed, the vehicle refuses all others.
       register: !dryRun && (register || !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
-      patience: settings.patience, progress: ProgressLine(isShown: !output.quiet))
+      dynamicIn: sdm ? VehicleFolder(Files.parent(of: file.path)) : nil, patience: settings.patience,
+      progress: ProgressLine(isShown: !output.quiet))
     if batch {
       let limit = timeout.timeout == nil ? nil : settings.patience
       try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
@@ -76,7 +82,7 @@ struct ProvisionTag: ParsableCommand {
       console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
       let record = try job.run(until: .now + settings.patience)
       try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
-      if record.isRegistered { console.note("stepd has to be restarted to know the tag") }
+      if record.isRegistered || sdm && record.outcome == .written { console.note("stepd has to be restarted to know the tag") }
     }
   }
 

@@ -21,12 +21,12 @@ struct TagBatch {
     if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
     var done: Set<TagUID> = []
     var failed = 0
-    var isRegistered = false
+    var needsRestart = false
     while done.count < count ?? .max {
       guard let target = try next(after: done) else { break }
       do {
         let record = try job.run(target)
-        isRegistered = isRegistered || record.isRegistered
+        needsRestart = needsRestart || record.isRegistered || job.dynamicIn != nil
         done.insert(target.uid)
         try console.isJSON ? console.result(record.json) : console.result(record.row)
         console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
@@ -43,7 +43,7 @@ struct TagBatch {
         break
       }
     }
-    console.note("\(done.count) written, \(failed) failed\(isRegistered ? "; stepd has to be restarted" : "")")
+    console.note("\(done.count) written, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
     if failed > 0 { throw Ended(.badData) }
   }
 

@@ -1,6 +1,7 @@
 import NDEF
 import NFCMessages
 import NFCReader
+import Provisioning
 import StepDomain
 import StepProtocol
 import SystemIO
@@ -16,6 +17,8 @@ struct TagJob {
   /// Whether nothing is written.
   let isRehearsal: Bool
   let register: TagRegister?
+  /// The vehicle's folder, where the tag gets keys of its own; nil for a plain text.
+  let dynamicIn: VehicleFolder?
   /// How long a tag may be away in the middle.
   let patience: Duration
   let progress: ProgressLine
@@ -38,13 +41,33 @@ struct TagJob {
     }
     defer { progress.clear() }
     let writer = TagWriter(reader, target, patience: patience, progress: show)
+    var record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
+    record.isRegistered = try register?.add(target.uid) ?? false
+    return record
+  }
+
+  private func write(_ writer: TagWriter) throws -> TagRecord {
     let report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
     if locks { try writer.lock() }
-    let isRegistered = try register?.add(target.uid) ?? false
     return TagRecord(
-      uid: target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
-      outcome: isRehearsal ? .planned : report.changes == 0 ? .unchanged : .written, isLocked: locks,
-      isRegistered: isRegistered)
+      uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
+      isRehearsal: isRehearsal, isLocked: locks)
+  }
+
+  private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagRecord {
+    let uid = writer.target.uid
+    let secrets = try folder.dynamicTagSecrets(for: uid, on: step.id, isRehearsal: isRehearsal)
+    let template = DynamicTag.template(vehicle: vehicle.uuid, step: step.id)
+    let setup = DynamicTagSetup(
+      uri: template.uri, encryptedOffset: template.encryptedOffset, macOffset: template.macOffset,
+      masterKey: secrets.master, metaReadKey: secrets.verifying.metaRead, fileReadKey: secrets.verifying.fileRead)
+    let changes = try writer.setUp(setup, isRehearsal: isRehearsal) { uri in
+      guard let tag = try? DynamicTag(parsing: uri), tag.vehicle == vehicle.uuid, tag.step == step.id else { return false }
+      return tag.reading(with: secrets.verifying)?.uid == uid
+    }
+    return TagRecord(
+      uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes,
+      isRehearsal: isRehearsal, settings: setup.settings)
   }
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }

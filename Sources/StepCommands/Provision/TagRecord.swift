@@ -17,25 +17,32 @@ struct TagRecord {
   /// Nil for a chip that is not known.
   let chip: String?
   let content: String
-  /// How many pages were or would be written, of a Type 4 tag how many bytes.
+  /// How many pages were or would be written, of a Type 4 tag how many bytes, of a dynamic one how many parts of it.
   let changes: Int
-  let outcome: Outcome
-  let isLocked: Bool
+  let isRehearsal: Bool
+  var isLocked = false
   /// Whether it is new in the vehicle file.
-  let isRegistered: Bool
+  var isRegistered = false
+  /// Of a dynamic tag: those of its file.
+  var settings: [UInt8]?
+
+  var outcome: Outcome { isRehearsal ? .planned : changes == 0 ? .unchanged : .written }
 
   /// For people.
   var lines: [String] {
     let tag = "\(uid) (\(chip ?? "unknown chip"))"
-    let first =
-      switch outcome {
-      case .written: "wrote the \(step) step's name to \(tag)"
-      case .unchanged: "\(tag) has the \(step) step's name already"
-      case .planned:
-        changes == 0 ? "\(tag) has the \(step) step's name already" : "would write \(changes) pages to \(tag)"
-      }
-    var lines = [first]
-    if outcome == .planned { lines.append(content) }
+    var lines: [String]
+    switch (settings, changes) {
+    case (nil, 0): lines = ["\(tag) has the \(step) step's name already"]
+    case (_?, 0): lines = ["\(tag) is set up for the \(step) step already"]
+    case (nil, let pages):
+      lines = [isRehearsal ? "would write \(pages) pages to \(tag)" : "wrote the \(step) step's name to \(tag)"]
+    case (_?, _): lines = ["\(isRehearsal ? "would set up" : "set up") \(tag) for the \(step) step"]
+    }
+    if isRehearsal {
+      lines.append(content)
+      if let settings { lines.append("ChangeFileSettings 02 \(hexadecimal(settings))") }
+    }
     if isLocked { lines.append("it is read-only now") }
     if isRegistered { lines.append("it is listed in the vehicle file now") }
     return lines
@@ -46,6 +53,7 @@ struct TagRecord {
       "uid": .string(uid.description), "step": .string(step.description), "outcome": .string(outcome.rawValue),
       "chip": chip.map { .string($0) } ?? .null, "content": .string(content), "changes": .integer(Int64(changes)),
       "locked": .bool(isLocked), "registered": .bool(isRegistered),
+      "settings": settings.map { .string(hexadecimal($0)) } ?? .null,
     ]
   }
 }

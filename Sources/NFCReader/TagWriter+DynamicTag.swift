@@ -1,0 +1,43 @@
+import NDEF
+import NFCMessages
+import NTAG424
+
+extension TagWriter {
+  /// Sets up an NTAG 424 DNA as it comes from the factory.
+  ///
+  /// What is done and what is not, the tag says whenever it is looked at, and the key that may change everything is the
+  /// last to change: a tag that was taken away in the middle is completed by doing it again with the same keys.
+  ///
+  /// - Parameters:
+  ///   - isRehearsal: whether it only finds out what would be done, and whether that is possible.
+  ///   - isGenuine: whether a URI that was read is one that the tag makes with these keys.
+  /// - Returns: how many parts of the setup were done, or would be; 0 for a tag that was set up before.
+  /// - Throws: also for a tag that has other keys, which nobody can change without them.
+  package func setUp(
+    _ setup: DynamicTagSetup, isRehearsal: Bool = false, isGenuine: (String) -> Bool
+  ) throws(NFCError) -> Int {
+    guard target.speaksISODEP else { throw Self.isNoDynamicTag }
+    var done = 0
+    return try persevere { failures throws(NFCError) in
+      let tag = NTAG424Tag(Type4Session(reader))
+      while true {
+        let contents = try tag.session.read()
+        guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
+        let parts = try tag.missing(setup, contents, isGenuine)
+        if isRehearsal || parts.isEmpty { return isRehearsal ? parts.count : done }
+        guard failures < 3 else { throw Self.hasOtherKeys }
+        for (index, part) in parts.enumerated() {
+          progress(.written(index, of: parts.count))
+          try tag.perform(part, of: setup, contents)
+          done += 1
+        }
+        failures += 1
+      }
+    }
+  }
+
+  private static let isNoDynamicTag = NFCError.unsupported(
+    "this is no NTAG 424 DNA: other tags have no secure dynamic messages")
+  static let hasOtherKeys = NFCError.unsupported(
+    "the tag was set up before, for something else or with other keys, which are needed to change it")
+}

@@ -1,0 +1,77 @@
+/// A native command in the form of an APDU (NT4H2421Gx 8.4), and what its answers mean.
+package struct NTAG424Command: Sendable {
+  /// For errors.
+  let name: String
+  let code: UInt8
+  /// What is never encrypted.
+  let header: [UInt8]
+  /// What secure messaging encrypts.
+  let data: [UInt8]
+
+  init(_ name: String, _ code: UInt8, header: [UInt8] = [], data: [UInt8] = []) {
+    self.name = name
+    self.code = code
+    self.header = header
+    self.data = data
+  }
+
+  /// The C-APDU without secure messaging.
+  package var bytes: [UInt8] { Self.wrapped(code, header + data) }
+
+  static func wrapped(_ code: UInt8, _ content: [UInt8]) -> [UInt8] {
+    let length = content.isEmpty ? [] : [UInt8(content.count)]
+    return [0x90, code, 0x00, 0x00] + length + content + [0x00]
+  }
+
+  /// What an answer says, and whether more of it is to come.
+  package func data(of answer: [UInt8]) throws(NTAG424Error) -> (data: [UInt8], isComplete: Bool) {
+    guard answer.count >= 2, answer[answer.count - 2] == 0x91 else { throw .notGenuine }
+    switch answer[answer.count - 1] {
+    case 0x00: return (Array(answer.dropLast(2)), true)
+    case 0xAF: return (Array(answer.dropLast(2)), false)
+    case let status: throw .refused(name, status: status)
+    }
+  }
+
+  // MARK: - Commands
+
+  /// 10.5.2, whose answer comes in three parts; `more` asks for the next.
+  package static let getVersion = NTAG424Command("GetVersion", 0x60)
+  package static let more = NTAG424Command("GetVersion", 0xAF)
+
+  /// Whether that is an NTAG 424 DNA (10.5.2, table 55): NXP, NTAG, 416 bytes, ISO 14443-4.
+  package static func isNTAG424(hardware: [UInt8]) -> Bool {
+    hardware.count == 7 && hardware[0] == 0x04 && hardware[1] == 0x04 && hardware[5] == 0x11 && hardware[6] == 0x05
+  }
+
+  /// 10.6.2: one byte, which is 0 for a key of the factory's.
+  package static func getKeyVersion(_ number: UInt8) -> NTAG424Command {
+    NTAG424Command("GetKeyVersion", 0x64, header: [number])
+  }
+
+  /// 10.6.1, authenticated with key 0.
+  ///
+  /// - Parameter old: the key that is there; nil when it is key 0 itself.
+  package static func changeKey(
+    _ number: UInt8, to new: [UInt8], from old: [UInt8]?, version: UInt8
+  ) -> NTAG424Command {
+    let data =
+      old.map { old in zip(new, old).map { $0 ^ $1 } + [version] + checksum(new) } ?? new + [version]
+    return NTAG424Command("ChangeKey", 0xC4, header: [number], data: data)
+  }
+
+  /// 10.7.1
+  package static func changeFileSettings(file: UInt8, _ settings: [UInt8]) -> NTAG424Command {
+    NTAG424Command("ChangeFileSettings", 0x5F, header: [file], data: settings)
+  }
+
+  /// CRC32NK: that of IEEE 802.3 without the last inversion, the low byte first.
+  private static func checksum(_ key: [UInt8]) -> [UInt8] {
+    var sum: UInt32 = 0xFFFF_FFFF
+    for byte in key {
+      sum ^= UInt32(byte)
+      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+    }
+    return (0..<4).map { UInt8(sum >> ($0 * 8) & 0xFF) }
+  }
+}

@@ -1,0 +1,60 @@
+import Configuration
+import Glibc
+package import StepDomain
+package import StepProtocol
+import SystemIO
+
+/// The keys of a dynamic tag.
+package struct DynamicTagSecrets: Sendable {
+  /// The tag's key 0, which may change all others. The vehicle does not need it.
+  package let master: [UInt8]
+  /// Those that the controller verifies its messages with.
+  package let verifying: DynamicTag.Keys
+}
+
+extension VehicleFolder {
+  /// The keys of a tag: new ones at the first time, and the same ever after, so that a tag that was set up in part can be
+  /// completed. The controller knows them from its next start on.
+  ///
+  /// - Parameter isRehearsal: whether new ones are not kept.
+  package func dynamicTagSecrets(
+    for uid: TagUID, on step: StepID, isRehearsal: Bool = false
+  ) throws(ProvisioningError) -> DynamicTagSecrets {
+    let controller = path(VehicleLayout.controller)
+    // A vehicle file alone, as riders have it, is no place for keys.
+    guard Files.exists(controller) else { throw .system(SystemError("open", controller, code: ENOENT)) }
+    let master = try masterKey(of: uid, isRehearsal: isRehearsal)
+    let path = path(VehicleLayout.tagKeys)
+    let known = try rethrowing { () throws(ConfigurationError) in
+      Files.exists(path) ? try TagKeyFile(reading: path).tags.first { $0.uid == uid } : nil
+    }
+    let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
+    if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
+    return DynamicTagSecrets(master: master, verifying: keys)
+  }
+
+  private func masterKey(of uid: TagUID, isRehearsal: Bool) throws(ProvisioningError) -> [UInt8] {
+    let path = path(VehicleLayout.masterKey(of: uid))
+    if Files.exists(path) {
+      try rethrowing { () throws(ConfigurationError) in try PrivateFile.check(path) }
+      let text = try rethrowing { () throws(SystemError) in try Files.read(path, limit: 64) }
+      let digits = String(decoding: text, as: UTF8.self).prefix { $0 != "\n" }
+      guard let key = hexadecimal(digits), key.count == DynamicTag.Keys.size else {
+        throw .configuration(ConfigurationError(path, "expected \(2 * DynamicTag.Keys.size) hexadecimal digits"))
+      }
+      return key
+    }
+    let key = Self.newKey()
+    if isRehearsal { return key }
+    try rethrowing { () throws(SystemError) in
+      try Files.createFolder(Files.parent(of: path), mode: 0o700)
+      try Files.replace(path, with: "\(hexadecimal(key))\n".utf8, mode: 0o600)
+    }
+    return key
+  }
+
+  private static func newKey() -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<DynamicTag.Keys.size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  }
+}
