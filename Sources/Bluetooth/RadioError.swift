@@ -80,7 +80,7 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
     case .adapterInUse(let radio):
       "\(radio) is in use by a program that has it for itself (a virtual machine, Bumble, btproxy)"
     case .notPermitted(let radio, let program):
-      "not permitted to scan with \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
+      "not permitted to use \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
     case .adapter(let error):
       error.description
     case .noSystemBus(let radio, let reason):

@@ -9,7 +9,7 @@ import Terminal
 
 struct Scan: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print every iBeacon frame that is heard, one a line.")
+    abstract: "Show every iBeacon that is heard: a table on a terminal, else each frame in a line.")
 
   @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions
@@ -21,10 +21,20 @@ struct Scan: ParsableCommand {
     let console = output.console
     let interruption = try Interruption()
     let settings = try Settings(radio: radio.radio, timeout: timeout)
-    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption, tell: console.note))
+    let spec = try settings.radioSpec()
+    let radio = try saving.recorded(spec.open(interruption: interruption, tell: console.note))
     defer { radio.close() }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 
+    // Of a replay only the last table would be seen.
+    if !spec.isReplay, let view = ScanView(console, radio: spec.description, environment: Environment.current) {
+      try watch(radio, until: end, view)
+    } else {
+      try list(radio, until: end, console)
+    }
+  }
+
+  private func list(_ radio: any Radio, until end: UnixTime?, _ console: Console) throws {
     while true {
       switch try radio.next(until: end) {
       case .heard(let advertisement):
@@ -33,6 +43,24 @@ struct Scan: ParsableCommand {
           ? console.result(Scan.json(advertisement, beacon)) : console.result(Scan.line(advertisement, beacon))
       case .deadline, .ended:
         return
+      }
+    }
+  }
+
+  private func watch(_ radio: any Radio, until end: UnixTime?, _ view: ScanView) throws {
+    defer { view.close() }
+    var table = ScanTable()
+    var next = radio.start
+    while true {
+      switch try radio.next(until: min(next, end ?? next)) {
+      case .heard(let advertisement):
+        table.hear(advertisement, at: advertisement.time.seconds(since: radio.start))
+      case .deadline(let now):
+        try view.show(&table, at: now.seconds(since: radio.start))
+        if let end, now >= end { return }
+        next = UnixTime(microseconds: now.microseconds + 500_000)
+      case .ended(let now):
+        return try view.show(&table, at: now.seconds(since: radio.start))
       }
     }
   }

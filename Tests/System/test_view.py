@@ -1,13 +1,8 @@
 """`locate --watch` on a terminal: it draws, follows the size, and gives the terminal back however it ends."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import termios
 import time
 
 import pytest
@@ -16,68 +11,9 @@ import captures
 from adapter import Adapter
 from captures import AWAY, HERE
 from programs import PATIENCE, STEPCTL, wait_until
+from terminal import ENTER, LEAVE, Terminal
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-# DEC's and xterm's private modes: the alternate screen, the cursor, the wrapping of lines.
-ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l\x1b[?7l", b"\x1b[?7h\x1b[?25h\x1b[?1049l"
-
-
-class Terminal:
-    """A program with a terminal of its own, and all that it wrote there."""
-
-    def __init__(self, arguments: list, environment: dict, rows: int = 24, columns: int = 80):
-        self.written = b""
-        self._master, slave = pty.openpty()
-        os.set_blocking(self._master, False)
-        self.resize(rows, columns)
-        # A session of its own: keys on this terminal signal this program.
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", *map(str, arguments)],
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            env=environment,
-        )
-        os.close(slave)
-
-    def resize(self, rows: int, columns: int):
-        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def types(self, keys: bytes):
-        os.write(self._master, keys)
-
-    def read(self) -> bytes:
-        try:
-            while chunk := os.read(self._master, 65536):
-                self.written += chunk
-        except (BlockingIOError, OSError):  # EIO: the program has ended
-            pass
-        return self.written
-
-    @property
-    def frame(self) -> list[str]:
-        """The lines of the last frame that was drawn to its end, without attributes."""
-        frames = self.read().split(b"\x1b[H")[1:]
-        whole = [frame.partition(b"\x1b[J")[0] for frame in frames if b"\x1b[J" in frame]
-        return re.sub(r"\x1b\[[0-9;]*[mK]|\r", "", whole[-1].decode()).split("\n") if whole else []
-
-    def shows(self, text: str) -> list[str]:
-        return wait_until(lambda: text in "\n".join(self.frame) and self.frame, f"it shows {text!r}: {self.frame}")
-
-    def ends(self) -> int:
-        status = self.process.wait(PATIENCE)
-        self.read()
-        return status
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.hang_up()
-
-    def hang_up(self):
-        if self._master is not None:
-            os.close(self._master)
-        self._master = None
 
 
 @pytest.fixture

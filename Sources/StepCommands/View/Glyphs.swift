@@ -1,3 +1,5 @@
+import Terminal
+
 /// The characters that a view is drawn with. Each takes one column.
 struct Glyphs: Sendable {
   /// Whether text from elsewhere may have other characters than ASCII's.
@@ -19,6 +21,8 @@ struct Glyphs: Sendable {
   let riders: [Size]
   let arrow: String
   let ellipsis: String
+  /// Of a history, from the weakest signal to the strongest.
+  let levels: [Character]
 
   struct Box: Sendable {
     let topLeft, topRight, bottomLeft, bottomRight, horizontal, vertical: Character
@@ -38,7 +42,7 @@ struct Glyphs: Sendable {
       ["╭───╮", "│ * │", "╰───╯"],
       [" ╭─────╮ ", "╭╯     ╰╮", "│   *   │", "╰╮     ╭╯", " ╰─────╯ "],
     ],
-    arrow: "→", ellipsis: "…")
+    arrow: "→", ellipsis: "…", levels: Array("▁▂▃▄▅▆▇█"))
 
   static let ascii = Glyphs(
     isUnicode: false,
@@ -50,12 +54,19 @@ struct Glyphs: Sendable {
       [".---.", "| * |", "'---'"],
       [" .-----. ", "/       \\", "|   *   |", "\\       /", " '-----' "],
     ],
-    arrow: ">", ellipsis: "...")
+    arrow: ">", ellipsis: "...", levels: Array("_.:-=+*#"))
 
   /// Whether a terminal gets UTF-8: the first of these that is set decides (POSIX.1-2017, 8.2).
   static func isUnicode(_ environment: [String: String]) -> Bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
     let codeset = locale.split(separator: ".", maxSplits: 1).dropFirst().first?.prefix { $0 != "@" } ?? ""
     return ["utf-8", "utf8"].contains(codeset.lowercased())
+  }
+
+  /// Text from wherever, in as many columns at most as there is room for.
+  func text(_ text: String, in room: Int) -> String {
+    var text = printable(text)
+    if !isUnicode { text = String(text.map { $0.isASCII ? $0 : "?" }) }
+    return text.truncated(to: room, ellipsis: ellipsis)
   }
 }

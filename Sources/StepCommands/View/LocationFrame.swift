@@ -109,12 +109,7 @@ struct LocationFrame {
 
   // MARK: - Text
 
-  /// Text from wherever, in as many columns at most as there is room for.
-  private func text(_ text: String, in room: Int? = nil) -> String {
-    var text = printable(text)
-    if !glyphs.isUnicode { text = String(text.map { $0.isASCII ? $0 : "?" }) }
-    return text.truncated(to: room ?? width, ellipsis: glyphs.ellipsis)
-  }
+  private func text(_ text: String, in room: Int? = nil) -> String { glyphs.text(text, in: room ?? width) }
 
   private func indented(_ line: String) -> String { line.isEmpty || size.columns < 3 ? line : " " + line }
 }

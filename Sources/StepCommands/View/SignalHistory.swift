@@ -1,0 +1,57 @@
+/// What was received of a beacon in each of the last seconds.
+struct SignalHistory {
+  private struct Second {
+    var number = Int.min
+    var frames = 0
+    var sum = 0
+    var levels = 0
+  }
+
+  /// Seconds that are kept: as many as a wide terminal shows.
+  private static let capacity = 64
+  /// Whole seconds that the rate is the mean of.
+  private static let rateWindow = 5
+
+  /// A ring: a second's place is its number modulo the capacity.
+  private var seconds = [Second](repeating: Second(), count: capacity)
+  private var first: Double?
+
+  /// - Parameters:
+  ///   - rssi: dBm; nil when it was not available.
+  ///   - time: seconds of any clock.
+  mutating func hear(rssi: Int8?, at time: Double) {
+    if first ?? .infinity > time { first = time }
+    let number = Int(time.rounded(.down))
+    let place = Self.place(of: number)
+    if seconds[place].number != number { seconds[place] = Second(number: number) }
+    seconds[place].frames += 1
+    if let rssi, rssi < 0 {
+      seconds[place].sum += Int(rssi)
+      seconds[place].levels += 1
+    }
+  }
+
+  /// Frames a second, over the last few whole ones.
+  func rate(at time: Double) -> Double {
+    let now = Int(time.rounded(.down))
+    let heard = (now - Self.rateWindow..<now).reduce(0) { $0 + (self[$1]?.frames ?? 0) }
+    let span = min(Double(Self.rateWindow), Double(now) - (first ?? time))
+    // In the first second there is no whole one yet.
+    return span < 1 ? Double(self[now]?.frames ?? 0) + Double(heard) : Double(heard) / span
+  }
+
+  /// The mean RSSI of each second, dBm, up to the one that is running; nil where there was none.
+  func levels(_ count: Int, at time: Double) -> [Int?] {
+    let now = Int(time.rounded(.down))
+    return (now - min(count, Self.capacity) + 1...now).map { number in
+      self[number].flatMap { $0.levels == 0 ? nil : $0.sum / $0.levels }
+    }
+  }
+
+  private subscript(number: Int) -> Second? {
+    let second = seconds[Self.place(of: number)]
+    return second.number == number ? second : nil
+  }
+
+  private static func place(of number: Int) -> Int { (number % capacity + capacity) % capacity }
+}

@@ -1,0 +1,112 @@
+"""`scan` on a terminal: a table in place, and lines everywhere else."""
+
+import signal
+
+import pytest
+
+import captures
+from adapter import Adapter
+from captures import AWAY, HERE
+from programs import STEPCTL, wait_until
+from terminal import ENTER, LEAVE, Terminal
+
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+
+
+@pytest.fixture
+def adapter(tmp_path):
+    with Adapter(tmp_path / "socket", VEHICLE, {1: HERE, 2: AWAY}) as adapter:
+        yield adapter
+
+
+@pytest.fixture
+def scan(stepctl, adapter):
+    """Starts `scan` on a terminal."""
+    terminals = []
+
+    def start(*arguments, radio=None, rows=24, columns=80, **variables) -> Terminal:
+        command = [STEPCTL, "scan", "--radio", radio or adapter.radio, *arguments]
+        environment = stepctl.environment | {"TERM": "xterm-256color"} | variables
+        terminals.append(Terminal(command, environment, rows, columns))
+        return terminals[-1]
+
+    yield start
+    for terminal in terminals:
+        terminal.close()
+
+
+def test_it_draws_each_beacon_in_its_line_and_leaves_the_last_table(scan):
+    terminal = scan("--timeout", "3")
+    terminal.shows("immediate")
+    frame = terminal.shows("2 beacons")
+    assert [line.split()[1] for line in frame if line.startswith(" 5f3c1c0e")] == ["1", "2"]
+    assert terminal.ends() == 0
+    assert terminal.written.startswith(ENTER)
+    _, _, after = terminal.written.partition(LEAVE)
+    assert b"immediate" in after and after.count(b"\n") == 5
+
+
+def test_it_follows_the_size(scan):
+    terminal = scan(rows=24, columns=80)
+    terminal.shows("immediate")
+    terminal.resize(12, 130)
+    frame = terminal.shows(VEHICLE)
+    assert len(frame) <= 12
+    terminal.resize(4, 20)
+    wait_until(lambda: all(len(line) < 20 for line in terminal.frame), "it fits")
+    assert len(terminal.frame) <= 4
+
+
+def test_a_beacon_that_is_gone_fades(scan, adapter):
+    terminal = scan()
+    terminal.shows("2 beacons")
+    del adapter.levels[2]
+    terminal.shows("1 beacon ")
+    assert any(line.split()[1:2] == ["2"] for line in terminal.frame)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_gives_the_terminal_back(scan, number):
+    terminal = scan()
+    terminal.shows("2 beacons")
+    terminal.process.send_signal(number)
+    assert terminal.ends() == -number
+    assert LEAVE in terminal.written
+
+
+@pytest.mark.parametrize(
+    "arguments, variables, colored",
+    [((), {}, True), (("--no-color",), {}, False), ((), {"NO_COLOR": "1"}, False)],
+    ids=["colored", "no-color", "NO_COLOR"],
+)
+def test_colors_are_left_out_where_they_are_not_wanted(scan, arguments, variables, colored):
+    terminal = scan(*arguments, **variables)
+    terminal.shows("2 beacons")
+    assert (b"\x1b[1m" in terminal.read()) == colored
+
+
+def test_it_is_drawn_with_ascii_where_the_locale_has_no_more(scan):
+    terminal = scan(LC_ALL="C")
+    terminal.shows("2 beacons")
+    assert terminal.read().isascii()
+
+
+@pytest.mark.parametrize("arguments, variables", [(("--json",), {}), ((), {"TERM": "dumb"})], ids=["json", "dumb"])
+def test_lines_stay_lines(scan, arguments, variables):
+    terminal = scan("--timeout", "0.5", *arguments, **variables)
+    assert terminal.ends() == 0
+    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") > 20
+
+
+def test_a_recording_is_printed_in_lines_for_it_is_over_in_a_moment(scan, tmp_path):
+    terminal = scan(radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
+    assert terminal.ends() == 0
+    assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 40
+
+
+def test_what_the_table_was_made_of_is_saved_frame_by_frame(scan, stepctl, tmp_path):
+    terminal = scan("--timeout", "1", "--save", str(tmp_path / "heard.btsnoop"))
+    assert terminal.ends() == 0
+    replayed = stepctl("scan", "--json", "--radio", f"btsnoop:{tmp_path / 'heard.btsnoop'}")
+    assert {frame["major"] for frame in replayed.objects} == {1, 2}
+    assert len(replayed.lines) > 50
