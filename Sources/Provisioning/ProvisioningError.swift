@@ -28,6 +28,18 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case tooManyTags(String)
   /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
   case otherDevice(String)
+  /// There is no folder for what a user configures.
+  case noHome
+  /// Another operator than the one whose key the vehicle file at that path pins.
+  case otherOperator(String, found: Thumbprint)
+  /// Another vehicle has the name; its file is at that path.
+  case nameTaken(String, String)
+  /// The vehicle is there under that name, in the file at that path.
+  case knownAs(String, String)
+  /// A name that is no folder's.
+  case unusableVehicleName(String)
+  /// The vehicle's file has no folder of its own.
+  case looseFile(String)
   case system(SystemError)
   case openSSL(String, OpenSSLError)
   case configuration(ConfigurationError)
@@ -51,6 +63,16 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .tooManyTags(let path): "\(path) has room for \(TagKeyFile.maximumCount) tags; remove one that is not used"
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to begin anew"
+    case .noHome: "there is no folder to put the vehicle into: HOME is not set"
+    case .otherOperator(let path, let found):
+      "signed by another operator (\(found.grouped)) than \(path) trusts;"
+        + " if you are sure of the new one, remove that file and import again"
+    case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
+    case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
+    case .unusableVehicleName(let name):
+      "\(name): a name is 1 to 64 letters, digits, \".\", \"-\" and \"_\", the first not a \".\""
+    case .looseFile(let path):
+      "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
     case .system(let error): error.description
     case .openSSL(let path, let error): "\(path): \(error)"
     case .configuration(let error): error.description

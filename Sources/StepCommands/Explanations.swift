@@ -4,6 +4,7 @@ import MQTTClient
 import NDEF
 import NFCReader
 import Provisioning
+import QRCode
 import QRReader
 import SystemIO
 import Terminal
@@ -19,6 +20,8 @@ extension StepctlCommand {
     case let error as CodeReaderError: CommandFailure(error)
     case let error as MQTTError: CommandFailure(error)
     case let error as ProvisioningError: CommandFailure(error)
+    case let error as QRCode.Failure: CommandFailure(.usage, error.description)
+    case let error as LabelSheet.Failure: CommandFailure(.usage, error.description)
     case RiderSession.Failure.timedOut:
       CommandFailure(
         .unavailable, "the vehicle does not answer; nothing was sent that could move a step",
@@ -68,7 +71,9 @@ extension CommandFailure {
     case .configuration(let error): self.init(error)
     case .unusableName, .noSuchStep, .unusableLifetime, .outlivesAuthority: self.init(.usage, error.description)
     case .unusablePath: self.init(.usage, error.description)
-    case .openSSL, .token: self.init(.badData, error.description)
+    case .openSSL, .token, .otherOperator: self.init(.badData, error.description)
+    case .unusableVehicleName, .nameTaken, .knownAs: self.init(.usage, error.description)
+    case .noHome: self.init(.configuration, error.description)
     default: self.init(.failure, error.description)
     }
   }

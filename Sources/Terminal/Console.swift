@@ -8,7 +8,8 @@ package struct Console: Sendable {
   package let isJSON: Bool
   private let isQuiet: Bool
   private let isVerbose: Bool
-  private let isColored: Bool
+  /// Whether attributes may be used: colors are wanted, and there is a terminal to show them.
+  package let isColored: Bool
 
   /// - Parameter isColored: whether attributes may be used where standard output is a terminal.
   package init(isJSON: Bool, isQuiet: Bool, isVerbose: Bool, isColored: Bool) {
@@ -19,8 +20,11 @@ package struct Console: Sendable {
   }
 
   /// A result. A reader that went away ends the command, as SIGPIPE would.
-  package func result(_ line: String) throws {
-    var rest = ArraySlice(Array((line + "\n").utf8))
+  package func result(_ line: String) throws { try result(Array((line + "\n").utf8)) }
+
+  /// A result that is no text, or not of lines.
+  package func result(_ bytes: [UInt8]) throws {
+    var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
       if count >= 0 {
@@ -34,6 +38,13 @@ package struct Console: Sendable {
   }
 
   package func result(_ value: JSON) throws { try result(value.text) }
+
+  /// How many columns the terminal has that results go to; nil where it is none, or does not say.
+  package static var columns: Int? {
+    var size = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
 
   /// What is going on, for whoever watches; nothing with `-q`.
   package func note(_ line: String) {

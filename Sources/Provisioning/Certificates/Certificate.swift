@@ -11,6 +11,11 @@ struct Certificate: ~Copyable {
       "read the certificate", adopting: PEM_read_bio_X509(bio.pointer, nil, nil, nil), freedBy: X509_free)
   }
 
+  init(der: [UInt8]) throws(OpenSSLError) {
+    let bio = try MemoryBIO(der)
+    handle = try OpenSSLHandle("read the certificate", adopting: d2i_X509_bio(bio.pointer, nil), freedBy: X509_free)
+  }
+
   /// Issues a certificate.
   ///
   /// - Parameters:
@@ -62,6 +67,12 @@ struct Certificate: ~Copyable {
   func pem() throws(OpenSSLError) -> [UInt8] {
     let bio = try MemoryBIO()
     try check("write the certificate", PEM_write_bio_X509(bio.pointer, handle.pointer))
+    return bio.read()
+  }
+
+  func der() throws(OpenSSLError) -> [UInt8] {
+    let bio = try MemoryBIO()
+    try check("write the certificate", i2d_X509_bio(bio.pointer, handle.pointer))
     return bio.read()
   }
 

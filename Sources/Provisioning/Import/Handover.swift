@@ -1,0 +1,82 @@
+package import Configuration
+import StepDomain
+package import StepProtocol
+import SystemIO
+
+/// A vehicle as an operator hands it over: what its file is to say, and the files that are to lie beside it.
+package struct Handover: Sendable {
+  /// Its paths are names in `files`.
+  package let vehicleFile: VehicleFile
+  /// Whoever vouches for the vehicle, where that is said.
+  package let operatorKey: VerificationKey?
+  /// When it was signed, Unix time; nil for what is not.
+  package let issued: Int64?
+  let files: [NewFile]
+
+  /// What a vehicle's code says, which `operatorKey` has signed.
+  package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws(ProvisioningError) {
+    let authority = try rethrowing(about: "the code's certificate") { () throws(OpenSSLError) in
+      try Certificate(der: code.authority).pem()
+    }
+    files = [NewFile(RiderLayout.authorityCertificate, authority)]
+    vehicleFile = VehicleFile(
+      path: RiderLayout.vehicle, vehicle: code.vehicle, operatorKey: operatorKey.bytes, topic: code.topic,
+      broker: Broker(host: code.host, port: code.port, ca: RiderLayout.authorityCertificate),
+      controller: ControllerKeys(encryption: code.encryptionKey.bytes, signing: code.signingKey.bytes))
+    self.operatorKey = operatorKey
+    issued = code.issued
+  }
+
+  /// A vehicle file and all that it names, as `provision token` makes them.
+  package init(reading path: String) throws(ProvisioningError) {
+    var file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: path) }
+    var files: [NewFile] = []
+    if let broker = file.broker {
+      let pem = try Self.read(broker.ca)
+      _ = try rethrowing(about: broker.ca) { () throws(OpenSSLError) in try Certificate(pem: pem).end() }
+      files.append(NewFile(RiderLayout.authorityCertificate, pem))
+      file.broker?.ca = RiderLayout.authorityCertificate
+    }
+    if let certificate = file.certificate {
+      files.append(NewFile(RiderLayout.certificate, try Self.read(certificate.cert)))
+      files.append(NewFile(RiderLayout.key, try Self.read(certificate.key), isPrivate: true))
+      file.certificate = ClientCertificate(cert: RiderLayout.certificate, key: RiderLayout.key)
+    }
+    operatorKey = try Self.operatorKey(of: file)
+    if let rider = file.rider {
+      try Self.check(rider, of: file.vehicle.uuid, by: operatorKey)
+      files.append(NewFile(RiderLayout.deviceKey, try Self.read(rider.deviceKey), isPrivate: true))
+      files.append(NewFile(RiderLayout.token, try Self.read(rider.token), isPrivate: true))
+      file.rider = Rider(name: rider.name, deviceKey: RiderLayout.deviceKey, token: RiderLayout.token)
+    }
+    file.path = RiderLayout.vehicle
+    vehicleFile = file
+    issued = nil
+    self.files = files
+  }
+
+  private static func read(_ path: String) throws(ProvisioningError) -> [UInt8] {
+    try rethrowing { () throws(SystemError) in try Files.read(path, limit: 1 << 16) }
+  }
+
+  private static func operatorKey(of file: VehicleFile) throws(ProvisioningError) -> VerificationKey? {
+    guard let bytes = file.operatorKey else { return nil }
+    do throws(KeyError) { return try VerificationKey(bytes) } catch {
+      throw .configuration(ConfigurationError(file.path, "operator: \(error)"))
+    }
+  }
+
+  /// A token of somebody else, or for something else, would be found out only in front of the vehicle.
+  private static func check(_ rider: Rider, of vehicle: UUID, by operatorKey: VerificationKey?)
+    throws(ProvisioningError)
+  {
+    let text = try rethrowing { () throws(ConfigurationError) in try KeyFile.token(rider.token) }
+    do throws(ProtocolError) {
+      let token =
+        if let operatorKey { try Token(verifying: text, by: operatorKey) } else { try Token(unverified: text) }
+      guard token.vehicle == vehicle else { throw .malformed("the token is for another vehicle") }
+    } catch {
+      throw .token(rider.token, error)
+    }
+  }
+}

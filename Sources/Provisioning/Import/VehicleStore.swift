@@ -1,0 +1,174 @@
+package import Configuration
+import Glibc
+import StepDomain
+import StepProtocol
+import SystemIO
+
+/// The vehicles that a user knows (`~/.config/stepctl/vehicles`), each with all that belongs to it in a folder.
+///
+/// The file of a vehicle pins the key of its operator: from then on nobody else can say anything about that vehicle.
+package struct VehicleStore: Sendable {
+  private let folders: ConfigurationFolders
+
+  package init(_ folders: ConfigurationFolders) { self.folders = folders }
+
+  /// Where a vehicle is to be, and what is there.
+  package struct Place: Sendable {
+    /// The folder.
+    package let path: String
+    /// The vehicle as this user knows it.
+    package let known: VehicleFile?
+
+    package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
+  }
+
+  /// Finds the place for a vehicle. Nothing is changed yet.
+  ///
+  /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
+  /// - Throws: `otherOperator` when another operator's key is pinned, `nameTaken` for the name of another vehicle.
+  package func place(for handover: Handover, as name: String? = nil) throws(ProvisioningError) -> Place {
+    let vehicle = handover.vehicleFile.vehicle
+    guard let user = folders.user else { throw .noHome }
+    let entries = folders.vehicles()
+    var same: Set<String> = []
+    var known: (name: String, file: VehicleFile)?
+    for entry in entries {
+      // One that cannot be read could be this vehicle's: its operator must not be forgotten.
+      let file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: entry.path) }
+      guard file.vehicle.uuid == vehicle.uuid else { continue }
+      try check(handover.operatorKey, against: file)
+      same.insert(entry.name)
+      if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
+    }
+    let wanted = try name.map(Self.checked)
+    if let known {
+      guard known.file.path.hasSuffix("/\(known.name)/\(RiderLayout.vehicle)") else {
+        throw .looseFile(known.file.path)
+      }
+      guard wanted == nil || wanted == known.name else { throw .knownAs(known.name, known.file.path) }
+      return Place(path: Files.parent(of: known.file.path), known: known.file)
+    }
+    let free = wanted ?? Self.name(of: vehicle)
+    if !same.contains(free), let other = entries.first(where: { $0.name == free }) {
+      throw .nameTaken(free, other.path)
+    }
+    return Place(path: "\(user)/vehicles/\(free)", known: nil)
+  }
+
+  /// Puts a vehicle into its place, at once; what the user has there of their own stays.
+  package func install(_ handover: Handover, at place: Place) throws(ProvisioningError) {
+    try rethrowing { () throws(SystemError) in
+      if place.known == nil {
+        let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
+        try Files.createFolder(parent, mode: 0o700)
+        // What an interrupted run left here is of no use to anybody.
+        let new = "\(parent)/.\(name).new"
+        try StagingFolder.remove(new)
+        let staging = try StagingFolder(new)
+        for file in handover.files { try staging.write(file) }
+        try staging.write(NewFile(RiderLayout.vehicle, handover.vehicleFile.render()))
+        try staging.synchronize()
+        try staging.become(place.path)
+      } else {
+        try update(handover, at: place)
+      }
+    }
+  }
+
+  // MARK: -
+
+  /// Files are added under names of their own until the vehicle file, replaced at once, names them; then those that it
+  /// named before are removed.
+  private func update(_ handover: Handover, at place: Place) throws(SystemError) {
+    var names: [String: String] = [:]
+    for file in handover.files {
+      let name = try freeName(for: file, in: place.path)
+      names[file.name] = name
+      if !Files.exists("\(place.path)/\(name)") {
+        try Files.create("\(place.path)/\(name)", with: file.content, mode: file.mode)
+      }
+    }
+    let known = place.known!.named(from: place.path)
+    let merged = handover.vehicleFile.renamed(names).keeping(known)
+    try Files.replace(place.vehicleFile, with: merged.render().utf8, mode: 0o644)
+    for name in known.fileNames.subtracting(merged.fileNames) where !name.contains("/") {
+      unlink("\(place.path)/\(name)")
+    }
+  }
+
+  /// The name itself where it is free or the file is there already, else one with a number.
+  private func freeName(for file: NewFile, in folder: String) throws(SystemError) -> String {
+    let parts = file.name.split(separator: ".", maxSplits: 1)
+    var number = 1
+    while true {
+      let name = number == 1 ? file.name : "\(parts[0])-\(number).\(parts[1])"
+      let path = "\(folder)/\(name)"
+      if !Files.exists(path) { return name }
+      if try Files.read(path) == file.content { return name }
+      number += 1
+    }
+  }
+
+  private func check(_ key: VerificationKey?, against known: VehicleFile) throws(ProvisioningError) {
+    guard let key, let pinned = known.operatorKey, pinned != key.bytes else { return }
+    throw .otherOperator(known.path, found: key.thumbprint)
+  }
+
+  /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.
+  private static func name(of vehicle: Vehicle) -> String {
+    let words = vehicle.name.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+    return words.isEmpty ? String(vehicle.uuid.description.prefix(8)) : String(words.joined(separator: "-").prefix(64))
+  }
+
+  private static func checked(_ name: String) throws(ProvisioningError) -> String {
+    guard RiderName(name) != nil else { throw .unusableVehicleName(name) }
+    return name
+  }
+}
+
+extension VehicleFile {
+  /// With other names for the files that it names.
+  fileprivate func renamed(_ names: [String: String]) -> VehicleFile {
+    mapping { names[$0] ?? $0 }
+  }
+
+  /// With paths in a folder written from there.
+  fileprivate func named(from folder: String) -> VehicleFile {
+    mapping { $0.hasPrefix("\(folder)/") ? String($0.dropFirst(folder.count + 1)) : $0 }
+  }
+
+  private func mapping(_ name: (String) -> String) -> VehicleFile {
+    var file = self
+    if let broker { file.broker = Broker(host: broker.host, port: broker.port, ca: name(broker.ca)) }
+    if let certificate {
+      file.certificate = ClientCertificate(cert: name(certificate.cert), key: name(certificate.key))
+    }
+    if let rider {
+      file.rider = Rider(name: rider.name, deviceKey: name(rider.deviceKey), token: name(rider.token))
+    }
+    return file
+  }
+
+  fileprivate var fileNames: Set<String> {
+    Set([broker?.ca, certificate?.cert, certificate?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
+  }
+
+  /// With what the user had besides: who they are, what they measured, and what they trust.
+  fileprivate func keeping(_ known: VehicleFile) -> VehicleFile {
+    var file = self
+    file.operatorKey = operatorKey ?? known.operatorKey
+    file.certificate = certificate ?? known.certificate
+    file.rider = rider ?? known.rider
+    let steps = vehicle.steps.map { step in
+      var step = step
+      if let before = known.vehicle.step(step.id) {
+        step.measuredPower = step.measuredPower ?? before.measuredPower
+        if step.tags.isEmpty { step.tags = before.tags }
+      }
+      return step
+    }
+    // The same ids, sides and majors as before.
+    file.vehicle = try! Vehicle(name: vehicle.name, uuid: vehicle.uuid, steps: steps)
+    return file
+  }
+}

@@ -1,0 +1,159 @@
+import ArgumentParser
+import Configuration
+import Glibc
+import Provisioning
+import QRReader
+import StepDomain
+import StepProtocol
+import StrictJSON
+import SystemIO
+import Terminal
+
+struct ConfigImport: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.")
+
+  @Argument(
+    help: ArgumentHelp(
+      "A folder with a vehicle.toml, such a file, or the text of a vehicle's code.", valueName: "file"),
+    completion: .file())
+  var file: String?
+
+  @OptionGroup var codes: QROptions
+
+  @Option(help: "What to call the vehicle (default: its own name, in letters that can be typed).")
+  var name: String?
+
+  @Flag(name: .shortAndLong, help: "Trust it without asking.")
+  var yes = false
+
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var input: InputOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard (file == nil) != (codes.qr == nil) else { throw ValidationError("Give either a file or --qr.") }
+  }
+
+  func run() throws {
+    let console = output.console
+    let settings = try Settings(timeout: timeout.timeout)
+    let interruption = try Interruption()
+    let handover = try read(settings.patience, interruption)
+    let store = VehicleStore(settings.folders)
+    let place = try store.place(for: handover, as: name)
+    if yes { show(handover, place, console) } else { try confirm(handover, place, input.questions(interruption)) }
+    try store.install(handover, at: place)
+
+    let vehicle = handover.vehicleFile.vehicle
+    let hasRider = handover.vehicleFile.rider != nil || place.known?.rider != nil
+    if console.isJSON {
+      try console.result([
+        "name": .string(vehicle.name), "uuid": .string(vehicle.uuid.description),
+        "operator_key": handover.operatorKey.map { .string($0.thumbprint.description) } ?? .null,
+        "vehicle_file": .string(place.vehicleFile), "is_new": .bool(place.known == nil), "has_rider": .bool(hasRider),
+      ])
+      return
+    }
+    try console.result("\(printable(vehicle.name)) is in \(settings.folders.displayed(place.vehicleFile))")
+    if !hasRider { console.note("to move its steps takes a token besides: ask the operator for one") }
+  }
+
+  // MARK: - Trust
+
+  private func confirm(_ handover: Handover, _ place: VehicleStore.Place, _ questions: Questions) throws {
+    guard input.noInput || isatty(STDIN_FILENO) == 1 else {
+      throw CommandFailure(
+        .usage, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
+    }
+    // What is asked about is shown, quiet or not.
+    show(handover, place, Console(isJSON: false, isQuiet: false, isVerbose: false, isColored: false))
+    guard try questions.confirm("Trust it?", suggestion: false) else {
+      throw CommandFailure(.failure, "not trusted; nothing was changed")
+    }
+  }
+
+  private func show(_ handover: Handover, _ place: VehicleStore.Place, _ console: Console) {
+    let file = handover.vehicleFile
+    console.note("vehicle   \(printable(file.vehicle.name))")
+    console.note("          \(file.vehicle.uuid)")
+    if let broker = file.broker { console.note("broker    \(printable(broker.host)):\(broker.port)") }
+    if let key = handover.operatorKey?.thumbprint {
+      // 43 characters, in two lines of a terminal of 80 columns.
+      console.note("operator  \(key.grouped)")
+      let isPinned = place.known?.operatorKey != nil
+      console.note("          \(isPinned ? "the same as before" : "new: compare it with what the operator shows")")
+    } else {
+      console.note("operator  none is named: nothing shows who made this")
+    }
+    if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
+    if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }
+    if let known = place.known { console.note("replaces  \(known.path)") }
+  }
+
+  // MARK: - What is imported
+
+  private func read(_ patience: Duration, _ interruption: Interruption) throws -> Handover {
+    if let source = codes.qr { return try Self.scan(source, patience, interruption) }
+    let path = file!
+    if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
+    let bytes = try Files.read(path, limit: 1 << 16)
+    let text = String(decoding: bytes, as: UTF8.self)
+    if text.contains("=") { return try Handover(reading: path) }
+    guard !bytes.contains(0) else {
+      throw CommandFailure(.badData, "\(path): no text", hint: "a picture is given with --qr")
+    }
+    return try Self.handover(
+      Self.verified(text.filter { !$0.isWhitespace }).mapError { reason in
+        CommandFailure(.badData, "\(path): \(reason)")
+      }.get())
+  }
+
+  /// The only vehicle's code in a picture, or the first that comes before a camera.
+  private static func scan(
+    _ source: String, _ patience: Duration, _ interruption: Interruption
+  ) throws -> Handover {
+    let source = try CodeSource.open(source)
+    let (name, isCamera) = (source.name, source.isCamera)
+    var reader = try CodeReader(source, patience: patience, interruption: interruption)
+    var found: [SignedCode] = []
+    var problem = "there is no code in \(name)"
+    do {
+      while let bytes = try reader.next() {
+        switch Self.verified(String(decoding: bytes, as: UTF8.self)) {
+        case .success(let signed): found.append(signed)
+        case .failure(let reason): problem = "\(name): \(reason)"
+        }
+        if isCamera, !found.isEmpty { break }
+      }
+    } catch CodeReaderError.timedOut {
+      problem = "the camera saw no vehicle's code in \(tenths(patience.inSeconds)) s"
+    }
+    guard let first = found.first else { throw CommandFailure(.badData, problem) }
+    guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
+    return try handover(first)
+  }
+
+  private typealias SignedCode = (code: VehicleCode, operatorKey: VerificationKey)
+
+  private static func handover(_ signed: SignedCode) throws(ProvisioningError) -> Handover {
+    try Handover(signed.code, signedBy: signed.operatorKey)
+  }
+
+  /// Why a text is no vehicle's code, for people.
+  private struct Reason: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  private static func verified(_ text: String) -> Result<SignedCode, Reason> {
+    do throws(ProtocolError) { return .success(try VehicleCode.verify(text)) } catch {
+      let isLabel = (try? StepLabel(parsing: text)) != nil
+      return .failure(
+        Reason(
+          description: isLabel
+            ? "the code of a step, where that of a vehicle is needed" : "no vehicle's code, or a damaged one: \(error)")
+      )
+    }
+  }
+}
