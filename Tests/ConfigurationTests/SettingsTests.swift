@@ -95,7 +95,7 @@ struct SettingsTests {
     let path = try folder.write("home/.config/stepctl/config.toml", "radio = \"hci0\"\ntimeout = \"5\"\n")
     #expect(complaint() == "\(path):2: timeout: \(expected) \"5\"")
     try folder.write("home/.config/stepctl/config.toml", "\nverbose = true\n")
-    #expect(complaint() == "\(path):2: verbose: unknown key, expected vehicle, radio or timeout")
+    #expect(complaint() == "\(path):2: verbose: unknown key, expected vehicle, radio, nfc or timeout")
     try folder.write("home/.config/stepctl/config.toml", "")
     try folder.write("etc/config.toml", "vehicles = \"van\"\n")
     #expect(complaint() == "\(system)/config.toml:1: vehicles: unknown key, did you mean \"vehicle\"?")
