@@ -36,7 +36,9 @@ package final class Advertiser {
     self.interruption = interruption
     data = beacons.map(\.advertisingData)
     addresses = beacons.map { _ in Self.randomStaticAddress() }
-    extended = try controller.initialize(forBeacons: beacons.count, interruption)
+    let abilities = try controller.abilities(interruption)
+    extended = abilities.isExtended
+    try abilities.check(beacons.count, radio: controller.name)
     do throws(RadioError) {
       try begin()
     } catch {

@@ -30,21 +30,16 @@ extension RadioSpec {
   }
 
   /// Finds out, without changing anything about it, whether an adapter of this machine could be so many beacons.
-  ///
-  /// A controller at the end of a stream would have to be reset before it can be asked, so it is not.
   package func checkAdvertising(_ beacons: Int) throws(RadioError) {
-    guard case .hci(let index) = self else { return }
-    let controller = HCIController(try HCISocket(adapter: index, hears: false))
-    _ = try controller.initialize(forBeacons: beacons, nil)
+    try abilities()?.check(beacons, radio: description)
   }
 }
 
-extension HCIController {
-  /// As `initialize`, for a controller that is to be so many beacons at a time.
-  func initialize(forBeacons beacons: Int, _ interruption: Interruption?) throws(RadioError) -> Bool {
-    let extended = try initialize(interruption)
-    let sets = extended ? try request(.readNumberOfAdvertisingSets, interruption).first ?? 0 : 1
-    guard sets >= beacons else { throw .tooFewSets(radio: name, sets: Int(sets), beacons: beacons) }
-    return extended
+extension ControllerAbilities {
+  /// - Throws: `RadioError.tooFewSets`.
+  func check(_ beacons: Int, radio: String) throws(RadioError) {
+    guard advertisingSets >= beacons else {
+      throw .tooFewSets(radio: radio, sets: advertisingSets, beacons: beacons)
+    }
   }
 }

@@ -15,6 +15,8 @@ struct SignalHistory {
   /// A ring: a second's place is its number modulo the capacity.
   private var seconds = [Second](repeating: Second(), count: capacity)
   private var first: Double?
+  /// How many frames had an RSSI, in all.
+  private(set) var readings = 0
 
   /// - Parameters:
   ///   - rssi: dBm; nil when it was not available.
@@ -28,6 +30,7 @@ struct SignalHistory {
     if let rssi, rssi < 0 {
       seconds[place].sum += Int(rssi)
       seconds[place].levels += 1
+      readings += 1
     }
   }
 

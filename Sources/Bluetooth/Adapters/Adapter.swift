@@ -1,0 +1,58 @@
+import CBluetooth
+import Glibc
+package import Ranging
+import SystemIO
+
+/// A Bluetooth adapter of this machine, as far as anybody may ask the kernel about it.
+package struct Adapter: Sendable, Equatable {
+  /// The number in `hci0`.
+  package let number: UInt16
+  package let address: DeviceAddress
+  package let isUp: Bool
+  package let hasLowEnergy: Bool
+  package let block: Block?
+
+  /// What rfkill(8) keeps an adapter from sending with.
+  package enum Block: Sendable, Equatable {
+    /// Software, such as an airplane mode.
+    case soft
+    /// A switch on the machine.
+    case hard
+  }
+
+  /// The most that libbluetooth and the kernel's list have room for (hci.h, HCI_MAX_DEV).
+  private static let most: UInt16 = 16
+
+  /// Those that the kernel knows, in the order of their numbers; none where it has no Bluetooth.
+  package static func all() -> [Adapter] { (0..<most).compactMap(Adapter.init) }
+
+  private init?(number: UInt16) {
+    var information = hci_dev_info()
+    guard hci_devinfo(Int32(number), &information) == 0 else { return nil }
+    self.number = number
+    // Least significant byte first.
+    address = withUnsafeBytes(of: information.bdaddr.b) { bytes in
+      DeviceAddress(bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) })
+    }
+    isUp = hci_test_bit(Int32(HCI_UP), &information.flags) != 0
+    // LE Supported (Controller) is bit 38 (Core 5.4, Vol 2, Part C, 3.3).
+    hasLowEnergy = withUnsafeBytes(of: information.features) { $0[38 / 8] >> (38 % 8) & 1 == 1 }
+    block = Self.block(of: number)
+  }
+
+  /// As sysfs has it (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
+  private static func block(of number: UInt16) -> Block? {
+    for index in 0..<64 {
+      let folder = "/sys/class/rfkill/rfkill\(index)"
+      guard content("\(folder)/name") == "hci\(number)" else { continue }
+      if content("\(folder)/hard") == "1" { return .hard }
+      return content("\(folder)/soft") == "1" ? .soft : nil
+    }
+    return nil
+  }
+
+  private static func content(_ path: String) -> String? {
+    guard let bytes = try? Files.read(path) else { return nil }
+    return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import SystemIO
+
+/// A program that has raw HCI sockets open, so that it can scan, advertise or end somebody else's scan.
+package struct BluetoothUser: Sendable, Hashable {
+  package let process: Int32
+  /// Its name as the kernel has it, 15 bytes at most.
+  package let name: String
+
+  /// Those that this user may see; other users' processes show their files to root alone.
+  ///
+  /// The kernel does not say which adapter a socket is bound to, nor what it is used for.
+  package static func others() -> [BluetoothUser] {
+    let sockets = hciSockets()
+    if sockets.isEmpty { return [] }
+    return processes().filter { $0 != getpid() }.compactMap { process in
+      let open = entries(of: "/proc/\(process)/fd").lazy.compactMap { link(at: "/proc/\(process)/fd/\($0)") }
+      guard open.contains(where: sockets.contains) else { return nil }
+      return BluetoothUser(process: process, name: name(of: process))
+    }
+  }
+
+  /// Whether a program of that name runs.
+  package static func isRunning(_ name: String) -> Bool { processes().contains { self.name(of: $0) == name } }
+
+  /// As links in /proc name them: `socket:[4711]`.
+  private static func hciSockets() -> Set<String> {
+    // net/bluetooth/af_bluetooth.c, bt_seq_show: a heading, then a line each, the inode in the sixth place.
+    guard let table = try? Files.read("/proc/net/hci") else { return [] }
+    let lines = String(decoding: table, as: UTF8.self).split(separator: "\n").dropFirst()
+    return Set(
+      lines.compactMap { line in
+        let fields = line.split(separator: " ")
+        return fields.count > 5 ? "socket:[\(fields[5])]" : nil
+      })
+  }
+
+  private static func processes() -> [Int32] { entries(of: "/proc").compactMap { Int32($0) } }
+
+  private static func name(of process: Int32) -> String {
+    let bytes = (try? Files.read("/proc/\(process)/comm")) ?? []
+    return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
+  }
+
+  private static func entries(of folder: String) -> [String] {
+    guard let directory = opendir(folder) else { return [] }
+    defer { closedir(directory) }
+    var names: [String] = []
+    while let entry = readdir(directory) {
+      names.append(
+        withUnsafePointer(to: &entry.pointee.d_name) {
+          String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+        })
+    }
+    return names
+  }
+
+  private static func link(at path: String) -> String? {
+    var target = [UInt8](repeating: 0, count: 64)
+    let count = target.withUnsafeMutableBytes { readlink(path, $0.baseAddress!, $0.count) }
+    return count > 0 ? String(decoding: target.prefix(count), as: UTF8.self) : nil
+  }
+}
