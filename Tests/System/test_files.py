@@ -59,7 +59,7 @@ def told(stepctl, tmp_path):
         (
             "major = 2",
             "colour = 2",
-            "car.toml:12: [[steps]] colour: unknown key, expected id, side, major or measured_power",
+            "car.toml:12: [[steps]] colour: unknown key, expected id, side, major, measured_power, minor or tags",
         ),
         ("major = 2", 'major = "2"', 'car.toml:12: [[steps]] major: expected an integer from 0 to 65535, found "2"'),
         (
