@@ -1,4 +1,5 @@
 import Bluetooth
+import Ranging
 import StepDomain
 import SystemIO
 
