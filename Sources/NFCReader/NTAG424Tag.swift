@@ -22,12 +22,17 @@ final class NTAG424Tag {
   private static let factoryKey = [UInt8](repeating: 0, count: 16)
 
   func isNTAG424() throws(NFCError) -> Bool {
-    // A tag of another kind refuses it, or answers something else.
-    guard let hardware = try? plain(.getVersion), !hardware.isComplete,
-      NTAG424Command.isNTAG424(hardware: hardware.data)
-    else { return false }
-    while try !plain(.more).isComplete {}
-    return true
+    do throws(NFCError) {
+      let hardware = try plain(.getVersion)
+      guard !hardware.isComplete, NTAG424Command.isNTAG424(hardware: hardware.data) else { return false }
+      // Of its software and of its production nothing is needed.
+      _ = try plain(.more)
+      return try plain(.more).isComplete
+    } catch {
+      // A tag of another kind refuses it, or answers something else.
+      guard case .dynamicTag = error else { throw error }
+      return false
+    }
   }
 
   /// - Parameter contents: what was read in this session.

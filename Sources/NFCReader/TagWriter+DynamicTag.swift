@@ -19,8 +19,9 @@ extension TagWriter {
     guard target.speaksISODEP else { throw Self.isNoDynamicTag }
     var done = 0
     return try persevere { failures throws(NFCError) in
-      let tag = NTAG424Tag(Type4Session(reader))
       while true {
+        // Anew each time: reading selects the application, which ends the tag's session.
+        let tag = NTAG424Tag(Type4Session(reader))
         let contents = try tag.session.read()
         guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
         let parts = try tag.missing(setup, contents, isGenuine)

@@ -69,6 +69,10 @@ struct Type2Session {
   mutating func forget() { memory = Type2Memory() }
 
   private mutating func read(_ pages: Range<Int>) throws(NFCError) {
+    guard pages.upperBound <= chip?.pages ?? Type2Memory.maximumPages else {
+      throw .content(
+        .malformedTag("what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize))
+    }
     guard let chip else { return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4) }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound

@@ -26,6 +26,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case outlivesAuthority(end: Int64)
   /// The file at that path has as many tags as it may.
   case tooManyTags(String)
+  /// The file at that path has the tag as another step's.
+  case tagOfAnotherStep(TagUID, StepID, String)
   /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
   case otherDevice(String)
   /// There is no folder for what a user configures.
@@ -61,6 +63,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
       "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"
         + " use a shorter time, or provision the vehicle anew"
     case .tooManyTags(let path): "\(path) has room for \(TagKeyFile.maximumCount) tags; remove one that is not used"
+    case .tagOfAnotherStep(let tag, let step, let path):
+      "\(path) has the tag \(tag) as one of the \(step) step's; use another tag"
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to begin anew"
     case .noHome: "there is no folder to put the vehicle into: HOME is not set"

@@ -92,6 +92,15 @@ def test_any_other_tag_is_one_line(tag, reason, locate, chip):
     assert [line for line in ended.stderr.splitlines() if "error:" not in line and "hint:" not in line] == []
 
 
+@pytest.mark.parametrize("model", ["ntag213", "ntag203"])
+def test_a_tag_that_claims_to_be_larger_than_it_is_leads_nowhere(model, locate, chip):
+    tag = Type2(model)
+    tag.memory[12:20] = bytes.fromhex("e110ff00 03ff05dc")  # 2040 bytes, a message of 1500
+    chip.place(tag)
+    ended = locate("--timeout", "1")
+    assert ended.status == 3 and ("beyond the tag's end" in ended.error or "does not answer" in ended.error)
+
+
 def test_a_step_that_the_vehicle_does_not_have(locate, chip, file_vehicle):
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "rear"))))
     ended = locate()

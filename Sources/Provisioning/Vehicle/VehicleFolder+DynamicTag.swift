@@ -17,17 +17,19 @@ extension VehicleFolder {
   /// completed. The controller knows them from its next start on.
   ///
   /// - Parameter isRehearsal: whether new ones are not kept.
+  /// - Throws: also when the tag is another step's, and so has that step's name in it.
   package func dynamicTagSecrets(
     for uid: TagUID, on step: StepID, isRehearsal: Bool = false
   ) throws(ProvisioningError) -> DynamicTagSecrets {
     let controller = path(VehicleLayout.controller)
     // A vehicle file alone, as riders have it, is no place for keys.
     guard Files.exists(controller) else { throw .system(SystemError("open", controller, code: ENOENT)) }
-    let master = try masterKey(of: uid, isRehearsal: isRehearsal)
     let path = path(VehicleLayout.tagKeys)
     let known = try rethrowing { () throws(ConfigurationError) in
       Files.exists(path) ? try TagKeyFile(reading: path).tags.first { $0.uid == uid } : nil
     }
+    if let known, known.step != step { throw .tagOfAnotherStep(uid, known.step, path) }
+    let master = try masterKey(of: uid, isRehearsal: isRehearsal)
     let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
     if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
     return DynamicTagSecrets(master: master, verifying: keys)

@@ -56,18 +56,25 @@ struct TagJob {
 
   private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagRecord {
     let uid = writer.target.uid
-    let secrets = try folder.dynamicTagSecrets(for: uid, on: step.id, isRehearsal: isRehearsal)
     let template = DynamicTag.template(vehicle: vehicle.uuid, step: step.id)
-    let setup = DynamicTagSetup(
-      uri: template.uri, encryptedOffset: template.encryptedOffset, macOffset: template.macOffset,
-      masterKey: secrets.master, metaReadKey: secrets.verifying.metaRead, fileReadKey: secrets.verifying.fileRead)
-    let changes = try writer.setUp(setup, isRehearsal: isRehearsal) { uri in
-      guard let tag = try? DynamicTag(parsing: uri), tag.vehicle == vehicle.uuid, tag.step == step.id else { return false }
-      return tag.reading(with: secrets.verifying)?.uid == uid
+    func setUp(isRehearsal: Bool) throws -> TagRecord {
+      let secrets = try folder.dynamicTagSecrets(for: uid, on: step.id, isRehearsal: isRehearsal)
+      let setup = DynamicTagSetup(
+        uri: template.uri, encryptedOffset: template.encryptedOffset, macOffset: template.macOffset,
+        masterKey: secrets.master, metaReadKey: secrets.verifying.metaRead, fileReadKey: secrets.verifying.fileRead)
+      let changes = try writer.setUp(setup, isRehearsal: isRehearsal) { uri in
+        guard let tag = try? DynamicTag(parsing: uri), tag.vehicle == vehicle.uuid, tag.step == step.id else {
+          return false
+        }
+        return tag.reading(with: secrets.verifying)?.uid == uid
+      }
+      return TagRecord(
+        uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes,
+        isRehearsal: self.isRehearsal, settings: setup.settings)
     }
-    return TagRecord(
-      uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes,
-      isRehearsal: isRehearsal, settings: setup.settings)
+    // No keys are kept for a tag that cannot have them.
+    let planned = try setUp(isRehearsal: true)
+    return isRehearsal || planned.changes == 0 ? planned : try setUp(isRehearsal: false)
   }
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }

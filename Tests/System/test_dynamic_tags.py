@@ -1,0 +1,174 @@
+"""`provision tag --sdm`: an NTAG 424 DNA whose every reading is another, which stepd believes once."""
+
+import json
+
+import ndef
+import pytest
+
+import libnfc
+import nfcpy_reader
+from chip import Chip
+from ntag424 import NTAG424
+from programs import Ended
+from test_tags import written
+from type2 import Type2
+from type4 import Type4
+
+pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
+
+UID = "04DE5F1EACC040"
+FACTORY = bytes(16)
+
+
+@pytest.fixture
+def chip():
+    with Chip(NTAG424()) as chip:
+        yield chip
+
+
+class Operator:
+    def __init__(self, vehicle, chip):
+        self.vehicle, self.chip = vehicle, chip
+
+    def provisions(self, *arguments, step="left", vehicle=None) -> Ended:
+        file = (vehicle or self.vehicle).folder / "vehicle.toml"
+        given = ("--step", step, "--vehicle", file, "--nfc", self.chip.connection)
+        ended = self.vehicle.stepctl("provision", "tag", "--sdm", *given, *arguments)
+        for secret in self.kept + [self.master] if self.known else []:
+            self.vehicle.transcript.secrets[secret] = "a tag's key"
+        return ended
+
+    @property
+    def known(self) -> dict:
+        """The tag's entry in the controller's file."""
+        found = json.loads((self.vehicle.folder / "keys/tags.json").read_text())
+        return next((entry for entry in found if entry["uid"] == UID), {})
+
+    @property
+    def kept(self) -> list[str]:
+        return [self.known["meta_read_key"], self.known["file_read_key"]]
+
+    @property
+    def master(self) -> str:
+        return (self.vehicle.folder / f"operator/tags/{UID}.key").read_text().strip()
+
+
+@pytest.fixture
+def operator(parked, chip):
+    return Operator(parked, chip)
+
+
+def uris(tag) -> list[str]:
+    """What nfcpy reads, twice."""
+    with Chip(tag) as chip:
+        found = []
+        for _ in range(2):
+            with nfcpy_reader.opened(chip.path) as frontend:
+                found.append(nfcpy_reader.found(frontend).ndef.records[0].uri)
+        return found
+
+
+def test_the_tag_gets_keys_of_its_own_and_says_something_new_each_time(operator, chip):
+    ended = operator.provisions()
+    assert (ended.status, ended.lines) == (0, [f"set up {UID} (NTAG 424 DNA) for the left step"]), ended.stderr
+    tag = chip.tag
+    assert [tag.keys[number].hex().upper() for number in (0, 1, 2)] == [operator.master, *operator.kept]
+    assert len({*operator.kept, operator.master}) == 3 and FACTORY not in tag.keys[:3]
+    first, second = uris(tag)
+    assert first != second and first.startswith(f"stepctl:{operator.vehicle.uuid}/left?e=")
+    for file in ("keys/tags.json", f"operator/tags/{UID}.key"):
+        assert (operator.vehicle.folder / file).stat().st_mode & 0o777 == 0o600
+
+
+def test_doing_it_again_changes_nothing(operator, chip):
+    assert operator.provisions().status == 0
+    before = (chip.tag.keys[:], chip.tag.files[2].mirror, operator.known, operator.master)
+    ended = operator.provisions("--json")
+    assert (ended.status, ended.json["outcome"], ended.json["changes"]) == (0, "unchanged", 0)
+    assert before == (chip.tag.keys, chip.tag.files[2].mirror, operator.known, operator.master)
+
+
+def test_a_dry_run_prints_the_settings_and_keeps_no_keys(operator, chip):
+    ended = operator.provisions("--dry-run", "--json")
+    assert ended.status == 0 and ended.json["outcome"] == "planned"
+    # Table 17 of AN12196, with other keys and offsets.
+    at = 7 + ended.json["content"].index("e=0") + 2, 7 + ended.json["content"].index("c=0") + 2
+    numbers = [offset.to_bytes(3, "little").hex() for offset in (at[0], at[1], at[1])]
+    assert ended.json["settings"] == "4000E0C1FF12" + "".join(numbers).upper()
+    assert not operator.known and not (operator.vehicle.folder / "operator/tags").exists()
+    assert chip.tag.keys == [FACTORY] * 5 and chip.counts()["writes"] == 0
+
+
+@pytest.mark.parametrize("fault", ["remove", "lose-ack"])
+def test_a_tag_that_is_taken_away_in_the_middle_is_completed_with_the_same_keys(fault, operator, chip):
+    command = 0
+    while True:
+        command += 1
+        chip.place(NTAG424())
+        chip.clear()
+        chip.fault(f"{fault}@tag:{command}")
+        ended = operator.provisions("--timeout", "0.1")
+        came = not chip.faults.armed
+        if fault == "remove" and came:
+            assert ended.status == 74, ended.stderr
+            keys = operator.known
+            chip.place()
+            assert operator.provisions().status == 0
+            assert not keys or operator.known == keys
+        else:
+            assert ended.status == 0, ended.stderr
+        assert [key.hex().upper() for key in chip.tag.keys[:3]] == [operator.master, *operator.kept], command
+        if not came:
+            break
+    assert command > 20
+
+
+def test_the_vehicle_believes_each_reading_once(new_vehicle, chip, tmp_path):
+    vehicle = new_vehicle()
+    assert Operator(vehicle, chip).provisions().status == 0
+    vehicle.starts_all()
+    alice = vehicle.rider("alice")
+    given = ("--by", "nfc", "--nfc", chip.connection)
+    for position in ("open", "close"):
+        ended = alice.types(position, "--side", "left", *given)
+        assert ended.status == 0, ended.stderr
+    uri, later = uris(chip.tag)
+    chip.place(written(Type4(bytes.fromhex(UID)), ndef.UriRecord(uri)))
+    assert alice.types("open", "--side", "left", *given).status == 0, "a reading that was never sent"
+    assert alice.types("close", "--side", "left", *given, "--json").json["refusal"] == "stale_proof"
+    forged = later[:-1] + ("0" if later[-1] != "0" else "1")
+    chip.place(written(Type4(bytes.fromhex(UID)), ndef.UriRecord(forged)))
+    assert alice.types("close", "--side", "left", *given, "--json").json["refusal"] == "wrong_step"
+
+
+def test_what_it_cannot_do_it_says(operator, chip, new_vehicle, tmp_path):
+    for other in (Type2("ntag213"), Type4()):
+        chip.place(other)
+        assert operator.provisions().error == "this is no NTAG 424 DNA: other tags have no secure dynamic messages"
+    tag = NTAG424()
+    tag.keys[0] = b"\1" * 16
+    chip.place(tag)
+    assert operator.provisions().error == "key 0 of the tag is another one: it was set up before"
+
+    chip.place(NTAG424())
+    other = new_vehicle("other")
+    assert operator.provisions(vehicle=other).status == 0
+    ended = operator.provisions()
+    assert ended.status == 65 and ended.error.startswith("the tag was set up before, for something else or with other")
+    assert operator.provisions("--lock").status == 64
+
+
+def test_a_tag_of_one_step_is_not_made_anothers(operator):
+    assert operator.provisions().status == 0
+    before = operator.known
+    ended = operator.provisions(step="right")
+    assert ended.status != 0 and f"has the tag {UID} as one of the left step's" in ended.error
+    assert operator.known == before
+
+
+def test_keys_are_kept_in_a_vehicles_folder_only(stepctl, operator, chip):
+    rider = operator.vehicle.rider("alice")
+    given = ("--step", "left", "--vehicle", rider.file, "--nfc", chip.connection)
+    ended = stepctl("provision", "tag", "--sdm", *given)
+    assert ended.status == 66 and "stepd.toml" in ended.error
+    assert chip.tag.keys == [FACTORY] * 5
