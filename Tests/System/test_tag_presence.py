@@ -95,7 +95,7 @@ def test_any_other_tag_is_one_line(tag, reason, locate, chip):
 @pytest.mark.parametrize("model", ["ntag213", "ntag203"])
 def test_a_tag_that_claims_to_be_larger_than_it_is_leads_nowhere(model, locate, chip):
     tag = Type2(model)
-    tag.memory[12:20] = bytes.fromhex("e110ff00 03ff05dc")  # 2040 bytes, a message of 1500
+    tag.memory[12:20] = bytes.fromhex("e110ff00 03ff01f4")  # 2040 bytes, a message of 500
     chip.place(tag)
     ended = locate("--timeout", "1")
     assert ended.status == 3 and ("beyond the tag's end" in ended.error or "does not answer" in ended.error)
