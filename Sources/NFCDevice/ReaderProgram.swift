@@ -36,10 +36,10 @@ package enum ReaderProgram {
         frames.append(chunk[..<count])
       }
     } catch {
-      return EX_PROTOCOL
+      return protocolError
     }
   }
 
-  /// EX_PROTOCOL of sysexits.h, which the Glibc module leaves out.
-  private static let EX_PROTOCOL: Int32 = 76
+  /// `EX_PROTOCOL` of sysexits.h, which the Glibc module leaves out.
+  private static let protocolError: Int32 = 76
 }

@@ -73,7 +73,9 @@ struct Type2Session {
       throw .content(
         .malformedTag("what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize))
     }
-    guard let chip else { return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4) }
+    guard let chip else {
+      return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4)
+    }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound
     let wanted = max(pages.upperBound, first == 0 ? firstPages : 0)

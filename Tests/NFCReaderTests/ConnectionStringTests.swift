@@ -1,5 +1,6 @@
-@testable import NFCReader
 import Testing
+
+@testable import NFCReader
 
 @Suite("Connection strings")
 struct ConnectionStringTests {

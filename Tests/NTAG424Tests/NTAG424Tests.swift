@@ -1,5 +1,6 @@
-@testable import NTAG424
 import Testing
+
+@testable import NTAG424
 
 /// The examples of NXP's AN12196 (Rev. 2.0), by the numbers of its tables.
 @Suite("NTAG 424 DNA")

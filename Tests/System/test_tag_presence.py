@@ -113,7 +113,9 @@ def test_what_a_tag_says_does_not_steer_the_terminal(locate, chip):
     assert ended.status == 3 and "\x1b" not in ended.stderr + ended.stdout
 
 
-@pytest.mark.parametrize("fault", ["lose@read:1", "remove=200@read:1", "junk@InCommunicateThru:1", "bit7@tag:1", "nak@tag:1"])
+@pytest.mark.parametrize(
+    "fault", ["lose@read:1", "remove=200@read:1", "junk@InCommunicateThru:1", "bit7@tag:1", "nak@tag:1"]
+)
 def test_a_reading_that_was_disturbed_is_repeated(fault, locate, chip, file_vehicle):
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
     chip.fault(fault)

@@ -136,7 +136,10 @@ def test_what_is_right_already_is_not_written_again(provision, chip):
 def test_a_dry_run_writes_nothing(provision, chip, file_vehicle):
     before = bytes(chip.tag.memory)
     ended = provision("--dry-run")
-    assert ended.status == 0 and ended.lines == [f"would write 20 pages to {UID} (NTAG213)", label(file_vehicle, "left")]
+    assert ended.status == 0 and ended.lines == [
+        f"would write 20 pages to {UID} (NTAG213)",
+        label(file_vehicle, "left"),
+    ]
     assert chip.counts()["writes"] == 0 and bytes(chip.tag.memory) == before
     assert provision("--dry-run", "--json").json["outcome"] == "planned"
 
@@ -284,7 +287,11 @@ def test_what_is_wrong_with_the_port_is_told_apart(provision, chip, tmp_path):
         ("pn532_uart:/dev/null", 69, "/dev/null is not a serial port"),
         ("pn532_uart", 64, "--nfc: the port is missing, as in pn532_uart:/dev/ttyUSB0"),
         ("no_such_driver:x", 69, "cannot open no_such_driver:x: libnfc finds no reader there"),
-        (f"{chip.connection}:1", 64, "--nfc: the speed must be one of 9600, 19200, 38400, 57600, 115200, 230400, 460800"),
+        (
+            f"{chip.connection}:1",
+            64,
+            "--nfc: the speed must be one of 9600, 19200, 38400, 57600, 115200, 230400, 460800",
+        ),
         (
             f"{chip.connection}:9600",
             69,
@@ -410,7 +417,9 @@ def test_control_c_ends_it_at_once(fault, starts, chip):
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the reader's program is gone")
 
 
-@pytest.mark.parametrize("written_requests", [b"", b"\0", b"\0\1\x07", b"\xff\xff", b"\0\0", b"\0\1\1" * 3, os.urandom(64)])
+@pytest.mark.parametrize(
+    "written_requests", [b"", b"\0", b"\0\1\x07", b"\xff\xff", b"\0\0", b"\0\1\1" * 3, os.urandom(64)]
+)
 def test_it_ends_on_what_it_does_not_understand(written_requests):
     program = BINARIES / "stepctl-nfc"
     environment = {"LIBNFC_AUTO_SCAN": "false"}
@@ -497,7 +506,9 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
     assert f'tags = ["{UID}"]' in file.read_text()
     before = bytes(chip.tag.memory)
     ended = run("right")
-    assert ended.status == 78 and ended.error == f"the tag {UID} is listed as one of the left step's; nothing was written"
+    assert (
+        ended.status == 78 and ended.error == f"the tag {UID} is listed as one of the left step's; nothing was written"
+    )
     assert bytes(chip.tag.memory) == before
     chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
     # Where some are listed, the vehicle takes no others.
