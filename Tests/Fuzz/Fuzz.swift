@@ -2,6 +2,8 @@ import Bluetooth
 import Configuration
 import Glibc
 import NDEF
+import NFCMessages
+import NTAG424
 import Ranging
 import StepDomain
 import StepProtocol
@@ -60,6 +62,25 @@ enum Fuzz {
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }
       precondition((try? TagKeyFile(parsing: Array(file.render().utf8), path: "tags.json")) == file)
+    },
+    "ntag424": { bytes in
+      // AN12196, table 14.
+      let random: [UInt8] = [
+        0x13, 0xC5, 0xDB, 0x8A, 0x59, 0x30, 0x43, 0x9F, 0xC3, 0xDE, 0xF9, 0xA4, 0xC6, 0x75, 0x36, 0x0F,
+      ]
+      var authentication = NTAG424Authentication(
+        key: [UInt8](repeating: 0, count: 16), number: 0, random: random)
+      _ = try? authentication.second(after: Array(bytes.prefix(18)))
+      guard var session = try? authentication.session(after: Array(bytes.dropFirst(18))) else { return }
+      try? session.check(bytes, to: .changeFileSettings(file: 2, []))
+    },
+    "nfc": { bytes in
+      var frames = Frames()
+      frames.append(bytes)
+      while let body = try? frames.next() {
+        if let request = try? NFCRequest(body: body) { precondition((try? NFCRequest(body: request.body)) == request) }
+        if let reply = try? NFCReply(body: body) { precondition((try? NFCReply(body: reply.body)) == reply) }
+      }
     },
     "h4": { bytes in
       var deframer = H4Deframer()

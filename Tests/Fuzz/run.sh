@@ -7,7 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export STEPCTL_FUZZ=1 SWIFT_BACKTRACE=enable=no
 swift build --scratch-path .build/fuzz --product Fuzz -Xswiftc -sanitize=fuzzer
 seeds=.build/fuzz/seeds
-mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller,ndef,type2,type4}
+mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller}
+mkdir -p "$seeds"/{ndef,nfc,ntag424,type2,type4}
 cp Tests/Fixtures/captures/*.btsnoop "$seeds/btsnoop/"
 cp Tests/Interop/example.json "$seeds/json/"
 python3 - "$seeds" <<'PYTHON'
@@ -22,6 +23,11 @@ seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Interop/exampl
 (seeds / "tags/one").write_text(json.dumps([example["tag-keys"]]))
 frame = bytes.fromhex("0201061aff4c000215") + bytes(range(16)) + bytes.fromhex("00010007c5")
 report = b"\x02\x01\x03\x01" + bytes(6) + bytes([len(frame)]) + frame + b"\xc4"
+(seeds / "nfc/select").write_bytes(bytes.fromhex("000103" "000c8300070044" "04a1b2c3d4e580"))
+# AN12196, table 14.
+challenge = "a04c124213c186f22399d33ac2a3021591af"
+proof = "3fa64db5446d1f34cd6ea311167f5e4985b89690c04a05f17fa7ab2f08120663"
+(seeds / "ntag424/authentication").write_bytes(bytes.fromhex(challenge + proof + "9100"))
 event = b"\x3e" + bytes([len(report)]) + report
 (seeds / "advertisement/legacy").write_bytes(event)
 (seeds / "h4/legacy").write_bytes(b"\x04" + event)

@@ -8,7 +8,7 @@ import pytest
 
 import libnfc
 from chip import Chip
-from test_tags import OTHER, UID, label, written
+from test_tags import OTHER, label, written
 from type2 import Type2
 from type4 import Type4
 

@@ -17,7 +17,7 @@ import libnfc
 import nfcpy_reader
 from chip import Chip
 from programs import AS_ANYBODY, BINARIES, STEPCTL, wait_until
-from type2 import MODELS, Type2
+from type2 import Type2
 from type4 import Type4
 
 pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
@@ -160,7 +160,7 @@ def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     assert ended.status == 0, ended.stderr
     assert texts(chip.tag) == [label(file_vehicle, "left")]
     assert provision("--json").json["outcome"] == "unchanged"
-    assert provision(step="right", *("--lock", "--yes")).error.startswith("this is a Type 4 tag")
+    assert provision("--lock", "--yes", step="right").error.startswith("this is a Type 4 tag")
 
 
 @pytest.mark.parametrize(
