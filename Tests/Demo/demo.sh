@@ -26,7 +26,7 @@ trap 'exit 143' TERM
 cd "$folder"
 
 # Settings of whoever runs this would change what happens.
-unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_TIMEOUT
+unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_NFC STEPCTL_TIMEOUT
 export XDG_CONFIG_HOME=$folder
 
 title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
@@ -83,6 +83,7 @@ await 'the controller did not subscribe' broker.log 'Sending SUBACK'
 
 title '2. A rider walks up to the left step; what a phone would hear is simulated'
 ln -s "$demo/walk.py" .
+ln -s "$demo/../Tags" tags
 run 0 "python3 walk.py --side left --out walk.btsnoop \\
     --uuid $uuid"
 export STEPCTL_VEHICLE=car/riders/alice/vehicle.toml STEPCTL_RADIO=btsnoop:walk.btsnoop
@@ -125,7 +126,21 @@ await 'expected a refusal of each message' controller.log ': replayed' "$(wc -l 
 run 0 'cat controller.log'
 run 0 'cmp before car/servo.jsonl'
 
-title '8. So both steps are closed, says the controller'
+title '8. Where the radio does not do, the tag on the step does; a program plays the reader and the tag'
+start "python3 tags/chip.py --tag ntag213 --link reader >chip.log"
+await 'the reader did not start' chip.log reader
+export STEPCTL_NFC=pn532_uart:$folder/reader
+printf '%s$ export STEPCTL_NFC=pn532_uart:%s/reader%s\n' "$dim" "$folder" "$plain"
+run 0 'stepctl provision tag --step right --vehicle car/vehicle.toml'
+run 0 'stepctl open --side right --by nfc'
+moved 'left open,left close,right open' || fail 'expected that the right step opened'
+
+title '9. And so does the code on it'
+run 0 'stepctl provision qr --step right --vehicle car/vehicle.toml --output right.png'
+run 4 'stepctl close --side left --by qr --qr right.png'
+run 0 'stepctl close --side right --by qr --qr right.png'
+moved 'left open,left close,right open,right close' || fail 'expected that the right step closed'
+
+title '10. So both steps are closed, says the controller'
 run 0 'stepctl status | tee status'
 [[ $(tr -s ' ' <status | paste -sd,) == 'left closed,right closed' ]] || fail 'expected that both steps are closed'
-cmp -s before car/servo.jsonl || fail 'expected that nothing moved'
