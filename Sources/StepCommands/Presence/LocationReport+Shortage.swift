@@ -17,8 +17,8 @@ extension LocationReport {
     let rate = Double(packets) / min(max(location.time, 1), Self.window)
     guard rate < Self.least else { return nil }
     return """
-      bluetoothd passes on \(tenths(rate)) readings a second, too few to decide by: another program keeps it scanning; \
-      end that (`bluetoothctl scan off`) or use --radio hciN
+      bluetoothd passes on \(tenths(rate)) readings a second, too few to decide by, while another program has it scan: \
+      end that one, or use --radio hciN
       """
   }
 }
