@@ -10,7 +10,7 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     vehicle = "\(folder.path)/car"
-    let provision = try Program(product: "stepctl").run(["provision", "vehicle", vehicle, "--json"])
+    let provision = try Program(product: "stepctl").run(["provision", "vehicle", vehicle, "--beacon", "hci0", "--json"])
     try #require(provision.status == 0, "\(provision.errors)")
     try expect("stepctl-provision-vehicle.1", toDocument: [provision.output])
   }
@@ -26,6 +26,17 @@ import Testing
     let output = try json(["locate", "--radio", "btsnoop:\(capture)", "--vehicle", file])
     // The UID of a tag takes a reader.
     try expect("stepctl-locate.1", toDocument: [output], besides: ["uid"])
+  }
+
+  @Test("doctor documents what it prints")
+  func doctor() throws {
+    try expect("stepctl-doctor.1", toDocument: [json(["doctor", "--radio", "btsnoop:\(capture)"])])
+  }
+
+  @Test("provision beacon documents what it prints")
+  func provisionBeacon() throws {
+    let output = try json(["provision", "beacon", "--step", "left", "--vehicle", "\(vehicle)/vehicle.toml"])
+    try expect("stepctl-provision-beacon.1", toDocument: [output])
   }
 
   @Test("provision token documents what it prints")
