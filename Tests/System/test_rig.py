@@ -1,0 +1,37 @@
+"""Tests of this folder, run again in a kernel that has Bluetooth: STEPCTL_RIG names a folder with umlrun.sh."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from programs import BINARIES
+
+pytestmark = pytest.mark.skipif("STEPCTL_RIG" not in os.environ, reason="STEPCTL_RIG names no folder with umlrun.sh")
+
+
+@pytest.mark.parametrize(
+    "file, chosen, options, least",
+    [
+        ("test_beacons.py", "not provision and not bought and not check", ("--scn", "none", "--noup"), 10),
+        ("test_doctor.py", "", (), 14),
+    ],
+    ids=["beacons", "doctor"],
+)
+def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
+    rig = Path(os.environ["STEPCTL_RIG"]) / "umlrun.sh"
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", "/tmp/in-rig", "-k", chosen]
+    environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
+    ended = subprocess.run(
+        [rig, "--timeout", "600", *options, "--", *environment, *pytest_, Path(__file__).with_name(file)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+    )
+    said = ended.stdout[-5000:] + ended.stderr[-1000:]
+    assert ended.returncode == 0, said
+    passed = re.search(r"(\d+) passed", ended.stdout)
+    assert passed and int(passed[1]) >= least, said
