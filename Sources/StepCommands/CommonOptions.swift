@@ -44,11 +44,13 @@ struct VehicleOptions: ParsableArguments {
 
 /// How long to wait, and with what to listen.
 struct RadioOptions: ParsableArguments {
+  static let completion = CompletionKind.list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"])
+
   @Option(
     help: ArgumentHelp(
       "What to listen with: hciN, bluez:hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
       valueName: "spec"),
-    completion: .list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"]))
+    completion: completion)
   var radio: String?
 }
 

@@ -38,7 +38,7 @@ struct Stepd: ParsableCommand {
     case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
     case .journal(let failure): CommandFailure(.badData, failure.description)
     case .broker(let error): CommandFailure(error)
-    case .beacon(let error): CommandFailure(error.exitStatus, error.description)
+    case .beacon(let error): CommandFailure(error.exitStatus, error.description, hint: error.hint)
     case nil: error
     }
   }
@@ -51,5 +51,10 @@ extension RadioError {
     case .tooFewSets, .cannotAdvertise: .configuration
     default: .unavailable
     }
+  }
+
+  /// systemd's confinement keeps programs from what their files would allow them.
+  fileprivate var hint: String? {
+    if case .notPermitted = self { "as a service it takes what the comments in stepd.service say" } else { nil }
   }
 }

@@ -206,6 +206,71 @@ def test_what_a_killed_stepd_left_on_is_put_right(beaming, scan):
     assert addresses.isdisjoint(frame["address"] for frame in frames)
 
 
+# --- In a kernel that has Bluetooth (see test_rig.py) ---
+
+in_rig = pytest.mark.skipif(not Air.IS_KERNEL, reason="runs in a kernel that another test starts")
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+CAPABILITY = ("--inh-caps=+net_raw", "--ambient-caps=+net_raw")
+
+
+@in_rig
+def test_a_user_of_its_own_takes_the_one_capability(new_beaming, air):
+    vehicle = new_beaming()
+    air.starts()
+    vehicle.starts_broker()
+    subprocess.run(["chown", "-R", "65534:65534", vehicle.folder], check=True)
+    for folder in (vehicle.folder.parent, vehicle.folder.parent.parent):
+        folder.chmod(0o755)
+    arguments = (STEPD, "--config", vehicle.folder / "stepd.toml")
+    refused = vehicle.starts("stepd-1", *NOBODY, *arguments).ends()
+    assert refused.status == 77
+    assert refused.error == f"not permitted to use hci0; `sudo setcap cap_net_raw+ep {STEPD.resolve()}` allows it"
+    assert subprocess.run([*NOBODY, *arguments, "--check"], capture_output=True).returncode == 77
+    stepd = vehicle.starts("stepd-2", *NOBODY, *CAPABILITY, *arguments)
+    stepd.says("left: on the air with hci0")
+    stepd.says("right: on the air with hci1")
+
+
+@in_rig
+def test_check_asks_the_adapter_how_many_beacons_it_can_be(new_beaming, air):
+    vehicle = new_beaming("hci0")
+    air.starts("--sets", 1)
+    checked = subprocess.run(
+        [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
+    )
+    assert checked.returncode == 78
+    assert checked.stderr.startswith("stepd: error: hci0 can be 1 beacon at a time, not 2")
+
+
+@in_rig
+def test_an_adapter_that_was_turned_off_sends_again_when_it_is_on(beaming, scan, air):
+    before = beaming.stepd.said
+    subprocess.run(["hciconfig", "hci0", "down"], check=True)
+    beaming.stepd.says("left: off the air: hci0 is down", after=before)
+    assert {frame["major"] for frame in scan(1)} == {2}
+    subprocess.run(["hciconfig", "hci0", "up"], check=True)
+    beaming.stepd.says("left: on the air", after=before)
+    assert {frame["major"] for frame in scan(2)} == {1, 2}
+
+
+@in_rig
+def test_bluetoothd_may_come_and_scan(beaming, scan):
+    before = beaming.stepd.said
+    os.makedirs("/run/dbus", exist_ok=True)
+    subprocess.run(["dbus-daemon", "--system", "--fork", "--nopidfile"], check=True)
+    with subprocess.Popen(["/usr/libexec/bluetooth/bluetoothd", "-n"], stderr=subprocess.DEVNULL) as daemon:
+        try:
+            time.sleep(5)
+            frames = scan(3)
+            assert {frame["major"] for frame in frames} == {1, 2}
+            assert {frame["minor"] for frame in frames if frame["major"] == 1} <= {
+                minor(beaming, "left", frame["time_s"] - late) for frame in frames for late in (0, 0.5)
+            }
+        finally:
+            daemon.kill()
+    assert "off the air" not in beaming.stepd.stderr.read_bytes()[before:].decode()
+
+
 # --- Configured ---
 
 

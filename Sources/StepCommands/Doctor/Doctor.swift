@@ -13,14 +13,18 @@ struct Doctor: ParsableCommand {
       machine, directly (hci0) and by way of bluetoothd (bluez:hci0).
       """)
 
-  @OptionGroup var radio: RadioOptions
+  @Option(
+    help: ArgumentHelp("The only radio to look at (default: all of this machine).", valueName: "spec"),
+    completion: RadioOptions.completion)
+  var radio: String?
+
   @OptionGroup var output: OutputOptions
 
   func run() throws {
     let console = output.console
     let interruption = try Interruption()
     // The settings are for the other commands; here only what was asked for limits the view.
-    let specs = try radio.radio.map { [try Settings(radio: $0).radioSpec()] } ?? Self.all
+    let specs = try radio.map { [try Settings(radio: $0).radioSpec()] } ?? Self.all
     let progress = ProgressLine(isShown: !console.isJSON && !output.quiet)
     var reports: [RadioReport] = []
     for spec in specs {
