@@ -120,7 +120,12 @@ let package = Package(
     tests("ConfigurationTests", ["Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
     tests(
       "ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO"]),
-    tests("StepControllerTests", ["StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", crypto]),
+    tests(
+      "StepControllerTests",
+      [
+        "StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", "Ranging", "Bluetooth",
+        "Configuration", crypto,
+      ]),
     tests("StepCommandsTests", ["StepCommands", "Ranging", "StepDomain", "Terminal"]),
     tests("StructureTests", []),
     tests("DocumentationTests", []),

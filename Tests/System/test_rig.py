@@ -1,5 +1,6 @@
 """Tests of this folder, run again in a kernel that has Bluetooth: STEPCTL_RIG names a folder with umlrun.sh."""
 
+import faulthandler
 import os
 import re
 import subprocess
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.skipif("STEPCTL_RIG" not in os.environ, reason="STEPCTL
     ids=["beacons", "doctor"],
 )
 def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
+    # It takes minutes, and each test in there is watched.
+    faulthandler.cancel_dump_traceback_later()
     rig = Path(os.environ["STEPCTL_RIG"]) / "umlrun.sh"
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", "/tmp/in-rig", "-k", chosen]
     environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
