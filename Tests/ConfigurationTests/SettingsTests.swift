@@ -25,6 +25,7 @@ struct SettingsTests {
     let settings = try settings()
     #expect(settings.vehicle == Setting(nil, .standard))
     #expect(settings.radio == Setting("hci0", .standard))
+    #expect(settings.nfc == Setting(nil, .standard))
     #expect(settings.timeout == Setting(10, .standard))
     #expect(settings.timeout.origin.description == "default")
   }
@@ -55,6 +56,17 @@ struct SettingsTests {
     #expect(settings.timeout.value == timeout)
     #expect(
       [settings.vehicle.origin, settings.radio.origin, settings.timeout.origin].map(\.description) == origins)
+  }
+
+  @Test("the NFC reader is named by the flag, the variable or a file, in this order")
+  func reader() throws {
+    let path = try folder.write("home/.config/stepctl/config.toml", "nfc = \"pn532_uart:/dev/ttyS0\"\n")
+    #expect(try settings().nfc == Setting("pn532_uart:/dev/ttyS0", .file("~/.config/stepctl/config.toml", line: 1)))
+    let variable = ["STEPCTL_NFC": "pn532_i2c:/dev/i2c-1"]
+    #expect(
+      try settings(Settings.Flags(), variable).nfc == Setting("pn532_i2c:/dev/i2c-1", .variable("STEPCTL_NFC")))
+    #expect(
+      try settings(Settings.Flags(nfc: "pn53x_usb"), variable).nfc == Setting("pn53x_usb", .flag("--nfc")), "\(path)")
   }
 
   @Test("each setting has its own origin")
