@@ -69,7 +69,8 @@ let package = Package(
     module("SystemIO", ["CLinux"]),
     module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "CSystemd"]),
     // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
-    module("NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424"]),
+    module(
+      "NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424"], exclude: ["NFC.md"]),
     module("NFCDevice", ["NFCMessages", "CNFC"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
     module("QRCode", ["CQREncode", "CZlib"]),

@@ -256,6 +256,21 @@ def test_a_tag_that_is_torn_off_is_empty_or_right_and_never_wrong(how, provision
         assert torn >= (20 if not before else 3)
 
 
+def test_a_type_4_tag_that_is_torn_off_is_empty_or_right_too(provision, chip, file_vehicle):
+    old, new = [label(file_vehicle, step) for step in ("right", "left")]
+    torn = 0
+    while True:
+        chip.clear()
+        chip.place(written(Type4(), ndef.TextRecord(old)))
+        chip.fault(f"remove@tag:{torn + 1}")
+        ended = provision("--timeout", "0.1")
+        if not ended.status:
+            break
+        torn += 1
+        assert ended.status == 74 and texts(chip.tag) in ([], [old], [new]), torn
+    assert torn > 10 and texts(chip.tag) == [new]
+
+
 def test_another_tag_is_refused_and_stays_as_it_was(provision, chip):
     chip.fault(f"swap={OTHER}@write:3")
     ended = provision()
