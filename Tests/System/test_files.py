@@ -362,7 +362,7 @@ def test_provisioning_prints_what_it_made_as_json(stepctl, tmp_path):
     made = stepctl("provision", "vehicle", folder, "--name", "Rolling Chassis", "--topic", "a/b", "--json")
     assert (made.status, made.stderr) == (0, "")
     assert made.json.keys() == {
-        "name", "uuid", "topic", "files", "operator_key", "encryption_key", "signing_key", "certificates_end"
+        "name", "uuid", "topic", "files", "operator_key", "encryption_key", "signing_key", "certificates_end", "beacons"
     }  # fmt: skip
     assert (made.json["name"], made.json["topic"]) == ("Rolling Chassis", "a/b")
     assert all(Path(file).is_file() for file in made.json["files"])
