@@ -32,8 +32,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case otherDevice(String)
   /// There is no folder for what a user configures.
   case noHome
-  /// Another operator than the one whose key the vehicle file at that path pins.
-  case otherOperator(String, found: Thumbprint)
+  /// Another operator than the one whose key the vehicle file at that path pins, or none.
+  case otherOperator(String, found: Thumbprint?)
   /// Another vehicle has the name; its file is at that path.
   case nameTaken(String, String)
   /// The vehicle is there under that name, in the file at that path.
@@ -69,8 +69,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
       "\(path) is the key of another device; remove the rider's folder to begin anew"
     case .noHome: "there is no folder to put the vehicle into: HOME is not set"
     case .otherOperator(let path, let found):
-      "signed by another operator (\(found.grouped)) than \(path) trusts;"
-        + " if you are sure of the new one, remove that file and import again"
+      "not of the operator that \(path) trusts, but of \(found?.grouped ?? "nobody that is named");"
+        + " if you are sure of it, remove that file and import again"
     case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
     case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
     case .unusableVehicleName(let name):

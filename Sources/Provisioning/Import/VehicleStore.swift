@@ -19,6 +19,21 @@ package struct VehicleStore: Sendable {
     /// The vehicle as this user knows it.
     package let known: VehicleFile?
 
+    /// What the vehicle said otherwise until now, in words for people.
+    package func changes(by handover: Handover) -> [String] {
+      guard let known else { return [] }
+      let new = handover.vehicleFile
+      let authority = handover.files.first { $0.name == new.broker?.ca }
+      return [
+        known.vehicle.name != new.vehicle.name ? "name" : nil,
+        known.vehicle.steps.map(\.id) != new.vehicle.steps.map(\.id) ? "steps" : nil,
+        known.topic != new.topic ? "topic" : nil,
+        known.broker?.host != new.broker?.host || known.broker?.port != new.broker?.port ? "broker" : nil,
+        known.broker.flatMap { try? Files.read($0.ca) } != authority?.content ? "broker's authority" : nil,
+        known.controller != new.controller ? "controller's keys" : nil,
+      ].compactMap { $0 }
+    }
+
     package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
   }
 
@@ -110,8 +125,8 @@ package struct VehicleStore: Sendable {
   }
 
   private func check(_ key: VerificationKey?, against known: VehicleFile) throws(ProvisioningError) {
-    guard let key, let pinned = known.operatorKey, pinned != key.bytes else { return }
-    throw .otherOperator(known.path, found: key.thumbprint)
+    guard let pinned = known.operatorKey, pinned != key?.bytes else { return }
+    throw .otherOperator(known.path, found: key?.thumbprint)
   }
 
   /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.

@@ -89,7 +89,11 @@ struct ConfigImport: ParsableCommand {
     }
     if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
     if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }
-    if let known = place.known { console.note("replaces  \(known.path)") }
+    if let known = place.known {
+      let changes = place.changes(by: handover)
+      console.note("changes   \(changes.isEmpty ? "nothing" : changes.joined(separator: ", "))")
+      console.note("in        \(known.path)")
+    }
   }
 
   // MARK: - What is imported
