@@ -8,7 +8,7 @@ extension GrayPicture {
   /// was made sharper, those out of focus; zbar those seen at a steep angle.
   package var codes: [[UInt8]] {
     var codes: [[UInt8]] = []
-    for code in zxingCodes + sharpened.zxingCodes + zbarCodes where !code.isEmpty && !codes.contains(code) {
+    for code in zxingCodes + reduced.sharpened.zxingCodes + zbarCodes where !code.isEmpty && !codes.contains(code) {
       codes.append(code)
     }
     return codes

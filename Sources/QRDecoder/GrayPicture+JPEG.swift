@@ -11,6 +11,8 @@ extension GrayPicture {
       tjDecompressHeader3(decompressor, file, UInt(file.count), &width, &height, &subsampling, &colorspace) == 0,
       width > 0, height > 0
     else { throw .damaged }
+    // For printing presses: TurboJPEG does not turn it into anything else.
+    guard ![Int32(TJCS_CMYK.rawValue), Int32(TJCS_YCCK.rawValue)].contains(colorspace) else { throw .unreadable }
     guard Int(width) * Int(height) <= Self.largest else { throw .tooLarge }
     var pixels = [UInt8](repeating: 0, count: Int(width) * Int(height))
     // A scan takes time, and a file has room for thousands: enough for what cameras write.

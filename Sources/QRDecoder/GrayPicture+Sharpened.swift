@@ -1,4 +1,24 @@
 extension GrayPicture {
+  /// With half as many pixels each way until there are at most four million, which show all that is not in focus.
+  var reduced: GrayPicture {
+    guard pixels.count > 4_000_000, width > 1, height > 1 else { return self }
+    let (halfWidth, halfHeight) = (width / 2, height / 2)
+    let means = [UInt8](unsafeUninitializedCapacity: halfWidth * halfHeight) { means, count in
+      pixels.withUnsafeBufferPointer { pixels in
+        for y in 0..<halfHeight {
+          for x in 0..<halfWidth {
+            let place = 2 * y * width + 2 * x
+            let upper = Int(pixels[place]) + Int(pixels[place + 1])
+            let lower = Int(pixels[place + width]) + Int(pixels[place + width + 1])
+            means[y * halfWidth + x] = UInt8((upper + lower + 2) / 4)
+          }
+        }
+      }
+      count = halfWidth * halfHeight
+    }
+    return GrayPicture(width: halfWidth, height: halfHeight, pixels: means).reduced
+  }
+
   /// With edges made steeper (unsharp masking): each pixel is moved away from the mean around it, to three times the
   /// distance. It brings out codes that are out of focus.
   var sharpened: GrayPicture {

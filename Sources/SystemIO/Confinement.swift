@@ -23,6 +23,8 @@ package enum Confinement {
   ///
   /// - Parameter controlsDevices: whether it may control those that it has open, as a camera (ioctl(2)).
   package static func computeOnly(controlsDevices: Bool = false) throws(SystemError) {
+    // The Swift runtime's handlers would start a program that shows where this one crashed, and wait for it.
+    for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT] { signal(number, SIG_DFL) }
     let architecture = own_audit_architecture()
     guard architecture != 0 else { return }
     // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end.

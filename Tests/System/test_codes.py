@@ -211,7 +211,7 @@ def test_a_terminal_gets_no_bytes(stepctl, car, format):
 
 def pages(file: Path, folder: Path, dpi: int = 300) -> list[Image.Image]:
     subprocess.run(["pdftoppm", "-r", str(dpi), "-gray", "-png", file, folder / "page"], check=True)
-    return [Image.open(page) for page in sorted(folder.glob("page-*.png"))]
+    return [Image.open(page).convert("L") for page in sorted(folder.glob("page-*.png"))]
 
 
 def text_of(file: Path) -> str:
@@ -232,9 +232,8 @@ def test_a_sheet_has_every_step_in_true_size(made, tmp_path, paper, size):
     assert sorted(code.text for code in codes) == [label("left"), label("right")]
     assert zbar(tmp_path / "page-1.png") == [label("left"), label("right")]
     for code in codes:
-        # The corners are in the middle of the modules there: 36 of 37 mm apart.
         width = numpy.hypot(*(numpy.array(corner(code, "top_right")) - corner(code, "top_left")))
-        assert width / 300 * 25.4 == pytest.approx(37, abs=1.2)
+        assert width / 300 * 25.4 == pytest.approx(37, abs=0.2)
     assert re.findall(r"Rolling Chassis", text_of(file)) == ["Rolling Chassis"] * 2
     assert re.findall(r"\w+ step", text_of(file)) == ["left step", "right step"]
 
@@ -249,12 +248,12 @@ def test_the_dark_square_has_just_the_size_that_was_asked_for(made, tmp_path):
     (code,) = zxingcpp.read_barcodes(page, zxingcpp.BarcodeFormat.QRCode)
     x, y = corner(code, "top_left")
     dark = numpy.asarray(page) < 128
-    # Along the upper edge of the finder patterns, and down the left one: 508 dots an inch are 20 a millimetre.
-    row, column = dark[y + 5], dark[:, x + 5]
-    assert numpy.flatnonzero(row)[-1] - numpy.flatnonzero(row)[0] == pytest.approx(50 * 20, abs=2)
-    bottom = corner(code, "bottom_left")[1]
-    inside = numpy.flatnonzero(column[y - 40 : bottom + 40])
-    assert inside[-1] - inside[0] == pytest.approx(50 * 20, abs=2)
+    # The upper edge of the upper finder patterns, and the left one of those at the left: 20 dots are a millimetre.
+    across = numpy.flatnonzero(dark[corner(code, "top_left")[1] + 5])
+    down = numpy.flatnonzero(dark[:, corner(code, "top_left")[0] + 5])
+    down = down[down < corner(code, "bottom_left")[1] + 100]
+    assert across[-1] - across[0] == pytest.approx(50 * 20, abs=2)
+    assert down[-1] - down[down > corner(code, "top_left")[1] - 10][0] == pytest.approx(50 * 20, abs=2)
 
 
 def test_copies_fill_as_many_pages_as_it_takes(made, tmp_path):
@@ -324,12 +323,16 @@ def test_a_program_gets_what_is_in_the_codes(make, tmp_path):
     assert written["file"] == str(tmp_path / "sheet.pdf") and (tmp_path / "sheet.pdf").exists()
 
 
-def test_a_disk_that_is_full_leaves_the_old_picture(made, make, tmp_path):
-    file = made("left.png", "--step", "left")
-    before = file.read_bytes()
-    ended = make("--step", "right", "--output", file, prefix=("prlimit", "--fsize=100"))
-    assert ended.status != 0 and file.read_bytes() == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["car.toml", "left.png"]
+def test_what_is_no_file_is_written_into_and_stays(make, tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with subprocess.Popen(["cat", tmp_path / "pipe.png"], stdout=subprocess.PIPE) as reader:
+        assert make("--step", "left", "--output", tmp_path / "pipe.png").status == 0
+        (tmp_path / "copy.png").write_bytes(reader.stdout.read())
+    assert (tmp_path / "pipe.png").is_fifo()
+    assert zbar(tmp_path / "copy.png") == [label()]
+    full = make("--step", "left", "--output", "/dev/full")
+    assert (full.status, full.error) == (74, "cannot write /dev/full: No space left on device")
+    assert Path("/dev/full").is_char_device()
 
 
 # --- Pictures that are read ---
@@ -380,9 +383,8 @@ def test_of_several_codes_the_one_of_a_step_counts(finds):
         lambda picture: pictures.encoded(transparent(picture), "PNG"),
         lambda picture: pictures.jpeg(picture, 30),
         lambda picture: pictures.encoded(picture.convert("RGB"), "JPEG", progressive=True),
-        lambda picture: pictures.encoded(picture.convert("CMYK"), "JPEG"),
     ],
-    ids=["1 bit", "palette", "color", "alpha", "16 bits", "transparent", "coarse", "progressive", "CMYK"],
+    ids=["1 bit", "palette", "color", "alpha", "16 bits", "transparent", "coarse", "progressive"],
 )
 def test_a_picture_in_any_form_of_its_format(finds, encode):
     assert finds(encode(EASY)) == "left"
@@ -436,7 +438,7 @@ def test_a_png_that_was_cut_off_is_damaged(refuses, tmp_path, keep):
 
 def test_a_jpeg_that_was_cut_off_is_damaged_or_shows_what_is_left(refuses, tmp_path):
     photograph = pictures.jpeg(pictures.photographed(EASY, 1))
-    for keep in (4, 100, 500):
+    for keep in (4, 20, 100):
         assert refuses(photograph[:keep]) == (65, f"{tmp_path}/picture: a damaged picture")
     assert refuses(photograph[: len(photograph) // 8])[0] == 3
 
@@ -457,11 +459,10 @@ def test_damage_anywhere_ends_in_one_line(read):
     "content",
     [
         png_of(60_000, 60_000, bytes(1000)),
-        png_of(0x7FFFFFFF, 0x7FFFFFFF, bytes(1000)),
-        png_of(50_000_001, 1, bytes(50_000_002)),
+        png_of(10_000, 5_001, bytes(10_001 * 5_001)),
         b"\x89PNG\r\n\x1a\n" + bytes(33 << 20),
     ],
-    ids=["60000 squared", "largest", "a pixel too many", "33 MB"],
+    ids=["60000 squared", "a line too many", "33 MB"],
 )
 def test_a_picture_that_is_too_large_is_not_unpacked(refuses, tmp_path, content):
     expected = f"{tmp_path}/picture: too large: at most 32 MB and 50 million pixels"
@@ -473,6 +474,15 @@ def test_a_jpeg_that_is_too_large_is_not_unpacked(refuses, tmp_path):
     frame = jpeg.index(b"\xff\xc0")
     jpeg[frame + 5 : frame + 9] = struct.pack(">HH", 65_000, 65_000)
     assert refuses(bytes(jpeg)) == (65, f"{tmp_path}/picture: too large: at most 32 MB and 50 million pixels")
+
+
+def test_a_picture_that_libpng_itself_finds_too_large_is_told(refuses, tmp_path):
+    assert refuses(png_of(0x7FFFFFFF, 0x7FFFFFFF, bytes(1000))) == (65, f"{tmp_path}/picture: a damaged picture")
+
+
+def test_a_picture_in_the_colors_of_a_press_is_told(refuses, tmp_path):
+    inks = pictures.encoded(EASY.convert("CMYK"), "JPEG")
+    assert refuses(inks) == (65, f"{tmp_path}/picture: cannot be read")
 
 
 def test_the_largest_picture_is_looked_at(refuses, tmp_path):

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Glibc
 import Provisioning
 import QRCode
 import StepDomain
@@ -68,7 +69,7 @@ struct ProvisionQR: ParsableCommand {
     }
     let picture = try rendered(codes, vehicle, console)
     guard let file else { return try console.result(picture) }
-    try Files.replace(file, with: picture, mode: 0o644)
+    try write(picture, to: file)
     try console.isJSON ? console.result(json(codes)) : console.result("wrote \(file)")
   }
 
@@ -118,6 +119,18 @@ struct ProvisionQR: ParsableCommand {
       let name = title(vehicle, console)
       let labels = codes.map { LabelSheet.Label($0.code, lines: [name, PDFText($0.caption)!]) }
       return try binary(LabelSheet(labels, size: size, paper: paper, copies: copies).pdf)
+    }
+  }
+
+  private func write(_ picture: [UInt8], to path: String) throws {
+    var status = stat()
+    if stat(path, &status) == -1 {
+      try Files.replace(path, with: picture, mode: 0o644)
+    } else if status.st_mode & S_IFMT == S_IFREG {
+      try Files.rewrite(path, with: picture)
+    } else {
+      // A pipe or a device, as /dev/stdout, stays what it is.
+      try Descriptor.open(path, O_WRONLY).write(picture, path)
     }
   }
 
