@@ -56,6 +56,10 @@ class Terminal:
     def shows(self, text: str) -> list[str]:
         return wait_until(lambda: text in "\n".join(self.frame) and self.frame, f"it shows {text!r}: {self.frame}")
 
+    def waits_for(self, text: bytes):
+        """Until it has been written, wherever that is."""
+        wait_until(lambda: text in self.read(), f"it writes {text!r}: {self.written!r}")
+
     def ends(self) -> int:
         status = self.process.wait(PATIENCE)
         self.read()

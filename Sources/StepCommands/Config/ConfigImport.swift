@@ -104,10 +104,11 @@ struct ConfigImport: ParsableCommand {
     if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     let text = String(decoding: bytes, as: UTF8.self)
-    if text.contains("=") { return try Handover(reading: path) }
     guard !bytes.contains(0) else {
       throw CommandFailure(.badData, "\(path): no text", hint: "a picture is given with --qr")
     }
+    // No compact JWS has one, and every vehicle file.
+    if text.contains("=") { return try Handover(reading: path) }
     return try Self.handover(
       Self.verified(text.filter { !$0.isWhitespace }).mapError { reason in
         CommandFailure(.badData, "\(path): \(reason)")

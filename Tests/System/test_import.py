@@ -1,0 +1,453 @@
+"""Vehicles that a rider takes over: from a code, by picture or by text, and from what an operator made for them."""
+
+import base64
+import json
+import re
+import stat
+import subprocess
+import tomllib
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+import pictures
+import stepproto as proto
+from programs import AS_ANYBODY, STEPCTL, Stepctl
+from terminal import Terminal
+from vehicle import Vehicle
+
+
+class Phone:
+    """A rider's computer, with a home of its own."""
+
+    def __init__(self, home: Path, transcript):
+        home.mkdir()
+        self.home = home
+        self.stepctl = Stepctl(home, transcript)
+        self.vehicles = home / ".config/stepctl/vehicles"
+
+    def imports(self, *arguments, **more):
+        return self.stepctl("config", "import", *arguments, **more)
+
+    def trusts(self, *arguments) -> dict:
+        ended = self.imports(*arguments, "--yes", "--json")
+        assert ended.status == 0, ended
+        return ended.json
+
+    def refuses(self, *arguments, **more) -> tuple[int, str]:
+        """The status and the one line; and nothing was changed."""
+        before = self.files
+        ended = self.imports(*arguments, "--yes", **more)
+        assert ended.stdout == "" and self.files == before
+        return ended.status, ended.error
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        files = (path for path in self.home.rglob("*") if path.is_file())
+        return {str(path.relative_to(self.vehicles)): path.read_bytes() for path in files}
+
+    def knows(self, name: str) -> dict:
+        return tomllib.loads((self.vehicles / name / "vehicle.toml").read_text())
+
+
+@pytest.fixture
+def phone(tmp_path, transcript) -> Phone:
+    return Phone(tmp_path / "phone", transcript)
+
+
+@pytest.fixture(scope="module")
+def parked_van(stepctl, tmp_path_factory):
+    """A vehicle that stands for its codes, and another operator who claims to be its own."""
+    folder = tmp_path_factory.mktemp("van")
+    with ExitStack() as stack:
+        van = Vehicle(folder / "van", stepctl, stack, "--name", "Rolling Chassis", "--host", "broker.example.org")
+        forged = Vehicle(folder / "forged", stepctl, stack, "--name", "Rolling Chassis", "--uuid", van.uuid)
+        other = Vehicle(folder / "other", stepctl, stack, "--name", "rolling  chassis!")
+        yield van, forged, other
+
+
+@pytest.fixture
+def van(parked_van) -> Vehicle:
+    return parked_van[0]
+
+
+def code(vehicle: Vehicle) -> str:
+    ended = vehicle.stepctl("provision", "qr", "--vehicle", vehicle.folder, "--json")
+    (only,) = ended.json["codes"]
+    assert only["step"] is None
+    return only["content"]
+
+
+def picture(vehicle: Vehicle, folder: Path) -> Path:
+    file = folder / "code.png"
+    made = vehicle.stepctl("provision", "qr", "--vehicle", vehicle.folder, "--output", file, "--size", "80")
+    assert made.status == 0
+    return file
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "code.txt").write_text(text)
+    return folder / "code.txt"
+
+
+def key_of(vehicle: Vehicle) -> str:
+    """The thumbprint of the operator's key (RFC 7638), by Python."""
+    return proto.thumbprint(vehicle.key("operator/token").public_key())
+
+
+# --- What a code is ---
+
+
+def test_a_code_has_all_that_is_the_same_for_every_rider_and_nothing_secret(van):
+    text = code(van)
+    header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in text.split(".")[:2])
+    assert header["jwk"].keys() == {"kty", "crv", "x"}
+    toml = tomllib.loads((van.folder / "vehicle.toml").read_text())
+    assert (claims["name"], claims["uuid"], claims["topic"]) == (toml["name"], toml["uuid"], toml["topic"])
+    assert (claims["host"], claims["port"]) == ("broker.example.org", van.port)
+    pem = "".join((van.folder / "tls/ca.pem").read_text().splitlines()[1:-1])
+    assert base64.urlsafe_b64decode(claims["ca"] + "==") == base64.b64decode(pem)
+    assert not any(secret in text for secret in van.transcript.secrets)
+
+
+def test_the_operator_sees_the_fingerprint_that_riders_compare(van, tmp_path):
+    ended = van.stepctl("provision", "qr", "--vehicle", van.folder / "vehicle.toml", "--output", tmp_path / "code.png")
+    fingerprint = " ".join(re.findall("....?", key_of(van)))
+    assert ended.stderr == f"signed by the operator {fingerprint}: riders are asked to compare that\n"
+
+
+def test_the_fingerprint_is_the_one_that_was_shown_when_the_vehicle_was_made(stepctl, tmp_path):
+    made = stepctl("provision", "vehicle", tmp_path / "car", "--json").json
+    ended = stepctl("provision", "qr", "--vehicle", tmp_path / "car", "--output", tmp_path / "code.png")
+    assert made["operator_key"] in ended.stderr.replace(" ", "")
+
+
+def test_a_vehicle_without_its_operator_has_no_code(van, stepctl, tmp_path):
+    rider = van.rider("bob").folder
+    ended = stepctl("provision", "qr", "--vehicle", rider, "--output", tmp_path / "code.png")
+    assert (ended.status, ended.stdout) == (66, "")
+    assert ended.error == f"{rider}/operator/token.jwk: cannot stat: No such file or directory"
+
+
+# --- A first time ---
+
+
+def test_a_picture_makes_a_vehicle_known(phone, van, tmp_path):
+    ended = phone.imports("--qr", picture(van, tmp_path), "--yes")
+    assert (ended.status, ended.stdout) == (
+        0,
+        "Rolling Chassis is in ~/.config/stepctl/vehicles/rolling-chassis/vehicle.toml\n",
+    )
+    shown = ended.stderr.splitlines()
+    assert shown[:2] == ["vehicle   Rolling Chassis", f"          {van.uuid}"]
+    assert shown[2] == f"broker    broker.example.org:{van.port}"
+    assert shown[3].replace(" ", "") == f"operator{key_of(van)}"
+    assert shown[4] == "          new: compare it with what the operator shows"
+    assert shown[-1] == "to move its steps takes a token besides: ask the operator for one"
+    assert all(len(line) <= 80 for line in shown)
+
+    theirs = tomllib.loads((van.folder / "vehicle.toml").read_text())
+    ours = phone.knows("rolling-chassis")
+    assert ours.pop("broker") == theirs.pop("broker") | {"ca": "ca.pem"}
+    assert ours == theirs
+    assert phone.files["rolling-chassis/ca.pem"] == (van.folder / "tls/ca.pem").read_bytes()
+    for path in (phone.vehicles, phone.vehicles / "rolling-chassis"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert {path.name for path in phone.vehicles.iterdir()} == {"rolling-chassis"}
+    shown = phone.stepctl("config", "show", "--json").json
+    assert shown["vehicle_file"]["uuid"] == van.uuid, "it is the vehicle of other commands"
+
+
+def test_text_makes_it_known_too_however_it_was_wrapped(phone, van, tmp_path):
+    text = "\n  ".join(re.findall(".{1,60}", code(van))) + "\n"
+    report = phone.trusts(written(tmp_path, text))
+    assert report == {
+        "name": "Rolling Chassis",
+        "uuid": van.uuid,
+        "operator_key": key_of(van),
+        "vehicle_file": str(phone.vehicles / "rolling-chassis/vehicle.toml"),
+        "is_new": True,
+        "has_rider": False,
+    }
+
+
+def test_a_photograph_of_it_will_do(phone, van, tmp_path):
+    plain = pictures.code(code(van), "L", scale=6)
+    photograph = pictures.photographed(plain, 5, tilt=0.05, blur=0.6, noise=3, share=0.7)
+    (tmp_path / "photo.jpg").write_bytes(pictures.jpeg(photograph, 90))
+    assert phone.trusts("--qr", tmp_path / "photo.jpg")["uuid"] == van.uuid
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("yes", 0), ("n", 1), ("", 1)])
+def test_a_person_is_asked(phone, van, tmp_path, answer, status):
+    command = [STEPCTL, "config", "import", "-q", "--qr", picture(van, tmp_path)]
+    with closing(Terminal(command, phone.stepctl.environment)) as terminal:
+        terminal.waits_for(b"Trust it? [y/N] ")
+        assert " ".join(re.findall("....?", key_of(van))).encode() in terminal.written, "shown, quiet or not"
+        assert phone.files == {}
+        terminal.types(answer.encode() + b"\n")
+        assert terminal.ends() == status
+        if status == 1:
+            assert b"stepctl: error: not trusted; nothing was changed\r\n" in terminal.written
+    assert (phone.files != {}) == (status == 0)
+
+
+def test_a_person_who_interrupts_the_question_changes_nothing(phone, van, tmp_path):
+    command = [STEPCTL, "config", "import", "--qr", picture(van, tmp_path)]
+    with closing(Terminal(command, phone.stepctl.environment)) as terminal:
+        terminal.waits_for(b"Trust it?")
+        terminal.types(b"\x03")
+        assert terminal.ends() == -2
+    assert phone.files == {}
+
+
+def test_where_nobody_can_be_asked_nothing_is_trusted(phone, van, tmp_path):
+    file = picture(van, tmp_path)
+    for arguments, hint in ([], "hint: --yes trusts it\n"), (["--no-input"], ""):
+        ended = phone.imports("--qr", file, *arguments)
+        assert (ended.status, ended.stdout, phone.files) == (64, "", {})
+        assert ended.stderr.endswith(hint)
+    ended = phone.imports("--qr", "-", input=file.read_bytes())
+    assert (ended.status, phone.files) == (64, {})
+    assert phone.imports("--qr", "-", "--yes", input=file.read_bytes()).status == 0
+
+
+# --- Again ---
+
+
+def test_the_same_code_again_changes_nothing(phone, van, tmp_path):
+    file = written(tmp_path, code(van))
+    assert phone.trusts(file)["is_new"]
+    before = phone.files
+    again = phone.imports(file, "--yes")
+    assert again.status == 0 and phone.files == before
+    assert "          the same as before\n" in again.stderr and "changes   nothing\n" in again.stderr
+
+
+def test_another_operator_is_refused_from_then_on(phone, parked_van, tmp_path):
+    van, forged, _ = parked_van
+    phone.trusts(written(tmp_path, code(van)))
+    known = phone.vehicles / "rolling-chassis/vehicle.toml"
+    fingerprint = " ".join(re.findall("....?", key_of(forged)))
+    expected = (
+        65,
+        f"not of the operator that {known} trusts, but of {fingerprint};"
+        " if you are sure of it, remove that file and import again",
+    )
+    assert phone.refuses(written(tmp_path, code(forged))) == expected
+    assert phone.refuses("--qr", picture(forged, tmp_path)) == expected
+    assert phone.refuses(forged.folder) == expected
+    assert phone.refuses(forged.rider("eve").folder) == expected
+    assert phone.refuses(written(tmp_path, code(forged)), "--name", "another") == expected
+
+    known.unlink()
+    (known.parent / "ca.pem").unlink()
+    known.parent.rmdir()
+    assert phone.trusts(written(tmp_path, code(forged)))["operator_key"] == key_of(forged)
+
+
+def test_nobody_takes_over_a_vehicle_by_naming_no_operator(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    text = (van.folder / "vehicle.toml").read_text()
+    anonymous = re.sub(r"(?m)^operator = .*$", "", text).replace("tls/ca.pem", str(van.folder / "tls/ca.pem"))
+    (tmp_path / "vehicle.toml").write_text(anonymous)
+    status, error = phone.refuses(tmp_path / "vehicle.toml")
+    assert status == 65 and "but of nobody that is named" in error
+
+
+def test_another_operator_is_refused_for_a_vehicle_of_the_whole_system(phone, parked_van, tmp_path):
+    """/etc/stepctl pins as well. It is played by the user's other folder, a file by itself."""
+    van, forged, _ = parked_van
+    phone.vehicles.mkdir(parents=True)
+    (phone.vehicles / "bus.toml").write_text((van.folder / "vehicle.toml").read_text())
+    status, error = phone.refuses(written(tmp_path, code(forged)))
+    assert status == 65 and error.startswith(f"not of the operator that {phone.vehicles}/bus.toml trusts")
+    status, error = phone.refuses(written(tmp_path, code(van)))
+    assert (status, error) == (
+        1,
+        f"{phone.vehicles}/bus.toml is this vehicle's file; "
+        f"move it to {phone.vehicles}/bus/vehicle.toml, and import again",
+    )
+
+
+def test_a_vehicle_file_that_cannot_be_read_is_no_way_around_the_pin(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    (phone.vehicles / "rolling-chassis/vehicle.toml").write_text("name = ")
+    assert phone.refuses(written(tmp_path, code(van)))[0] == 78
+
+
+def test_the_name_of_another_vehicle_is_refused(phone, parked_van, tmp_path):
+    van, _, other = parked_van
+    phone.trusts(written(tmp_path, code(van)))
+    assert phone.refuses(written(tmp_path, code(other))) == (
+        64,
+        f"{phone.vehicles}/rolling-chassis/vehicle.toml is another vehicle of the name rolling-chassis:"
+        " use --name for another name",
+    )
+    assert phone.trusts(written(tmp_path, code(other)), "--name", "bus-2")["uuid"] == other.uuid
+    assert phone.knows("rolling-chassis")["uuid"] == van.uuid and phone.knows("bus-2")["uuid"] == other.uuid
+    assert phone.refuses(written(tmp_path, code(other)), "--name", "bus-3") == (
+        64,
+        f"this vehicle is known as bus-2 already: {phone.vehicles}/bus-2/vehicle.toml",
+    )
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../../x", "a b", "x" * 65])
+def test_a_name_that_leads_elsewhere_is_refused(phone, van, tmp_path, name):
+    status, error = phone.refuses(written(tmp_path, code(van)), "--name", name)
+    assert status == 64 and "a name is 1 to 64 letters" in error
+
+
+def test_an_operator_who_moves_the_broker_says_so(phone, new_vehicle, tmp_path):
+    car = new_vehicle("car", "--name", "Car", "--host", "old.example.org")
+    phone.trusts(written(tmp_path, code(car)))
+    car.edit("vehicle.toml", host="new.example.org")
+    ended = phone.imports(written(tmp_path, code(car)), "--yes")
+    assert "changes   broker\n" in ended.stderr
+    assert phone.knows("car")["broker"]["host"] == "new.example.org"
+
+
+# --- A rider's whole access ---
+
+
+def test_a_riders_folder_is_copied_and_kept_private(phone, van):
+    rider = van.rider("anna").folder
+    for file in rider.iterdir():
+        file.chmod(0o644)  # as from a memory stick
+    report = phone.trusts(rider)
+    assert (report["has_rider"], report["operator_key"]) == (True, key_of(van))
+    place = phone.vehicles / "rolling-chassis"
+    assert {path.name: path.read_bytes() for path in place.iterdir()}.keys() == {
+        "vehicle.toml", "ca.pem", "rider.pem", "rider.key", "device.jwk", "token.jwt",
+    }  # fmt: skip
+    for name in ("rider.key", "device.jwk", "token.jwt"):
+        assert (place / name).read_bytes() == (rider / name).read_bytes()
+        assert stat.S_IMODE((place / name).stat().st_mode) == 0o600
+    assert phone.trusts(rider / "vehicle.toml")["is_new"] is False
+
+
+def test_a_code_that_comes_later_keeps_who_the_rider_is(phone, van, tmp_path):
+    rider = van.rider("berta").folder
+    phone.trusts(rider)
+    before = phone.files
+    assert phone.trusts(written(tmp_path, code(van)))["has_rider"]
+    assert phone.files == before
+
+
+def test_a_new_token_takes_the_place_of_the_old_one(phone, van):
+    rider = van.rider("carla").folder
+    phone.trusts(rider)
+    van.rider("carla", "--force", "--for", "2h")
+    phone.trusts(rider)
+    place = phone.vehicles / "rolling-chassis"
+    token = tomllib.loads((place / "vehicle.toml").read_text())["rider"]["token"]
+    assert (place / token).read_bytes() == (rider / "token.jwt").read_bytes()
+    assert len(list(place.iterdir())) == 6, "the old one is gone"
+
+
+def test_what_was_measured_stays(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    file = phone.vehicles / "rolling-chassis/vehicle.toml"
+    file.write_text(file.read_text().replace("major = 1\n", "major = 1\nmeasured_power = -61\n"))
+    phone.trusts(written(tmp_path, code(van)))
+    assert phone.knows("rolling-chassis")["steps"][0]["measured_power"] == -61
+
+
+def test_a_rider_who_was_imported_moves_a_step(phone, vehicle):
+    alice = vehicle.rider("alice")
+    phone.trusts(alice.folder)
+    moved = phone.stepctl("open", "--side", "left", "--radio", vehicle.radio("left"))
+    assert (moved.status, moved.stdout) == (0, "the left step is open\n")
+
+
+def test_a_token_of_another_operator_or_vehicle_is_refused(phone, parked_van, tmp_path):
+    van, forged, other = parked_van
+    for stranger, reason in (forged, "made for another key"), (other, "made for another key"):
+        folder = tmp_path / stranger.folder.name
+        folder.mkdir()
+        for file in van.rider("dora", "--force").folder.iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+        token = stranger.rider("dora", "--force").folder / "token.jwt"
+        (folder / "token.jwt").write_bytes(token.read_bytes())
+        assert phone.refuses(folder) == (65, f"{folder}/token.jwt: {reason}")
+
+
+# --- What is none ---
+
+
+def test_a_code_that_was_changed_anywhere_is_refused(phone, van, tmp_path):
+    text = code(van)
+    for place in range(0, len(text), 97):
+        changed = text[:place] + ("B" if text[place] == "A" else "A") + text[place + 1 :]
+        status, error = phone.refuses(written(tmp_path, changed))
+        assert status == 65 and error.startswith(f"{tmp_path}/code.txt: no vehicle's code, or a damaged one: ")
+
+
+def test_a_code_with_another_operators_signature_over_it_is_refused(phone, parked_van, tmp_path):
+    """The forger keeps the true operator's key in the header, and signs with their own."""
+    van, forged, _ = parked_van
+    header, claims, _ = code(van).split(".")
+    signature = forged.key("operator/token").sign(f"{header}.{claims}".encode())
+    text = f"{header}.{claims}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
+    status, error = phone.refuses(written(tmp_path, text))
+    assert (status, error) == (
+        65,
+        f"{tmp_path}/code.txt: no vehicle's code, or a damaged one: the signature does not match",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (
+            '{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":"left"}',
+            "the code of a step, where that of a vehicle is needed",
+        ),
+        ("https://example.org/", "no vehicle's code, or a damaged one: not well formed: not a compact JWS"),
+        ("a.b.c", "no vehicle's code, or a damaged one: not well formed: not a compact JWS"),
+    ],
+)
+def test_a_picture_of_something_else_is_told(phone, tmp_path, content, error):
+    (tmp_path / "picture.png").write_bytes(pictures.png(pictures.code(content)))
+    assert phone.refuses("--qr", tmp_path / "picture.png") == (65, f"{tmp_path}/picture.png: {error}")
+
+
+def test_a_picture_without_a_code_or_with_several_is_told(phone, parked_van, tmp_path):
+    van, _, other = parked_van
+    (tmp_path / "none.png").write_bytes(pictures.png(pictures.Image.new("L", (99, 99), 200)))
+    assert phone.refuses("--qr", tmp_path / "none.png") == (65, f"there is no code in {tmp_path}/none.png")
+    codes = [pictures.code(code(vehicle), "L", scale=3) for vehicle in (van, other)]
+    (tmp_path / "two.png").write_bytes(pictures.png(pictures.side_by_side(*codes)))
+    assert phone.refuses("--qr", tmp_path / "two.png") == (65, f"{tmp_path}/two.png shows several vehicles' codes")
+
+
+def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
+    assert phone.refuses("none.txt", folder=tmp_path) == (66, "cannot open none.txt: No such file or directory")
+    status, error = phone.refuses(picture(van, tmp_path))
+    assert (status, error) == (65, f"{tmp_path}/code.png: no text")
+    assert phone.refuses(written(tmp_path, ""))[0] == 65
+    assert phone.refuses(written(tmp_path, "name = 1\n"))[0] == 78
+    assert phone.refuses(tmp_path)[0] == 66
+    written(tmp_path, code(van)).chmod(0)
+    assert phone.refuses(tmp_path / "code.txt", prefix=AS_ANYBODY)[0] == 77
+    for arguments in ([], [tmp_path / "code.txt", "--qr", tmp_path / "code.png"]):
+        assert phone.imports(*arguments).status == 64
+
+
+def test_a_rider_without_a_home_is_told(van, phone, tmp_path):
+    file = written(tmp_path, code(van))
+    command = ["env", "-u", "HOME", STEPCTL, "config", "import", "--yes", file]
+    ended = subprocess.run(command, capture_output=True, text=True, env=phone.stepctl.environment)
+    assert ended.returncode == 78
+    assert "error: there is no folder to put the vehicle into: HOME is not set\n" in ended.stderr
+
+
+def test_a_home_that_cannot_be_written_keeps_what_it_has(phone, van, tmp_path):
+    phone.vehicles.mkdir(parents=True)
+    phone.vehicles.chmod(0o500)
+    try:
+        status, _ = phone.refuses(written(tmp_path, code(van)), prefix=AS_ANYBODY)
+    finally:
+        phone.vehicles.chmod(0o700)
+    assert status == 77
