@@ -52,6 +52,19 @@ import Testing
       "stepctl-config.1", toDocument: [json(["config", "show", "--vehicle", file]), json(["config", "path"])])
   }
 
+  @Test("provision qr documents what it prints")
+  func provisionQR() throws {
+    try expect("stepctl-provision-qr.1", toDocument: [json(["provision", "qr", "--sheet", "--vehicle", vehicle])])
+  }
+
+  @Test("config import documents what it prints")
+  func configImport() throws {
+    let home = ["HOME": folder.path]
+    let output = try Program(product: "stepctl").run(
+      ["config", "import", vehicle, "--yes", "--json"], environment: home)
+    try expect("stepctl-config-import.1", toDocument: [output.output])
+  }
+
   // MARK: -
 
   private let capture = Repository.root.appending(path: "Tests/Fixtures/captures/corners.btsnoop").path

@@ -138,6 +138,8 @@ struct ManualPage {
       guard !forms.isEmpty else { continue }
       let flags = Item(tag: words, body: "").flags
       switch words[0] {
+      case "Op" where words.dropFirst().first == "Ar":
+        forms[forms.count - 1].operands.append(words.dropFirst(2).joined())
       case "Op": forms[forms.count - 1].optional.formUnion(flags)
       case "Fl": forms[forms.count - 1].required.formUnion(flags)
       case "Ar": forms[forms.count - 1].operands.append(words.dropFirst().joined())

@@ -21,7 +21,7 @@ struct ProvisionQR: ParsableCommand {
   @Flag(help: "Make a sheet with the codes of all steps, to print and cut out.")
   var sheet = false
 
-  @Option(help: "terminal, png, svg or pdf (default: as the name of the output ends, else terminal).")
+  @Option(help: "How to draw it (default: as the name of the output ends, else terminal).")
   var format: CodeFormat?
 
   @Option(
@@ -30,13 +30,13 @@ struct ProvisionQR: ParsableCommand {
     completion: .file(extensions: ["png", "svg", "pdf"]))
   var file: String?
 
-  @Option(help: "How much of a code may be damaged: L, M, Q or H (default: M; L for the vehicle's).")
+  @Option(help: "How much of a code may be damaged (default: M; L for the vehicle's).")
   var level: QRCode.Level?
 
   @Option(help: ArgumentHelp("The side of a printed code, without its margin (default: 40).", valueName: "mm"))
-  var size = 40.0
+  var size: Double?
 
-  @Option(help: "The paper of a PDF: a4 or letter.")
+  @Option(help: "The paper of a PDF.")
   var paper: LabelSheet.Paper = .a4
 
   @Option(help: ArgumentHelp("How many of each code a PDF has.", valueName: "count"))
@@ -50,8 +50,10 @@ struct ProvisionQR: ParsableCommand {
     guard !sheet || chosenFormat == .pdf else { throw ValidationError("--sheet is for --format pdf.") }
     guard copies == 1 || chosenFormat == .pdf else { throw ValidationError("--copies is for --format pdf.") }
     guard (1...1000).contains(copies) else { throw ValidationError("--copies takes 1 to 1000.") }
-    guard (10...500).contains(size) else { throw ValidationError("--size takes 10 to 500 mm.") }
+    guard (10...500).contains(printedSize) else { throw ValidationError("--size takes 10 to 500 mm.") }
   }
+
+  private var printedSize: Double { size ?? 40 }
 
   private var chosenFormat: CodeFormat {
     if let format { return format }
@@ -113,12 +115,12 @@ struct ProvisionQR: ParsableCommand {
     let first = codes[0].code
     switch chosenFormat {
     case .terminal: return try lines(first, console)
-    case .svg: return Array(first.svg(size: size).utf8)
-    case .png: return try binary(first.png(size: size))
+    case .svg: return Array(first.svg(size: printedSize).utf8)
+    case .png: return try binary(first.png(size: printedSize))
     case .pdf:
       let name = title(vehicle, console)
       let labels = codes.map { LabelSheet.Label($0.code, lines: [name, PDFText($0.caption)!]) }
-      return try binary(LabelSheet(labels, size: size, paper: paper, copies: copies).pdf)
+      return try binary(LabelSheet(labels, size: printedSize, paper: paper, copies: copies).pdf)
     }
   }
 
