@@ -1,4 +1,5 @@
 import Glibc
+import NFCMessages
 import SystemIO
 import Testing
 
