@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|status|locate|scan|calibrate|provision|config|help)
+    open|close|status|locate|scan|doctor|calibrate|provision|config|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close status locate scan calibrate provision config help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close status locate scan doctor calibrate provision config help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,7 +188,7 @@ _stepctl_open() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --by --vehicle --radio --timeout)
+    non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -198,18 +198,26 @@ _stepctl_open() {
         return
         ;;
     '--by')
-        __stepctl_add_completions -W 'auto'$'\n''beacon'
+        __stepctl_add_completions -W 'auto'$'\n''beacon'$'\n''nfc'$'\n''qr'
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--timeout')
         return
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
-    '--timeout')
         return
         ;;
     esac
@@ -219,7 +227,7 @@ _stepctl_close() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --by --vehicle --radio --timeout)
+    non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -229,18 +237,26 @@ _stepctl_close() {
         return
         ;;
     '--by')
-        __stepctl_add_completions -W 'auto'$'\n''beacon'
+        __stepctl_add_completions -W 'auto'$'\n''beacon'$'\n''nfc'$'\n''qr'
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--timeout')
         return
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
-    '--timeout')
         return
         ;;
     esac
@@ -269,31 +285,39 @@ _stepctl_locate() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--by --interval --vehicle --radio --save --timeout)
+    non_repeating_options=(--interval --by --radio --nfc --qr --timeout --vehicle --save)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
-    '--by')
-        __stepctl_add_completions -W 'auto'$'\n''beacon'
+    '--interval')
         return
         ;;
-    '--interval')
+    '--by')
+        __stepctl_add_completions -W 'auto'$'\n''beacon'$'\n''nfc'$'\n''qr'
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--timeout')
         return
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
-        return
-        ;;
-    '--timeout')
         return
         ;;
     esac
@@ -309,7 +333,7 @@ _stepctl_scan() {
     # Offer option value completions
     case "${prev}" in
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--save')
@@ -322,9 +346,25 @@ _stepctl_scan() {
     esac
 }
 
+_stepctl_doctor() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--radio)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    esac
+}
+
 _stepctl_calibrate() {
     repeating_flags=()
-    non_repeating_flags=(--yes -y --dry-run --json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
     __stepctl_offer_flags_options 0
@@ -346,7 +386,7 @@ _stepctl_calibrate() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     esac
@@ -364,13 +404,13 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|token)
+    vehicle|token|beacon|tag|qr)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle token' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle token beacon tag qr' -- "${cur}"))
         ;;
     esac
 }
@@ -378,7 +418,7 @@ _stepctl_provision() {
 _stepctl_provision_vehicle() {
     repeating_flags=()
     non_repeating_flags=(--force --relocate --renew --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
+    repeating_options=(--beacon)
     non_repeating_options=(--name --uuid --topic --host --port --servo)
     __stepctl_offer_flags_options 1
 
@@ -401,6 +441,9 @@ _stepctl_provision_vehicle() {
         ;;
     '--servo')
         __stepctl_add_completions -W 'simulated'$'\n''pwm'
+        return
+        ;;
+    '--beacon')
         return
         ;;
     esac
@@ -447,6 +490,101 @@ _stepctl_provision_token() {
     esac
 }
 
+_stepctl_provision_beacon() {
+    repeating_flags=()
+    non_repeating_flags=(--save --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--step --minor --measured-power --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--step')
+        return
+        ;;
+    '--minor')
+        return
+        ;;
+    '--measured-power')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_tag() {
+    repeating_flags=()
+    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--step --count --vehicle --nfc --timeout)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--step')
+        return
+        ;;
+    '--count')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_qr() {
+    repeating_flags=()
+    non_repeating_flags=(--sheet --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--step --format --output --level --size --paper --copies --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--step')
+        return
+        ;;
+    '--format')
+        __stepctl_add_completions -W 'terminal'$'\n''png'$'\n''svg'$'\n''pdf'
+        return
+        ;;
+    '--output')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|svg|pdf)'
+        return
+        ;;
+    '--level')
+        __stepctl_add_completions -W 'L'$'\n''M'$'\n''Q'$'\n''H'
+        return
+        ;;
+    '--size')
+        return
+        ;;
+    '--paper')
+        __stepctl_add_completions -W 'a4'$'\n''letter'
+        return
+        ;;
+    '--copies')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
 _stepctl_config() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
@@ -459,13 +597,13 @@ _stepctl_config() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    show|path)
+    show|path|import)
         # Offer subcommand argument completions
         "_stepctl_config_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'show path' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
         ;;
     esac
 }
@@ -474,7 +612,7 @@ _stepctl_config_show() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--vehicle --radio --timeout)
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -484,7 +622,11 @@ _stepctl_config_show() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
         return
         ;;
     '--timeout')
@@ -499,6 +641,36 @@ _stepctl_config_path() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
+}
+
+_stepctl_config_import() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--qr --name --timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
 }
 
 _stepctl_help() {
