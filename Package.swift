@@ -71,7 +71,7 @@ let package = Package(
     // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
     module(
       "NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424"], exclude: ["NFC.md"]),
-    module("NFCDevice", ["NFCMessages", "CNFC"]),
+    module("NFCDevice", ["SystemIO", "NFCMessages", "CNFC"]),
     module("MQTTClient", ["SystemIO", "CMosquitto"]),
     module("QRCode", ["CQREncode", "CZlib"]),
     module("QRReader", ["SystemIO"]),

@@ -1,5 +1,6 @@
 import Glibc
 import NFCMessages
+import SystemIO
 
 /// `stepctl-nfc`: libnfc in a process of its own, which may end when libnfc does.
 ///
@@ -8,7 +9,12 @@ package enum ReaderProgram {
   /// Seconds for one request, after which the kernel ends the process: stepctl may be gone, and libnfc may wait for ever.
   private static let longest: UInt32 = 10
 
+  /// Far more than libnfc takes in a day, bytes of address space and seconds of processor time.
+  private static let limits = (memory: UInt(1 << 30), seconds: UInt(3600))
+
   package static func run() -> Int32 {
+    // Nor is a core of any use: what libnfc aborts for is known.
+    guard (try? Confinement.limit(memory: limits.memory, seconds: limits.seconds)) != nil else { return EXIT_FAILURE }
     // What a terminal sends to the whole group is stepctl's business, which then closes our input.
     signal(SIGINT, SIG_IGN)
     signal(SIGHUP, SIG_IGN)

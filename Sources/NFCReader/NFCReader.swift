@@ -89,9 +89,12 @@ package final class NFCReader {
   }
 
   /// Waits until no tag is there, or another one than this.
-  package func waitForRemoval(of uid: TagUID, progress: () -> Void = {}) throws(NFCError) {
+  ///
+  /// - Parameter deadline: nil for never.
+  /// - Throws: `noTag` at the deadline: no other one came.
+  package func waitForRemoval(of uid: TagUID, until deadline: ContinuousClock.Instant?) throws(NFCError) {
     while try select()?.uid == uid {
-      progress()
+      if let deadline, deadline <= .now { throw .noTag }
       try rest()
     }
   }

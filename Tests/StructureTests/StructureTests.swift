@@ -18,7 +18,7 @@ import Testing
     "SystemIO": ["CLinux", "Glibc"],
     "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc", "CSystemd"],
     "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424", "Glibc"],
-    "NFCDevice": ["NFCMessages", "CNFC", "Glibc"],
+    "NFCDevice": ["SystemIO", "NFCMessages", "CNFC", "Glibc"],
     "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
     "QRCode": ["CQREncode", "CZlib", "Glibc"],
     "QRReader": ["SystemIO", "Glibc"],

@@ -16,7 +16,7 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
-from programs import AS_ANYBODY, BINARIES, STEPCTL, wait_until
+from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, wait_until
 from type2 import Type2
 from type4 import Type4
 
@@ -529,6 +529,14 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
     # Where some are listed, the vehicle takes no others.
     assert run("left", "--json").json["registered"] is True
     assert f'tags = ["{UID}", "{OTHER}"]' in file.read_text()
+
+
+def test_the_manual_names_every_member_of_its_json(provision, chip):
+    members = list(provision("--json").json)
+    chip.place(Type2("ultralight"))
+    (failed,) = provision("--batch", "--count", "1", "--json", "--timeout", "0.1", patience=60).objects
+    page = (REPOSITORY / "man/stepctl-provision-tag.1").read_text()
+    assert {member for member in (*members, *failed) if f"\n.It Cm {member}\n" not in page} == set()
 
 
 def test_what_makes_no_sense_is_a_mistake_of_usage(provision):

@@ -37,7 +37,7 @@ struct TagBatch {
         console.note("\(target.uid): \(error); take it away")
       }
       do throws(NFCError) {
-        try job.reader.waitForRemoval(of: target.uid)
+        try job.reader.waitForRemoval(of: target.uid, until: deadline)
       } catch {
         guard error == .interrupted else { throw error }
         break
@@ -47,9 +47,11 @@ struct TagBatch {
     if failed > 0 { throw Ended(.badData) }
   }
 
+  private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
+
   /// The next tag that was not done; nil when a signal came first.
   private func next(after done: Set<TagUID>) throws -> NFCTarget? {
-    let deadline = limit.map { ContinuousClock.now + $0 }
+    let deadline = deadline
     defer { job.progress.clear() }
     do throws(NFCError) {
       while true {
@@ -58,7 +60,7 @@ struct TagBatch {
         }
         guard done.contains(target.uid) else { return target }
         job.progress.show("\(target.uid) is done already")
-        try job.reader.waitForRemoval(of: target.uid)
+        try job.reader.waitForRemoval(of: target.uid, until: deadline)
       }
     } catch {
       guard error == .interrupted else { throw error }
