@@ -3,8 +3,7 @@
 // Nothing links the library: it is loaded when it is needed. These are the types of its functions.
 #define FUNCTION(name) typedef __typeof__(name) *name##_f
 FUNCTION(sd_bus_open_system);
-FUNCTION(sd_bus_flush_close_unref);
-FUNCTION(sd_bus_flush);
+FUNCTION(sd_bus_close_unref);
 FUNCTION(sd_bus_get_fd);
 FUNCTION(sd_bus_process);
 FUNCTION(sd_bus_send);

@@ -101,6 +101,18 @@ struct KernelRadioCases {
     #expect(told.withLock { $0 } == ["another program ended the scan of hci0; it is started again"])
   }
 
+  @Test func silence() throws {
+    let told = Mutex<[String]>([])
+    let radio = try RadioSpec.hci(0).open { line in told.withLock { $0.append(line) } }
+    var heard: Set<Int64> = []
+    let end = UnixTime(microseconds: radio.start.microseconds + 13_000_000)
+    while case .heard(let advertisement) = try radio.next(until: end) {
+      heard.insert((advertisement.time.microseconds - radio.start.microseconds) / 5_000_000)
+    }
+    #expect(heard == [0, 2], "in the first five seconds, and in the third")
+    #expect(told.withLock { $0 } == [], "nobody ended it")
+  }
+
   @Test func bluetoothdStops() throws {
     let radio = try RadioSpec.hci(0).open()
     try hear(5, radio)
@@ -124,6 +136,25 @@ struct KernelRadioCases {
       if let minor = advertisement.iBeacon?.minor { heard[minor, default: 0] += 1 }
     }
     #expect(heard[1, default: 0] >= 8 && heard[2, default: 0] >= 8, "two a second of each: \(heard)")
+  }
+
+  @Test func forged() throws {
+    let radio = try RadioSpec.bluez(0).open()
+    let beacon = "2 21 95 60 28 14 122 11 79 87 154 85 31 15 108 27 42 144 0 1 0 9 197"
+    // Anyone may send a signal to anyone: here to every name that the radio may have.
+    let (status, output) = shell(
+      """
+      for number in $(seq 0 30); do busctl --system --destination=:1.$number emit -- \
+        /org/bluez/hci0/dev_C0_00_00_00_00_09 org.freedesktop.DBus.Properties PropertiesChanged 'sa{sv}as' \
+        org.bluez.Device1 2 RSSI n -40 ManufacturerData 'a{qv}' 1 76 ay 23 \(beacon) 0; done 2>&1
+      """)
+    #expect(status == 0, "\(output)")
+    let end = UnixTime(microseconds: WallClock.microseconds + 2_000_000)
+    var minors: Set<UInt16> = []
+    while case .heard(let advertisement) = try radio.next(until: end) {
+      if let beacon = advertisement.iBeacon { minors.insert(beacon.minor) }
+    }
+    #expect(minors == [1, 2])
   }
 
   private func opening(_ error: RadioError) {

@@ -10,13 +10,17 @@ import Testing
 struct RadioContract {
   /// The same for `beaconctl`, 20 times a second each. What comes first is no beacon: it is sent while the scan is being
   /// started, and who hears it there is chance.
-  static let scenario = """
-    raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50
-    ibeacon C0:00:00:00:00:01 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 1 -59 -60
-    ibeacon C0:00:00:00:00:02 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 2 -59 -60
-    ibeacon C0:00:00:00:00:03 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 3 -59 127
+  ///
+  /// - Parameter seconds: how long they are on the air, from the beginning of a scan.
+  static func scenario(seconds: Int = 1_000_000) -> String {
+    """
+    raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50 0 \(seconds)
+    ibeacon C0:00:00:00:00:01 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 1 -59 -60 0 \(seconds)
+    ibeacon C0:00:00:00:00:02 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 2 -59 -60 0 \(seconds)
+    ibeacon C0:00:00:00:00:03 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 3 -59 127 0 \(seconds)
 
     """
+  }
 
   /// Which of the beacons it tells of.
   var minors: Set<UInt16> = [1, 2, 3]

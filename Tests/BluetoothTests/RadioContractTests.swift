@@ -49,7 +49,7 @@ struct RadioContractTests {
       let rig = try #require(Rig.path)
       let socket = "\(folder.path)/socket"
       try Descriptor.open("\(folder.path)/scenario", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-        .write(Array(RadioContract.scenario.utf8))
+        .write(Array(RadioContract.scenario().utf8))
       let (status, output) = shell(
         """
         set -e; cd '\(folder.path)'; test -x beaconctl || gcc -w -o beaconctl '\(rig)/beaconctl.c' -lm

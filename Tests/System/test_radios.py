@@ -13,7 +13,7 @@ import pytest
 
 import captures
 from captures import AWAY, HEADER, HERE, heard, record, reports, written
-from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL
+from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL, wait_until
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 STRANGER = "00000000-0000-4000-8000-000000000000"
@@ -282,6 +282,38 @@ def test_a_stream_that_closes_or_speaks_something_else_is_told(stepctl, tmp_path
         os.unlink(path)
         assert (ended.status, ended.stdout) == (69, "")
         assert ended.stderr.splitlines()[-1].startswith(f"stepctl: error: {error}")
+
+
+@pytest.fixture
+def bus(tmp_path):
+    """A system bus of one's own: where it listens, and a prefix that has a program find it there."""
+    path = tmp_path / "bus"
+    return path, ("env", f"DBUS_SYSTEM_BUS_ADDRESS=unix:path={path}")
+
+
+def test_bluetoothd_that_cannot_be_reached_is_told(stepctl, bus):
+    path, prefix = bus
+    none = stepctl("scan", "--radio", "bluez:hci0", prefix=prefix)
+    assert (none.status, none.stdout) == (69, "")
+    assert none.error == "cannot open bluez:hci0: no D-Bus system bus: No such file or directory"
+    with subprocess.Popen(["dbus-daemon", "--session", "--nofork", f"--address=unix:path={path}"]) as daemon:
+        try:
+            wait_until(path.exists, "the bus listens")
+            without = stepctl("scan", "--radio", "bluez:hci0", prefix=prefix)
+        finally:
+            daemon.terminate()
+    assert (without.status, without.stdout) == (69, "")
+    fault = "bluez:hci0 needs bluetoothd, which is not running; `sudo systemctl start bluetooth` starts it"
+    assert without.error == fault
+
+
+def test_a_bus_that_says_nothing_is_waited_for_only_as_long_as_one_likes(stepctl, bus):
+    path, prefix = bus
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(path))
+        mute.listen()
+        ended = stepctl("scan", "--radio", "bluez:hci0", prefix=(*prefix, "timeout", "--preserve-status", "1"))
+    assert (ended.status, ended.stdout) == (128 + signal.SIGTERM, "")
 
 
 @pytest.mark.skipif(Path("/sys/class/bluetooth/hci77").exists(), reason="there is an hci77 here")

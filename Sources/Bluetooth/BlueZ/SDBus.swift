@@ -7,8 +7,7 @@ import Glibc
 /// program slower by a seventh, so it is loaded when a radio needs it.
 struct SDBus {
   let openSystem: sd_bus_open_system_f
-  let flushCloseUnref: sd_bus_flush_close_unref_f
-  let flush: sd_bus_flush_f
+  let closeUnref: sd_bus_close_unref_f
   let getDescriptor: sd_bus_get_fd_f
   let process: sd_bus_process_f
   let send: sd_bus_send_f
@@ -39,8 +38,7 @@ struct SDBus {
       return unsafeBitCast(symbol, to: Function.self)
     }
     openSystem = try function("open_system")
-    flushCloseUnref = try function("flush_close_unref")
-    flush = try function("flush")
+    closeUnref = try function("close_unref")
     getDescriptor = try function("get_fd")
     process = try function("process")
     send = try function("send")

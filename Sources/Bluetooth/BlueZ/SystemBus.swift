@@ -17,12 +17,10 @@ final class SystemBus {
     let status = library.openSystem(&pointer)
     guard status >= 0, let pointer else { throw .unavailable(reason: Self.reason(status)) }
     bus = pointer
-    // Waits for the bus to answer the first greeting.
-    let greeting = library.flush(bus)
-    guard greeting >= 0 else { throw .unavailable(reason: Self.reason(greeting)) }
   }
 
-  deinit { _ = library.flushCloseUnref(bus) }
+  // Nothing is left to be sent: every call was waited for, or given up.
+  deinit { _ = library.closeUnref(bus) }
 
   /// Calls a method and waits for its reply.
   ///
@@ -40,7 +38,6 @@ final class SystemBus {
     arguments(call)
     var cookie: UInt64 = 0
     _ = try check(library.send(bus, pointer, &cookie))
-    _ = try check(library.flush(bus))
 
     let deadline = ContinuousClock.now + timeout
     while let message = try next(until: deadline) {
