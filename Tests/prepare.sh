@@ -13,8 +13,8 @@ build) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
-    bluez fish libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils python3
-    python3-venv qrencode shellcheck systemd tshark zbar-tools zsh
+    bluez dbus-daemon fish libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
+    python3 python3-venv qrencode shellcheck systemd tshark zbar-tools zsh
   )
   ;;
 *)
