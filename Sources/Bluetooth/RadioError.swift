@@ -90,7 +90,7 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
     case .poweredOff(let radio):
       "\(radio) is powered off; `bluetoothctl power on` turns it on"
     case .notAuthorized(let radio):
-      "not permitted to scan with \(radio): the system bus does not let this user speak to bluetoothd"
+      "not permitted to use \(radio): the system bus does not let this user speak to bluetoothd"
     case .bluetoothd(let radio, let method, let name, let message):
       "bluetoothd refused `\(method)` for \(radio): \(message.isEmpty ? name : message)"
     case .cannotConnect(let radio, let reason):

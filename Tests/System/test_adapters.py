@@ -87,7 +87,7 @@ def test_a_scan_that_bluetoothd_ends_goes_on_and_that_is_told_once(kernel):
 @pytest.mark.parametrize(
     ("radio", "options", "status", "error"),
     [
-        ("hci0", ("--as", "nobody"), 77, "not permitted to scan with hci0; `sudo setcap cap_net_raw+ep "),
+        ("hci0", ("--as", "nobody"), 77, "not permitted to use hci0; `sudo setcap cap_net_raw+ep "),
         ("hci0", ("--noup",), 69, "hci0 is down; `bluetoothctl power on` or `sudo hciconfig hci0 up` turns it on"),
         ("hci1", (), 69, "cannot open hci1: there is no such adapter"),
         ("bluez:hci0", (), 69, "cannot open bluez:hci0: no D-Bus system bus: No such file or directory"),
