@@ -6,7 +6,10 @@ import SystemIO
 ///
 /// bluetoothd lets the controller report each device once in a scan (5.66: once in 10 s), even where all duplicates are
 /// asked for. A filter that differs makes it start the scan anew, and then each is reported once more. So the filter is
-/// changed back and forth, in something that excludes nobody.
+/// changed back and forth, in something that excludes nobody: two readings a second instead of one in ten.
+///
+/// `AdvertisementMonitor1` would be no better: it is experimental (`bluetoothd -E`), and tells an RSSI only where it
+/// differs from the last by 8 dB or more.
 final class BlueZRadio: Radio {
   private let name: String
   private let path: String
