@@ -34,7 +34,7 @@ package struct NTAG424Authentication: Sendable {
       guard case .refused(_, status: 0xAE) = error else { throw error }
       throw .wrongKey(number)
     }
-    guard data.count == 32 else { throw .notGenuine }
+    guard data.count == 32, theirs.count == 16 else { throw .notGenuine }
     // TI, RndA', and the capabilities of both.
     let plain = AES128.decrypt(data, key)
     guard Array(plain[4..<20]) == Self.rotated(random) else { throw .notGenuine }

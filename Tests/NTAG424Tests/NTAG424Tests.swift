@@ -62,6 +62,13 @@ struct NTAG424Tests {
     }
   }
 
+  @Test("there is no session without a challenge")
+  func order() {
+    let authentication = NTAG424Authentication(key: Self.zeros, number: 0, random: Self.zeros)
+    let answer = Self.bytes("3FA64DB5446D1F34CD6EA311167F5E4985B89690C04A05F17FA7AB2F081206639100")
+    #expect(throws: NTAG424Error.notGenuine) { try authentication.session(after: answer) }
+  }
+
   @Test("changes keys as tables 26 and 27 show")
   func keys() throws {
     // The session's key for encryption; two commands, and another authentication, come before.

@@ -71,8 +71,8 @@ struct ProvisionTag: ParsableCommand {
     defer { reader.close() }
     let job = TagJob(
       reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
-      // Where some are listed, the vehicle refuses all others.
-      register: !dryRun && (register || !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
+      // Where some are listed, the vehicle refuses all others, but for dynamic ones.
+      register: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
       dynamicIn: sdm ? VehicleFolder(Files.parent(of: file.path)) : nil, patience: settings.patience,
       progress: ProgressLine(isShown: !output.quiet))
     if batch {
