@@ -110,6 +110,6 @@ def benchmark(text: str) -> dict[str, list[Image.Image]]:
         "photographed": [
             photographed(plain, seed, tilt=0.05 + seed % 10 / 25, blur=0.5 + seed % 7 / 2, noise=3 + 3 * (seed % 4),
                          share=0.2 + seed % 5 / 10)
-            for seed in range(60)
+            for seed in range(100, 160)
         ],
     }
