@@ -1,6 +1,5 @@
 """QR codes: those that are made are read by programs of others, and those that cameras see are read by stepctl."""
 
-import io
 import json
 import os
 import re

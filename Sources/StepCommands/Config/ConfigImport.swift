@@ -2,8 +2,6 @@ import ArgumentParser
 import Configuration
 import Glibc
 import Provisioning
-import QRReader
-import StepDomain
 import StepProtocol
 import StrictJSON
 import SystemIO
@@ -40,7 +38,8 @@ struct ConfigImport: ParsableCommand {
     let console = output.console
     let settings = try Settings(timeout: timeout.timeout)
     let interruption = try Interruption()
-    let handover = try read(settings.patience, interruption)
+    let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
+    let handover = try source.read(settings.patience, interruption)
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)
     if yes { show(handover, place, console) } else { try confirm(handover, place, input.questions(interruption)) }
@@ -93,72 +92,6 @@ struct ConfigImport: ParsableCommand {
       let changes = place.changes(by: handover)
       console.note("changes   \(changes.isEmpty ? "nothing" : changes.joined(separator: ", "))")
       console.note("in        \(known.path)")
-    }
-  }
-
-  // MARK: - What is imported
-
-  private func read(_ patience: Duration, _ interruption: Interruption) throws -> Handover {
-    if let source = codes.qr { return try Self.scan(source, patience, interruption) }
-    let path = file!
-    if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
-    let bytes = try Files.read(path, limit: 1 << 16)
-    let text = String(decoding: bytes, as: UTF8.self)
-    guard !bytes.contains(0) else {
-      throw CommandFailure(.badData, "\(path): no text", hint: "a picture is given with --qr")
-    }
-    // No compact JWS has one, and every vehicle file.
-    if text.contains("=") { return try Handover(reading: path) }
-    return try Self.handover(
-      Self.verified(text.filter { !$0.isWhitespace }).mapError { reason in
-        CommandFailure(.badData, "\(path): \(reason)")
-      }.get())
-  }
-
-  /// The only vehicle's code in a picture, or the first that comes before a camera.
-  private static func scan(
-    _ source: String, _ patience: Duration, _ interruption: Interruption
-  ) throws -> Handover {
-    let source = try CodeSource.open(source)
-    let (name, isCamera) = (source.name, source.isCamera)
-    var reader = try CodeReader(source, patience: patience, interruption: interruption)
-    var found: [SignedCode] = []
-    var problem = "there is no code in \(name)"
-    do {
-      while let bytes = try reader.next() {
-        switch Self.verified(String(decoding: bytes, as: UTF8.self)) {
-        case .success(let signed): found.append(signed)
-        case .failure(let reason): problem = "\(name): \(reason)"
-        }
-        if isCamera, !found.isEmpty { break }
-      }
-    } catch CodeReaderError.timedOut {
-      problem = "the camera saw no vehicle's code in \(tenths(patience.inSeconds)) s"
-    }
-    guard let first = found.first else { throw CommandFailure(.badData, problem) }
-    guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
-    return try handover(first)
-  }
-
-  private typealias SignedCode = (code: VehicleCode, operatorKey: VerificationKey)
-
-  private static func handover(_ signed: SignedCode) throws(ProvisioningError) -> Handover {
-    try Handover(signed.code, signedBy: signed.operatorKey)
-  }
-
-  /// Why a text is no vehicle's code, for people.
-  private struct Reason: Error, CustomStringConvertible {
-    let description: String
-  }
-
-  private static func verified(_ text: String) -> Result<SignedCode, Reason> {
-    do throws(ProtocolError) { return .success(try VehicleCode.verify(text)) } catch {
-      let isLabel = (try? StepLabel(parsing: text)) != nil
-      return .failure(
-        Reason(
-          description: isLabel
-            ? "the code of a step, where that of a vehicle is needed" : "no vehicle's code, or a damaged one: \(error)")
-      )
     }
   }
 }

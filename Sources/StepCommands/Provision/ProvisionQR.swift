@@ -56,8 +56,7 @@ struct ProvisionQR: ParsableCommand {
   private var printedSize: Double { size ?? 40 }
 
   private var chosenFormat: CodeFormat {
-    if let format { return format }
-    return file.flatMap { CodeFormat(rawValue: String($0.split(separator: ".").last!)) } ?? (sheet ? .pdf : .terminal)
+    format ?? CodeFormat.allCases.first { file?.lowercased().hasSuffix(".\($0)") == true } ?? (sheet ? .pdf : .terminal)
   }
 
   func run() throws {
