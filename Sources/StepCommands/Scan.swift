@@ -22,12 +22,18 @@ struct Scan: ParsableCommand {
     let interruption = try Interruption()
     let settings = try Settings(radio: radio.radio, timeout: timeout)
     let spec = try settings.radioSpec()
-    let radio = try saving.recorded(spec.open(interruption: interruption, tell: console.note))
+    // What the radio has to tell would be drawn over: it is told when the terminal is given back.
+    var view: ScanView?
+    var notices: [String] = []
+    defer { notices.forEach(console.note) }
+    let opened = try spec.open(interruption: interruption) { view == nil ? console.note($0) : notices.append($0) }
+    let radio = try saving.recorded(opened)
     defer { radio.close() }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 
     // Of a replay only the last table would be seen.
-    if !spec.isReplay, let view = ScanView(console, radio: spec.description, environment: Environment.current) {
+    view = spec.isReplay ? nil : ScanView(console, radio: spec.description, environment: Environment.current)
+    if let view {
       try watch(radio, until: end, view)
     } else {
       try list(radio, until: end, console)
