@@ -38,10 +38,8 @@ package struct TagWriter {
   package struct Report: Equatable, Sendable {
     /// The chip's name; nil for one that is not known.
     package let chip: String?
-    /// What the tag holds now, or would.
-    package let message: NDEFMessage
     /// How many pages were written, or of a Type 4 tag how many bytes; 0 where it held the message already.
-    package var changes: Int
+    package let changes: Int
   }
 
   /// Writes a message, and reads it back.
@@ -85,7 +83,7 @@ package struct TagWriter {
         return new
       }
     }
-    return Report(chip: chip, message: message ?? compose(nil), changes: changes)
+    return Report(chip: chip, changes: changes)
   }
 
   /// Makes the tag read-only for ever.
