@@ -1,6 +1,7 @@
 import NDEF
 import NFCMessages
 import NTAG424
+import StepDomain
 
 extension TagWriter {
   /// Sets up an NTAG 424 DNA as it comes from the factory.
@@ -17,6 +18,10 @@ extension TagWriter {
     _ setup: DynamicTagSetup, isRehearsal: Bool = false, isGenuine: (String) -> Bool
   ) throws(NFCError) -> Int {
     guard target.speaksISODEP else { throw Self.isNoDynamicTag }
+    // NT4H2421Gx 8.2.1: a random one has four bytes.
+    guard target.uid.bytes.count == 7 else {
+      throw .unsupported("the tag gives a random UID, by which no vehicle can know it")
+    }
     var done = 0
     return try persevere { failures throws(NFCError) in
       while true {

@@ -150,6 +150,9 @@ def test_what_it_cannot_do_it_says(operator, chip, new_vehicle, tmp_path):
     chip.place(tag)
     assert operator.provisions().error == "key 0 of the tag is another one: it was set up before"
 
+    chip.place(NTAG424(bytes.fromhex("08123456")))
+    assert operator.provisions().error == "the tag gives a random UID, by which no vehicle can know it"
+
     chip.place(NTAG424())
     other = new_vehicle("other")
     assert operator.provisions(vehicle=other).status == 0
