@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Glibc
 import Provisioning
+import StepDomain
 import StepProtocol
 import StrictJSON
 import SystemIO
