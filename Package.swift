@@ -140,8 +140,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "Configuration", "NDEF", "NFCMessages", "NTAG424", "Ranging", "StepDomain", "StepProtocol",
-        "StrictJSON",
+        "Bluetooth", "Configuration", "NDEF", "NFCMessages", "NTAG424", "QRReader", "Ranging", "StepDomain",
+        "StepProtocol", "StrictJSON",
       ],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,

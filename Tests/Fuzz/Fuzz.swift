@@ -4,6 +4,7 @@ import Glibc
 import NDEF
 import NFCMessages
 import NTAG424
+import QRReader
 import Ranging
 import StepDomain
 import StepProtocol
@@ -58,6 +59,14 @@ enum Fuzz {
     },
     "code": { bytes in
       _ = try? VehicleCode.verify(String(decoding: bytes, as: UTF8.self))
+    },
+    "qr": { bytes in
+      // What a program may say that an attack has taken over.
+      var replies = DecoderReplies()
+      replies.append(bytes)
+      var said: [UInt8] = []
+      while let reply = try? replies.next() { said += reply.bytes }
+      precondition(bytes.starts(with: said))
     },
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }

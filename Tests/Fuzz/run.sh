@@ -8,7 +8,7 @@ export STEPCTL_FUZZ=1 SWIFT_BACKTRACE=enable=no
 swift build --scratch-path .build/fuzz --product Fuzz -Xswiftc -sanitize=fuzzer
 seeds=.build/fuzz/seeds
 mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller}
-mkdir -p "$seeds"/{ndef,nfc,ntag424,type2,type4}
+mkdir -p "$seeds"/{ndef,nfc,ntag424,qr,type2,type4}
 cp Tests/Fixtures/captures/*.btsnoop "$seeds/btsnoop/"
 cp Tests/Interop/example.json "$seeds/json/"
 python3 - "$seeds" <<'PYTHON'
@@ -20,6 +20,7 @@ seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Interop/exampl
 (seeds / "proof/tag").write_text(example["tag-uri"])
 (seeds / "proof/label").write_text('{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":1}')
 (seeds / "code/vehicle").write_text(example["vehicle-code"])
+(seeds / "qr/codes").write_bytes(b"c\0\5hellof\0\1\2e\0\0")
 (seeds / "tags/one").write_text(json.dumps([example["tag-keys"]]))
 frame = bytes.fromhex("0201061aff4c000215") + bytes(range(16)) + bytes.fromhex("00010007c5")
 report = b"\x02\x01\x03\x01" + bytes(6) + bytes([len(frame)]) + frame + b"\xc4"

@@ -62,6 +62,16 @@ import Testing
     #expect(sharp.pixels.count { $0 != 100 } == 81)
   }
 
+  @Test("a picture of more than four million pixels is halved until it has no more")
+  func reduced() {
+    let small = GrayPicture(width: 2000, height: 2000, pixels: .init(repeating: 5, count: 4_000_000))
+    #expect(small.reduced == small)
+    // Lines of 10 and of 13 in turn, of which the mean is 11.5, rounded.
+    let row = { (line: Int) in [UInt8](repeating: line % 2 == 0 ? 10 : 13, count: 2001) }
+    let large = GrayPicture(width: 2001, height: 2001, pixels: (0..<2001).flatMap(row))
+    #expect(large.reduced == GrayPicture(width: 1000, height: 1000, pixels: .init(repeating: 12, count: 1_000_000)))
+  }
+
   @Test("what is neither PNG nor JPEG is told", arguments: ["", "GIF89a", "hello", "RIFF0000WEBP"])
   func format(text: String) {
     #expect(throws: PictureFlaw.unknownFormat) { try GrayPicture(Array(text.utf8)) }
