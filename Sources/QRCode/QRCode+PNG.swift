@@ -48,7 +48,7 @@ private func deflated(_ bytes: [UInt8]) -> [UInt8] {
   var count = compressBound(uLong(bytes.count))
   return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, initialized in
     // It fails only for want of memory or room, and there is room.
-    precondition(compress2(buffer.baseAddress, &count, bytes, uLong(bytes.count), Z_BEST_COMPRESSION) == Z_OK)
+    precondition(compress(buffer.baseAddress, &count, bytes, uLong(bytes.count)) == Z_OK)
     initialized = Int(count)
   }
 }
