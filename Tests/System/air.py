@@ -127,9 +127,7 @@ async def main():
         transport = await open_transport(spec)
         transports.append(transport)  # kept, or it is closed
         address = f"00:00:5E:00:53:{number:02X}"
-        adapter = Adapter(
-            name, transport.source, transport.sink, link=air, public_address=address, sets=arguments.sets
-        )
+        adapter = Adapter(name, transport.source, transport.sink, link=air, public_address=address, sets=arguments.sets)
         if arguments.bt4:
             adapter.le_features &= ~EXTENDED
     print("air: ready", file=sys.stderr, flush=True)

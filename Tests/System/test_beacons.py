@@ -369,7 +369,8 @@ def test_a_beacon_that_was_saved_is_the_only_one_that_counts(parked, provision_b
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--step", "middle"), (), ("--step", "left", "--minor", "65536"), ("--step", "left", "--measured-power", "3")]
+    "arguments",
+    [("--step", "middle"), (), ("--step", "left", "--minor", "65536"), ("--step", "left", "--measured-power", "3")],
 )
 def test_what_is_no_beacon_of_the_vehicle_is_a_usage_error(provision_beacon, arguments):
     assert provision_beacon(*arguments).status == 64

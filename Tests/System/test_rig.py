@@ -26,7 +26,7 @@ def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
     # It takes minutes, and each test in there is watched.
     faulthandler.cancel_dump_traceback_later()
     rig = Path(os.environ["STEPCTL_RIG"]) / "umlrun.sh"
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", "/tmp/in-rig", "-k", chosen]
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "--basetemp", "/tmp/in-rig", "-k", chosen]
     environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
     ended = subprocess.run(
         [rig, "--timeout", "600", *options, "--", *environment, *pytest_, Path(__file__).with_name(file)],
