@@ -47,10 +47,16 @@ struct Locate: ParsableCommand {
   private func follow(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ console: Console
   ) throws {
-    let radio = try saving.recorded(settings.radioSpec().open(interruption: interruption, tell: console.note))
+    let spec = try settings.radioSpec()
+    // What the radio has to tell would be drawn over: it is told when the terminal is given back.
+    var view: LocationView?
+    var notices: [String] = []
+    defer { notices.forEach(console.note) }
+    let opened = try spec.open(interruption: interruption) { view == nil ? console.note($0) : notices.append($0) }
+    let radio = try saving.recorded(opened)
     defer { radio.close() }
     // Of a replay only the last frame would be seen.
-    let view = try settings.radioSpec().isReplay ? nil : LocationView(console, environment: Environment.current)
+    view = spec.isReplay ? nil : LocationView(console, environment: Environment.current)
     defer { view?.close() }
     try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) { location in
       let report = LocationReport(vehicle: vehicle, location: location)
