@@ -14,14 +14,15 @@ package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
   /// As people write it: the most significant byte first, `C0:00:00:00:00:01`.
   @usableFromInline
   package var description: String {
-    let digits = Array("0123456789ABCDEF".unicodeScalars)
-    var text = ""
-    for shift in stride(from: 40, through: 0, by: -8) {
-      let byte = Int(value >> UInt64(shift) & 0xFF)
-      text.unicodeScalars.append(digits[byte >> 4])
-      text.unicodeScalars.append(digits[byte & 0xF])
-      if shift > 0 { text.append(":") }
+    String(unsafeUninitializedCapacity: 17) { text in
+      for index in 0..<6 {
+        let byte = UInt8(value >> UInt64((5 - index) * 8) & 0xFF)
+        for (offset, digit) in [(0, byte >> 4), (1, byte & 0xF)] {
+          text[index * 3 + offset] = digit < 10 ? 0x30 + digit : 0x41 + digit - 10
+        }
+        if index < 5 { text[index * 3 + 2] = 0x3A }
+      }
+      return 17
     }
-    return text
   }
 }

@@ -45,14 +45,18 @@ package struct UUID: Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String {
-    var text = ""
-    text.reserveCapacity(36)
-    let digits = Array("0123456789abcdef".unicodeScalars)
-    for index in 0..<32 {
-      if [8, 12, 16, 20].contains(index) { text.append("-") }
-      let word = index < 16 ? high : low
-      text.unicodeScalars.append(digits[Int(word >> UInt64((15 - index % 16) * 4) & 0xF)])
+    String(unsafeUninitializedCapacity: 36) { text in
+      var position = 0
+      for index in 0..<32 {
+        if index == 8 || index == 12 || index == 16 || index == 20 {
+          text[position] = 0x2D
+          position += 1
+        }
+        let digit = UInt8((index < 16 ? high : low) >> UInt64((15 - index % 16) * 4) & 0xF)
+        text[position] = digit < 10 ? 0x30 + digit : 0x61 + digit - 10
+        position += 1
+      }
+      return position
     }
-    return text
   }
 }

@@ -36,6 +36,12 @@ extension JSON {
 
   private static func quote(_ value: String, into text: inout String) {
     text += "\""
+    defer { text += "\"" }
+    // Mostly there is nothing to escape: the C1 controls, too, begin with a byte of their own, 0xC2.
+    guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F || $0 == 0xC2 }) else {
+      text += value
+      return
+    }
     for scalar in value.unicodeScalars {
       switch scalar {
       case "\"": text += "\\\""
@@ -50,6 +56,5 @@ extension JSON {
       default: text.unicodeScalars.append(scalar)
       }
     }
-    text += "\""
   }
 }
