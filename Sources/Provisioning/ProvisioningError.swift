@@ -34,6 +34,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case noHome
   /// Another operator than the one whose key the vehicle file at that path pins, or none.
   case otherOperator(String, found: Thumbprint?)
+  /// Something else is said of the vehicle of that file, and its operator, whose key is pinned, has not signed it.
+  case notSigned(String, [String])
   /// Another vehicle has the name; its file is at that path.
   case nameTaken(String, String)
   /// The vehicle is there under that name, in the file at that path.
@@ -71,6 +73,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .otherOperator(let path, let found):
       "not of the operator that \(path) trusts, but of \(found?.grouped ?? "nobody that is named");"
         + " if you are sure of it, remove that file and import again"
+    case .notSigned(let path, let changes):
+      "not signed, and otherwise than \(path): \(changes.joined(separator: ", ")); import the vehicle's code, which is"
     case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
     case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
     case .unusableVehicleName(let name):

@@ -256,6 +256,63 @@ def test_nobody_takes_over_a_vehicle_by_naming_no_operator(phone, van, tmp_path)
     assert status == 65 and "but of nobody that is named" in error
 
 
+def handed_over(vehicle: Vehicle, folder: Path, operator: Vehicle) -> Path:
+    """A vehicle's file and its authority, with the public key of whoever is to be believed to have made them."""
+    (named,) = re.findall(r"(?m)^operator = .*$", (operator.folder / "vehicle.toml").read_text())
+    text = re.sub(r"(?m)^operator = .*$", named, (vehicle.folder / "vehicle.toml").read_text())
+    folder.mkdir()
+    (folder / "vehicle.toml").write_text(text.replace("tls/ca.pem", "ca.pem"))
+    (folder / "ca.pem").write_bytes((vehicle.folder / "tls/ca.pem").read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize("pinned_by", ["code", "folder", "whole system"])
+def test_nobody_takes_over_a_vehicle_by_naming_its_operator(phone, parked_van, tmp_path, pinned_by):
+    """The operator's public key stands in every code; what counts is what it has signed."""
+    van, forged, _ = parked_van
+    known = phone.vehicles / "rolling-chassis/vehicle.toml"
+    if pinned_by == "whole system":
+        phone.vehicles.mkdir(parents=True)
+        known = phone.vehicles / "bus.toml"
+        known.write_text((van.folder / "vehicle.toml").read_text().replace("tls/", f"{van.folder}/tls/"))
+    else:
+        phone.trusts(written(tmp_path, code(van)) if pinned_by == "code" else van.rider("frida", "--force").folder)
+    folder = handed_over(forged, tmp_path / "forged", van)
+    assert phone.refuses(folder) == (
+        65,
+        f"not signed, and otherwise than {known}: broker, broker's authority, controller's keys;"
+        " import the vehicle's code, which is",
+    )
+    assert phone.refuses(folder / "vehicle.toml")[0] == 65
+
+
+def test_an_unsigned_folder_does_not_swap_the_sides(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    folder = handed_over(van, tmp_path / "swapped", van)
+    text = (folder / "vehicle.toml").read_text()
+    swapped = text.replace("major = 1", "major = 0").replace("major = 2", "major = 1").replace("major = 0", "major = 2")
+    (folder / "vehicle.toml").write_text(swapped)
+    status, error = phone.refuses(folder)
+    assert status == 65 and error.startswith("not signed, and otherwise than") and ": steps;" in error
+
+
+def test_a_fingerprint_is_not_to_be_compared_where_nothing_is_signed(phone, van, tmp_path):
+    ended = phone.imports(handed_over(van, tmp_path / "folder", van), "--yes")
+    assert "          new, and nothing here is signed: take it from the operator alone\n" in ended.stderr
+    assert all(len(line) <= 80 for line in ended.stderr.splitlines())
+
+
+def test_a_riders_folder_comes_after_the_code_that_says_what_is_new(phone, new_vehicle, tmp_path):
+    car = new_vehicle("car", "--name", "Car", "--host", "old.example.org")
+    phone.trusts(car.rider("anna").folder)
+    car.edit("vehicle.toml", host="new.example.org")
+    folder = car.rider("anna", "--force").folder
+    assert phone.refuses(folder)[0] == 65
+    phone.trusts(written(tmp_path, code(car)))
+    assert phone.trusts(folder)["is_new"] is False
+    assert phone.knows("car")["broker"]["host"] == "new.example.org"
+
+
 def test_another_operator_is_refused_for_a_vehicle_of_the_whole_system(phone, parked_van, tmp_path):
     """/etc/stepctl pins as well. It is played by the user's other folder, a file by itself."""
     van, forged, _ = parked_van

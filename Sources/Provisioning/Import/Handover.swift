@@ -13,6 +13,9 @@ package struct Handover: Sendable {
   package let issued: Int64?
   let files: [NewFile]
 
+  /// Whether `operatorKey` has signed what is said of the vehicle, and is not only named.
+  package var isSigned: Bool { issued != nil }
+
   /// What a vehicle's code says, which `operatorKey` has signed.
   package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws(ProvisioningError) {
     let authority = try rethrowing(about: "the code's certificate") { () throws(OpenSSLError) in
@@ -53,6 +56,24 @@ package struct Handover: Sendable {
     vehicleFile = file
     issued = nil
     self.files = files
+  }
+
+  /// What is said otherwise of a vehicle that is known, in words for people; not of its rider, whose token is signed.
+  func changes(of known: VehicleFile) -> [String] {
+    let new = vehicleFile
+    // What riders measure and register is their own.
+    func steps(_ file: VehicleFile) -> [Step] {
+      file.vehicle.steps.map { Step(id: $0.id, side: $0.side, major: $0.major, minor: $0.minor) }
+    }
+    let authority = files.first { $0.name == new.broker?.ca }
+    return [
+      known.vehicle.name != new.vehicle.name ? "name" : nil,
+      steps(known) != steps(new) ? "steps" : nil,
+      known.topic != new.topic ? "topic" : nil,
+      known.broker?.host != new.broker?.host || known.broker?.port != new.broker?.port ? "broker" : nil,
+      known.broker.flatMap { try? Files.read($0.ca) } != authority?.content ? "broker's authority" : nil,
+      known.controller != new.controller ? "controller's keys" : nil,
+    ].compactMap { $0 }
   }
 
   private static func read(_ path: String) throws(ProvisioningError) -> [UInt8] {

@@ -20,19 +20,7 @@ package struct VehicleStore: Sendable {
     package let known: VehicleFile?
 
     /// What the vehicle said otherwise until now, in words for people.
-    package func changes(by handover: Handover) -> [String] {
-      guard let known else { return [] }
-      let new = handover.vehicleFile
-      let authority = handover.files.first { $0.name == new.broker?.ca }
-      return [
-        known.vehicle.name != new.vehicle.name ? "name" : nil,
-        known.vehicle.steps.map(\.id) != new.vehicle.steps.map(\.id) ? "steps" : nil,
-        known.topic != new.topic ? "topic" : nil,
-        known.broker?.host != new.broker?.host || known.broker?.port != new.broker?.port ? "broker" : nil,
-        known.broker.flatMap { try? Files.read($0.ca) } != authority?.content ? "broker's authority" : nil,
-        known.controller != new.controller ? "controller's keys" : nil,
-      ].compactMap { $0 }
-    }
+    package func changes(by handover: Handover) -> [String] { known.map(handover.changes) ?? [] }
 
     package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
   }
@@ -40,7 +28,8 @@ package struct VehicleStore: Sendable {
   /// Finds the place for a vehicle. Nothing is changed yet.
   ///
   /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
-  /// - Throws: `otherOperator` when another operator's key is pinned, `nameTaken` for the name of another vehicle.
+  /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when something else than a rider's
+  ///   access is new and that key has not signed it, `nameTaken` for the name of another vehicle.
   package func place(for handover: Handover, as name: String? = nil) throws(ProvisioningError) -> Place {
     let vehicle = handover.vehicleFile.vehicle
     guard let user = folders.user else { throw .noHome }
@@ -51,7 +40,7 @@ package struct VehicleStore: Sendable {
       // One that cannot be read could be this vehicle's: its operator must not be forgotten.
       let file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: entry.path) }
       guard file.vehicle.uuid == vehicle.uuid else { continue }
-      try check(handover.operatorKey, against: file)
+      try check(handover, against: file)
       same.insert(entry.name)
       if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
     }
@@ -124,9 +113,13 @@ package struct VehicleStore: Sendable {
     }
   }
 
-  private func check(_ key: VerificationKey?, against known: VehicleFile) throws(ProvisioningError) {
-    guard let pinned = known.operatorKey, pinned != key?.bytes else { return }
-    throw .otherOperator(known.path, found: key?.thumbprint)
+  private func check(_ handover: Handover, against known: VehicleFile) throws(ProvisioningError) {
+    guard let pinned = known.operatorKey else { return }
+    let key = handover.operatorKey
+    guard pinned == key?.bytes else { throw .otherOperator(known.path, found: key?.thumbprint) }
+    // A public key is known to everyone: to name it proves nothing.
+    let changes = handover.isSigned ? [] : handover.changes(of: known)
+    guard changes.isEmpty else { throw .notSigned(known.path, changes) }
   }
 
   /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.

@@ -83,7 +83,11 @@ struct ConfigImport: ParsableCommand {
       // 43 characters, in two lines of a terminal of 80 columns.
       console.note("operator  \(key.grouped)")
       let isPinned = place.known?.operatorKey != nil
-      console.note("          \(isPinned ? "the same as before" : "new: compare it with what the operator shows")")
+      let new =
+        handover.isSigned
+        ? "new: compare it with what the operator shows"
+        : "new, and nothing here is signed: take it from the operator alone"
+      console.note("          \(isPinned ? "the same as before" : new)")
     } else {
       console.note("operator  none is named: nothing shows who made this")
     }
