@@ -31,9 +31,10 @@ struct Log {
     self.isJournal = isJournal
   }
 
+  /// - Parameter text: one line; whatever would make more of it, or steer a terminal, is shown and not obeyed.
   func write(_ priority: Priority, _ text: String) {
     if priority == .debug, !isVerbose { return }
-    let line = (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + text + "\n"
+    let line = (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + printable(text) + "\n"
     _ = Array(line.utf8).withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
@@ -49,11 +50,11 @@ struct Log {
       rubbish = Rubbish(reported: now, unreported: 0)
       write(.warning, "\(step): ignored a message that is no rider's command: \(error)\(more)")
     case .refused(let step, let code, let rider):
-      write(.notice, "\(step): refused “\(printable(rider))”: \(code.rawValue)")
+      write(.notice, "\(step): refused “\(rider)”: \(code.rawValue)")
     case .answered(let step, let rider):
-      write(.debug, "\(step): answered “\(printable(rider))”")
+      write(.debug, "\(step): answered “\(rider)”")
     case .began(let step, let target, let rider):
-      write(.notice, "\(step): \(target.rawValue) for “\(printable(rider))”")
+      write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
     case .ended(let step, let position):
       write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)")
     case .failed(let step, let fault, let reason):

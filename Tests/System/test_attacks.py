@@ -115,6 +115,20 @@ def test_obeys_what_only_looks_odd(variant, vehicle, witness, context):
     assert vehicle.stepd.lives
 
 
+def test_rubbish_writes_no_lines_of_its_own_into_the_log(vehicle, witness, context):
+    """Whoever may publish needs no token for this: the name of a member stands in the reason."""
+    time.sleep(1.1)  # One line a second is written of rubbish.
+    forged = "\nstepd: left: open for “alice”"
+    header = proto.envelope_header(context.encryption_key) | {forged: "\x1b[2J"}
+    before = vehicle.stepd.said
+    witness.publish("left", proto.seal(context.encryption_key, b"", proto.to_json(header)))
+    witness.fence("left")
+    log = vehicle.stepd.stderr.read_bytes()[before:].decode()
+    assert "no rider's command" in log and "open for “alice”" in log, "it is told"
+    assert all("no rider's command" in line for line in log.splitlines())
+    assert all(character.isprintable() for character in log.replace("\n", ""))
+
+
 def test_logs_one_line_a_second_of_rubbish_at_most(vehicle, witness):
     began, before = time.monotonic(), vehicle.stepd.said
     for _ in range(200):
