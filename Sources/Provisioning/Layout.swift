@@ -27,6 +27,8 @@ enum VehicleLayout {
   static let authorityKey = "operator/ca.key"
   static let tokenKey = "operator/token.jwk"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
+  /// Until the tag has taken it.
+  static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }
 
   static let riders = "riders"
   static func folder(of rider: RiderName) -> String { "\(riders)/\(rider)" }

@@ -50,7 +50,14 @@ class Operator:
 
     @property
     def master(self) -> str:
-        return (self.vehicle.folder / f"operator/tags/{UID}.key").read_text().strip()
+        (file,) = (self.vehicle.folder / "operator/tags").iterdir()
+        return file.read_text().strip()
+
+    def forgets(self):
+        """As if the tag had never been here."""
+        (self.vehicle.folder / "keys/tags.json").write_text("[]\n")
+        for file in self.vehicle.folder.glob("operator/tags/*"):
+            file.unlink()
 
 
 @pytest.fixture
@@ -88,6 +95,26 @@ def test_doing_it_again_changes_nothing(operator, chip):
     assert before == (chip.tag.keys, chip.tag.files[2].mirror, operator.known, operator.master)
 
 
+def test_a_copy_of_its_uid_does_not_get_its_keys(operator, chip):
+    """A card that says the UID of a tag that is in use, and takes the factory's key, would only have to be held out."""
+    assert operator.provisions().status == 0
+    before = (operator.known, operator.master)
+    genuine = uris(chip.tag)[0]
+    copy = NTAG424()
+    with_reading = NTAG424()
+    with_reading.files[2].data[:] = written(Type4(), ndef.UriRecord(genuine)).ndef.ljust(256, b"\0")
+    for fake in (copy, with_reading):
+        chip.place(fake)
+        for arguments in ([], ["--dry-run"]):
+            ended = operator.provisions(*arguments)
+            assert (ended.status, ended.error) == (
+                65,
+                f"a tag {UID} was set up before, and this one has the factory's keys: it may be a copy",
+            )
+        assert fake.keys == [FACTORY] * 5
+    assert (operator.known, operator.master) == before
+
+
 def test_a_dry_run_prints_the_settings_and_keeps_no_keys(operator, chip):
     ended = operator.provisions("--dry-run", "--json")
     assert ended.status == 0 and ended.json["outcome"] == "planned"
@@ -105,6 +132,7 @@ def test_a_tag_that_is_taken_away_in_the_middle_is_completed_with_the_same_keys(
     while True:
         command += 1
         chip.place(NTAG424())
+        operator.forgets()
         chip.clear()
         chip.fault(f"{fault}@tag:{command}")
         ended = operator.provisions("--timeout", "0.1")

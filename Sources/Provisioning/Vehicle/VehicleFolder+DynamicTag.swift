@@ -10,6 +10,9 @@ package struct DynamicTagSecrets: Sendable {
   package let master: [UInt8]
   /// Those that the controller verifies its messages with.
   package let verifying: DynamicTag.Keys
+  /// Whether a tag has them all. Who sends them to one that has the factory's, whose key everybody knows, gives them to
+  /// a copy of its UID.
+  package let areTaken: Bool
 }
 
 extension VehicleFolder {
@@ -29,14 +32,27 @@ extension VehicleFolder {
       Files.exists(path) ? try TagKeyFile(reading: path).tags.first { $0.uid == uid } : nil
     }
     if let known, known.step != step { throw .tagOfAnotherStep(uid, known.step, path) }
-    let master = try masterKey(of: uid, isRehearsal: isRehearsal)
+    let areTaken = Files.exists(self.path(VehicleLayout.masterKey(of: uid)))
+    let master = try masterKey(of: uid, areTaken, isRehearsal: isRehearsal)
     let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
     if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
-    return DynamicTagSecrets(master: master, verifying: keys)
+    return DynamicTagSecrets(master: master, verifying: keys, areTaken: areTaken)
   }
 
-  private func masterKey(of uid: TagUID, isRehearsal: Bool) throws(ProvisioningError) -> [UInt8] {
-    let path = path(VehicleLayout.masterKey(of: uid))
+  /// Notes that the tag has all of its keys: no other is to get them.
+  package func noteTaken(by uid: TagUID) throws(ProvisioningError) {
+    let (new, path) = (path(VehicleLayout.newMasterKey(of: uid)), path(VehicleLayout.masterKey(of: uid)))
+    guard Files.exists(new) else { return }
+    try rethrowing { () throws(SystemError) in
+      _ = try check("rename", new) { rename(new, path) }
+      try StagingFolder.synchronize(Files.parent(of: path))
+    }
+  }
+
+  private func masterKey(
+    of uid: TagUID, _ isTaken: Bool, isRehearsal: Bool
+  ) throws(ProvisioningError) -> [UInt8] {
+    let path = path(isTaken ? VehicleLayout.masterKey(of: uid) : VehicleLayout.newMasterKey(of: uid))
     if Files.exists(path) {
       try rethrowing { () throws(ConfigurationError) in try PrivateFile.check(path) }
       let text = try rethrowing { () throws(SystemError) in try Files.read(path, limit: 64) }

@@ -57,8 +57,10 @@ struct TagJob {
   private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagRecord {
     let uid = writer.target.uid
     let template = DynamicTag.template(vehicle: vehicle.uuid, step: step.id)
+    var areTaken = false
     func setUp(isRehearsal: Bool) throws -> TagRecord {
       let secrets = try folder.dynamicTagSecrets(for: uid, on: step.id, isRehearsal: isRehearsal)
+      areTaken = secrets.areTaken
       let setup = DynamicTagSetup(
         uri: template.uri, encryptedOffset: template.encryptedOffset, macOffset: template.macOffset,
         masterKey: secrets.master, metaReadKey: secrets.verifying.metaRead, fileReadKey: secrets.verifying.fileRead)
@@ -74,7 +76,15 @@ struct TagJob {
     }
     // No keys are kept for a tag that cannot have them.
     let planned = try setUp(isRehearsal: true)
-    return isRehearsal || planned.changes == 0 ? planned : try setUp(isRehearsal: false)
+    guard !areTaken || planned.changes == 0 else {
+      throw CommandFailure(
+        .badData, "a tag \(uid) was set up before, and this one has the factory's keys: it may be a copy",
+        hint: "to give it keys of its own, remove operator/tags/\(uid).key and its entry in keys/tags.json")
+    }
+    if isRehearsal { return planned }
+    let record = planned.changes == 0 ? planned : try setUp(isRehearsal: false)
+    try folder.noteTaken(by: uid)
+    return record
   }
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }
