@@ -78,7 +78,7 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
     case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
     case .unusableVehicleName(let name):
-      "\(name): a name is 1 to 64 letters, digits, \".\", \"-\" and \"_\", the first not a \".\""
+      "\(name): a name is 1 to 64 letters, digits, \".\", \"-\" and \"_\", the first not a \".\", the end not \".toml\""
     case .looseFile(let path):
       "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
     case .system(let error): error.description

@@ -350,7 +350,7 @@ def test_the_name_of_another_vehicle_is_refused(phone, parked_van, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../../x", "a b", "x" * 65])
+@pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../../x", "a b", "x" * 65, "a.toml"])
 def test_a_name_that_leads_elsewhere_is_refused(phone, van, tmp_path, name):
     status, error = phone.refuses(written(tmp_path, code(van)), "--name", name)
     assert status == 64 and "a name is 1 to 64 letters" in error
@@ -416,6 +416,19 @@ def test_a_rider_who_was_imported_moves_a_step(phone, vehicle):
     phone.trusts(alice.folder)
     moved = phone.stepctl("open", "--side", "left", "--radio", vehicle.radio("left"))
     assert (moved.status, moved.stdout) == (0, "the left step is open\n")
+
+
+@pytest.mark.parametrize("names", ["ca", "cert"])
+def test_a_private_file_is_not_copied_as_a_certificate(phone, van, tmp_path, names):
+    """The copy could be read by everyone. The path is whatever the folder says."""
+    (phone.home / "private").write_text("my own\n")
+    (tmp_path / "folder").mkdir()
+    for file in van.rider("gina", "--force").folder.iterdir():
+        (tmp_path / "folder" / file.name).write_bytes(file.read_bytes())
+    path = tmp_path / "folder/vehicle.toml"
+    path.write_text(re.sub(rf"(?m)^{names} = .*$", f'{names} = "{phone.home}/private"', path.read_text()))
+    status, error = phone.refuses(tmp_path / "folder")
+    assert status == 65 and error.startswith(f"{phone.home}/private: ") and "my own" not in error
 
 
 def test_a_token_of_another_operator_or_vehicle_is_refused(phone, parked_van, tmp_path):

@@ -35,13 +35,11 @@ package struct Handover: Sendable {
     var file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: path) }
     var files: [NewFile] = []
     if let broker = file.broker {
-      let pem = try Self.read(broker.ca)
-      _ = try rethrowing(about: broker.ca) { () throws(OpenSSLError) in try Certificate(pem: pem).end() }
-      files.append(NewFile(RiderLayout.authorityCertificate, pem))
+      files.append(NewFile(RiderLayout.authorityCertificate, try Self.certificate(broker.ca)))
       file.broker?.ca = RiderLayout.authorityCertificate
     }
     if let certificate = file.certificate {
-      files.append(NewFile(RiderLayout.certificate, try Self.read(certificate.cert)))
+      files.append(NewFile(RiderLayout.certificate, try Self.certificate(certificate.cert)))
       files.append(NewFile(RiderLayout.key, try Self.read(certificate.key), isPrivate: true))
       file.certificate = ClientCertificate(cert: RiderLayout.certificate, key: RiderLayout.key)
     }
@@ -74,6 +72,13 @@ package struct Handover: Sendable {
       known.broker.flatMap { try? Files.read($0.ca) } != authority?.content ? "broker's authority" : nil,
       known.controller != new.controller ? "controller's keys" : nil,
     ].compactMap { $0 }
+  }
+
+  /// Looked at, because everyone may read the copy: what a folder names as a certificate can be any file of the user's.
+  private static func certificate(_ path: String) throws(ProvisioningError) -> [UInt8] {
+    let pem = try read(path)
+    _ = try rethrowing(about: path) { () throws(OpenSSLError) in try Certificate(pem: pem).end() }
+    return pem
   }
 
   private static func read(_ path: String) throws(ProvisioningError) -> [UInt8] {

@@ -129,7 +129,8 @@ package struct VehicleStore: Sendable {
   }
 
   private static func checked(_ name: String) throws(ProvisioningError) -> String {
-    guard RiderName(name) != nil else { throw .unusableVehicleName(name) }
+    // Among the vehicles that is a file, and no folder.
+    guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw .unusableVehicleName(name) }
     return name
   }
 }
