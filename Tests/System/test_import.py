@@ -306,7 +306,7 @@ def test_a_riders_folder_comes_after_the_code_that_says_what_is_new(phone, new_v
     car = new_vehicle("car", "--name", "Car", "--host", "old.example.org")
     phone.trusts(car.rider("anna").folder)
     car.edit("vehicle.toml", host="new.example.org")
-    folder = car.rider("anna", "--force").folder
+    folder = car.rider("anna-again").folder
     assert phone.refuses(folder)[0] == 65
     phone.trusts(written(tmp_path, code(car)))
     assert phone.trusts(folder)["is_new"] is False
@@ -421,14 +421,14 @@ def test_a_rider_who_was_imported_moves_a_step(phone, vehicle):
 @pytest.mark.parametrize("names", ["ca", "cert"])
 def test_a_private_file_is_not_copied_as_a_certificate(phone, van, tmp_path, names):
     """The copy could be read by everyone. The path is whatever the folder says."""
-    (phone.home / "private").write_text("my own\n")
+    (tmp_path / "private").write_text("my own\n")
     (tmp_path / "folder").mkdir()
     for file in van.rider("gina", "--force").folder.iterdir():
         (tmp_path / "folder" / file.name).write_bytes(file.read_bytes())
     path = tmp_path / "folder/vehicle.toml"
-    path.write_text(re.sub(rf"(?m)^{names} = .*$", f'{names} = "{phone.home}/private"', path.read_text()))
+    path.write_text(re.sub(rf"(?m)^{names} = .*$", f'{names} = "{tmp_path}/private"', path.read_text()))
     status, error = phone.refuses(tmp_path / "folder")
-    assert status == 65 and error.startswith(f"{phone.home}/private: ") and "my own" not in error
+    assert status == 65 and error.startswith(f"{tmp_path}/private: ") and "my own" not in error
 
 
 def test_a_token_of_another_operator_or_vehicle_is_refused(phone, parked_van, tmp_path):
