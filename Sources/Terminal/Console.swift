@@ -54,9 +54,9 @@ package struct Console: Sendable {
   /// A line on standard error for how things go on; nothing with `-q`.
   package var progress: ProgressLine { ProgressLine(isShown: !isQuiet) }
 
-  /// What only someone who looks for a fault wants to know: with `-v`.
+  /// What only someone who looks for a fault wants to know, also of what others sent: with `-v`.
   package func detail(_ line: String) {
-    if isVerbose { Console.standardError(line) }
+    if isVerbose { Console.standardError(printable(line)) }
   }
 
   /// The one line that says why a command failed, and the hint below it.

@@ -146,6 +146,19 @@ def test_stepctl_goes_by_the_statement_and_not_by_what_stands_outside(lie, playe
     assert controller.positions == ["unknown", "open"]
 
 
+def test_what_is_said_of_a_forgery_does_not_steer_the_terminal(played):
+    def script(controller, command):
+        header = proto.status_header(controller.signing.public_key()) | {"\x1b[2J": 1}
+        claims = controller.statement(command, challenge=new_challenge())
+        statement = proto.sign(controller.signing, proto.to_json(header), proto.to_json(claims))
+        return [proto.to_json({"position": "close", "phase": "idle", "statement": statement})]
+
+    with PlayedController(played.vehicle, script):
+        ended = played.types("status", "-v", "--timeout", "0.5")
+    assert "ignored a status that the controller did not sign" in ended.stderr
+    assert all(character.isprintable() for character in ended.stderr.replace("\n", ""))
+
+
 # --- Answers that are genuine, and not what was hoped for ---
 
 

@@ -31,7 +31,7 @@ struct PresenceFinder {
         if report.presence != nil { return report }
         console.note("not located by radio: \(report.summary)")
       } catch let error as RadioError where error != .interrupted {
-        console.note("not located by radio: \(error)")
+        console.note("not located by radio: \(printable("\(error)"))")
       }
       return codes != nil ? try readCode() : try readTag()
     }
