@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import re
 import stat
 import subprocess
+import time
 import tomllib
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -503,6 +505,18 @@ def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
     assert phone.refuses(tmp_path / "code.txt", prefix=AS_ANYBODY)[0] == 77
     for arguments in ([], [tmp_path / "code.txt", "--qr", tmp_path / "code.png"]):
         assert phone.imports(*arguments).status == 64
+
+
+@pytest.mark.parametrize("pipe", ["vehicle.toml", "ca.pem"])
+def test_a_pipe_that_nobody_writes_to_can_be_left(phone, van, tmp_path, pipe):
+    folder = handed_over(van, tmp_path / "folder", van)
+    (folder / pipe).unlink()
+    os.mkfifo(folder / pipe)
+    with closing(Terminal([STEPCTL, "config", "import", folder], phone.stepctl.environment)) as terminal:
+        time.sleep(0.5)
+        terminal.types(b"\x03")
+        assert terminal.ends() == -2
+    assert phone.files == {}
 
 
 def test_a_rider_without_a_home_is_told(van, phone, tmp_path):

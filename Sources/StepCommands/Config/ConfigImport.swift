@@ -38,9 +38,9 @@ struct ConfigImport: ParsableCommand {
   func run() throws {
     let console = output.console
     let settings = try Settings(timeout: timeout.timeout)
-    let interruption = try Interruption()
     let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
-    let handover = try source.read(settings.patience, interruption)
+    let handover = try source.read(settings.patience, Interruption.init)
+    let interruption = try Interruption()
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)
     if yes { show(handover, place, console) } else { try confirm(handover, place, input.questions(interruption)) }

@@ -11,11 +11,13 @@ enum ImportSource {
   /// A picture of a vehicle's code, or a camera, as `--qr` takes it.
   case picture(String)
 
-  /// - Parameter patience: how long to look through a camera.
-  func read(_ patience: Duration, _ interruption: Interruption) throws -> Handover {
+  /// - Parameters:
+  ///   - patience: how long to look through a camera.
+  ///   - interruption: is made for a picture only: a file can be a pipe that nobody writes to, which a signal has to end.
+  func read(_ patience: Duration, _ interruption: () throws -> Interruption) throws -> Handover {
     switch self {
     case .file(let path): try Self.read(path)
-    case .picture(let source): try Self.scan(source, patience, interruption)
+    case .picture(let source): try Self.scan(source, patience, interruption())
     }
   }
 
