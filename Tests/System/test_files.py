@@ -101,6 +101,15 @@ def test_a_control_character_in_a_file_does_not_reach_the_terminal(told):
     assert status == 78 and "\x1b" not in line
 
 
+def test_a_name_that_turns_the_line_around_does_not_reach_the_terminal(file_vehicle, stepctl, tmp_path):
+    text = (file_vehicle.folder / "vehicle.toml").read_text()
+    (tmp_path / "vehicle.toml").write_text(re.sub('name = ".*"', 'name = "a\\\\u202eb"', text))
+    (tmp_path / "empty.btsnoop").write_bytes(b"btsnoop\0\0\0\0\1\0\0\3\xea")
+    given = ("--vehicle", tmp_path / "vehicle.toml", "--radio", f"btsnoop:{tmp_path}/empty.btsnoop")
+    ended = stepctl("locate", *given)
+    assert ended.status == 3 and "hint: no beacon of a\ufffdb is heard\n" in ended.stderr
+
+
 def test_files_that_cannot_be_read_are_told(stepctl, tmp_path):
     missing = stepctl("locate", "--vehicle", "car.toml", folder=tmp_path)
     assert (missing.status, missing.error) == (66, "car.toml: cannot open: No such file or directory")

@@ -413,6 +413,18 @@ def test_what_was_measured_stays(phone, van, tmp_path):
     assert phone.knows("rolling-chassis")["steps"][0]["measured_power"] == -61
 
 
+def test_a_tag_that_is_now_another_steps_is_no_longer_the_first_ones(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    file = phone.vehicles / "rolling-chassis/vehicle.toml"
+    listed = 'tags = ["04A1B2C3D4E5F6"]\n'
+    file.write_text(file.read_text().replace("major = 2\n", f"major = 2\n{listed}"))
+    folder = handed_over(van, tmp_path / "folder", van)
+    text = (folder / "vehicle.toml").read_text()
+    (folder / "vehicle.toml").write_text(text.replace("major = 1\n", f"major = 1\n{listed}"))
+    phone.trusts(folder)
+    assert [step.get("tags") for step in phone.knows("rolling-chassis")["steps"]] == [["04A1B2C3D4E5F6"], None]
+
+
 def test_a_rider_who_was_imported_moves_a_step(phone, vehicle):
     alice = vehicle.rider("alice")
     phone.trusts(alice.folder)

@@ -34,15 +34,16 @@ extension VehicleFile {
     file.operatorKey = operatorKey ?? known.operatorKey
     file.certificate = certificate ?? known.certificate
     file.rider = rider ?? known.rider
+    let tags = Set(vehicle.steps.flatMap(\.tags))
     let steps = vehicle.steps.map { step in
       var step = step
       if let before = known.vehicle.step(step.id) {
         step.measuredPower = step.measuredPower ?? before.measuredPower
-        if step.tags.isEmpty { step.tags = before.tags }
+        if step.tags.isEmpty { step.tags = before.tags.filter { !tags.contains($0) } }
       }
       return step
     }
-    // The same ids, sides and majors as before.
+    // The same ids, sides and majors as before, and no tag twice.
     file.vehicle = try! Vehicle(name: vehicle.name, uuid: vehicle.uuid, steps: steps)
     return file
   }

@@ -78,7 +78,7 @@ struct LocationReport: PresenceReport {
   var advice: String {
     if let shortage { return shortage }
     let advice = Advice(self)
-    return (advice == .listen ? .findVehicle : advice).sentence(naming: vehicle.name)
+    return (advice == .listen ? .findVehicle : advice).sentence(naming: printable(vehicle.name))
   }
 
   /// A capture counts as if it had just been made: how old a frame was is told by the radio's clock. Nothing is lost by
