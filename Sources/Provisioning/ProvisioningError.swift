@@ -36,6 +36,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case otherOperator(String, found: Thumbprint?)
   /// Something else is said of the vehicle of that file, and its operator, whose key is pinned, has not signed it.
   case notSigned(String, [String])
+  /// Something else is said of the vehicle of that file than its operator said later.
+  case outdated(String, [String])
   /// Another vehicle has the name; its file is at that path.
   case nameTaken(String, String)
   /// The vehicle is there under that name, in the file at that path.
@@ -75,6 +77,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
         + " if you are sure of it, remove that file and import again"
     case .notSigned(let path, let changes):
       "not signed, and otherwise than \(path): \(changes.joined(separator: ", ")); import the vehicle's code, which is"
+    case .outdated(let path, let changes):
+      "an old code: \(path) has a later one's \(changes.joined(separator: ", ")); ask the operator for the present one"
     case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
     case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
     case .unusableVehicleName(let name):

@@ -71,7 +71,7 @@ extension CommandFailure {
     case .configuration(let error): self.init(error)
     case .unusableName, .noSuchStep, .unusableLifetime, .outlivesAuthority: self.init(.usage, error.description)
     case .unusablePath: self.init(.usage, error.description)
-    case .openSSL, .token, .otherOperator, .notSigned: self.init(.badData, error.description)
+    case .openSSL, .token, .otherOperator, .notSigned, .outdated: self.init(.badData, error.description)
     case .unusableVehicleName, .nameTaken, .knownAs: self.init(.usage, error.description)
     case .noHome: self.init(.configuration, error.description)
     default: self.init(.failure, error.description)

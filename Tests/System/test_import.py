@@ -152,6 +152,7 @@ def test_a_picture_makes_a_vehicle_known(phone, van, tmp_path):
     theirs = tomllib.loads((van.folder / "vehicle.toml").read_text())
     ours = phone.knows("rolling-chassis")
     assert ours.pop("broker") == theirs.pop("broker") | {"ca": "ca.pem"}
+    assert time.time() - 60 < ours.pop("signed") <= time.time()
     assert ours == theirs
     assert phone.files["rolling-chassis/ca.pem"] == (van.folder / "tls/ca.pem").read_bytes()
     for path in (phone.vehicles, phone.vehicles / "rolling-chassis"):
@@ -367,6 +368,26 @@ def test_an_operator_who_moves_the_broker_says_so(phone, new_vehicle, tmp_path):
     assert phone.knows("car")["broker"]["host"] == "new.example.org"
 
 
+def test_an_old_code_does_not_bring_back_what_was_given_up(phone, new_vehicle, tmp_path):
+    car = new_vehicle("car", "--name", "Car", "--host", "old.example.org")
+    old = code(car)
+    phone.trusts(written(tmp_path, old))
+    car.edit("vehicle.toml", host="new.example.org")
+    time.sleep(1.1)
+    phone.trusts(written(tmp_path, code(car)))
+    signed = phone.knows("car")["signed"]
+    assert phone.refuses(written(tmp_path, old)) == (
+        65,
+        f"an old code: {phone.vehicles}/car/vehicle.toml has a later one's broker;"
+        " ask the operator for the present one",
+    )
+    folder = handed_over(car, tmp_path / "folder", car)
+    file = folder / "vehicle.toml"
+    file.write_text("signed = 9007199254740991\n" + file.read_text())
+    phone.trusts(folder)
+    assert phone.knows("car")["signed"] == signed, "a file that nobody signed says nothing of it"
+
+
 # --- A rider's whole access ---
 
 
@@ -389,9 +410,12 @@ def test_a_riders_folder_is_copied_and_kept_private(phone, van):
 def test_a_code_that_comes_later_keeps_who_the_rider_is(phone, van, tmp_path):
     rider = van.rider("berta").folder
     phone.trusts(rider)
-    before = phone.files
+    before, known = phone.files, phone.knows("rolling-chassis")
     assert phone.trusts(written(tmp_path, code(van)))["has_rider"]
-    assert phone.files == before
+    file = "rolling-chassis/vehicle.toml"
+    assert phone.files | {file: before[file]} == before
+    now = phone.knows("rolling-chassis")
+    assert now.pop("signed") <= time.time() and now == known
 
 
 def test_a_new_token_takes_the_place_of_the_old_one(phone, van):

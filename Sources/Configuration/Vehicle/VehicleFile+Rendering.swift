@@ -18,6 +18,13 @@ extension VehicleFile {
 
         """
     }
+    if let signed {
+      text += """
+        # When they signed what stands here, Unix time: no older code is believed.
+        signed = \(signed)
+
+        """
+    }
     if let topic {
       text += """
         # What the vehicle's MQTT topics begin with.

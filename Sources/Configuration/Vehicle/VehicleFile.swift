@@ -11,6 +11,8 @@ package struct VehicleFile: Equatable, Sendable {
   package var vehicle: Vehicle
   /// The public key of whoever signs tokens and codes for the vehicle, Ed25519, 32 bytes.
   package var operatorKey: [UInt8]?
+  /// When `operator` signed what the file says of the vehicle, Unix time; nil where it came unsigned.
+  package var signed: Int64?
   package var topic: TopicPrefix?
   package var broker: Broker?
   /// `cert` and `key` of `[broker]`.
@@ -19,12 +21,13 @@ package struct VehicleFile: Equatable, Sendable {
   package var rider: Rider?
 
   package init(
-    path: String, vehicle: Vehicle, operatorKey: [UInt8]? = nil, topic: TopicPrefix? = nil, broker: Broker? = nil,
-    certificate: ClientCertificate? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
+    path: String, vehicle: Vehicle, operatorKey: [UInt8]? = nil, signed: Int64? = nil, topic: TopicPrefix? = nil,
+    broker: Broker? = nil, certificate: ClientCertificate? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
   ) {
     self.path = path
     self.vehicle = vehicle
     self.operatorKey = operatorKey
+    self.signed = signed
     self.topic = topic
     self.broker = broker
     self.certificate = certificate
@@ -43,7 +46,7 @@ package struct VehicleFile: Equatable, Sendable {
   enum Key: String, TOMLKey {
     case name, uuid
     case operatorKey = "operator"
-    case topic, broker, controller, steps, rider
+    case signed, topic, broker, controller, steps, rider
   }
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -53,6 +56,8 @@ package struct VehicleFile: Equatable, Sendable {
     let uuid = try table.required(.uuid, .uuid)
     vehicle = try Self.vehicle(name: name, uuid: uuid, try table.tables(.steps), in: table)
     operatorKey = try table.optional(.operatorKey, .key)
+    // Below 2^53, as in the code.
+    signed = try table.optional(.signed, .integer(in: 0...(1 << 53) - 1)).map(Int64.init)
     topic = try table.optional(.topic, .topic)
     if let table = try table.table(.broker, Broker.Key.self) {
       broker = try Broker(table)

@@ -23,8 +23,8 @@ package struct Handover: Sendable {
     }
     files = [NewFile(RiderLayout.authorityCertificate, authority)]
     vehicleFile = VehicleFile(
-      path: RiderLayout.vehicle, vehicle: code.vehicle, operatorKey: operatorKey.bytes, topic: code.topic,
-      broker: Broker(host: code.host, port: code.port, ca: RiderLayout.authorityCertificate),
+      path: RiderLayout.vehicle, vehicle: code.vehicle, operatorKey: operatorKey.bytes, signed: code.issued,
+      topic: code.topic, broker: Broker(host: code.host, port: code.port, ca: RiderLayout.authorityCertificate),
       controller: ControllerKeys(encryption: code.encryptionKey.bytes, signing: code.signingKey.bytes))
     self.operatorKey = operatorKey
     issued = code.issued
@@ -51,6 +51,8 @@ package struct Handover: Sendable {
       file.rider = Rider(name: rider.name, deviceKey: RiderLayout.deviceKey, token: RiderLayout.token)
     }
     file.path = RiderLayout.vehicle
+    // Anybody can write that.
+    file.signed = nil
     vehicleFile = file
     issued = nil
     self.files = files

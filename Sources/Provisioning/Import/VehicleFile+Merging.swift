@@ -32,6 +32,7 @@ extension VehicleFile {
   func keeping(_ known: VehicleFile) -> VehicleFile {
     var file = self
     file.operatorKey = operatorKey ?? known.operatorKey
+    file.signed = [signed, known.signed].compactMap { $0 }.max()
     file.certificate = certificate ?? known.certificate
     file.rider = rider ?? known.rider
     let tags = Set(vehicle.steps.flatMap(\.tags))

@@ -29,7 +29,7 @@ package struct VehicleStore: Sendable {
   ///
   /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
   /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when something else than a rider's
-  ///   access is new and that key has not signed it, `nameTaken` for the name of another vehicle.
+  ///   access is new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of another vehicle.
   package func place(for handover: Handover, as name: String? = nil) throws(ProvisioningError) -> Place {
     let vehicle = handover.vehicleFile.vehicle
     guard let user = folders.user else { throw .noHome }
@@ -118,8 +118,11 @@ package struct VehicleStore: Sendable {
     let key = handover.operatorKey
     guard pinned == key?.bytes else { throw .otherOperator(known.path, found: key?.thumbprint) }
     // A public key is known to everyone: to name it proves nothing.
-    let changes = handover.isSigned ? [] : handover.changes(of: known)
-    guard changes.isEmpty else { throw .notSigned(known.path, changes) }
+    let changes = handover.changes(of: known)
+    if changes.isEmpty { return }
+    guard let issued = handover.issued else { throw .notSigned(known.path, changes) }
+    // The broker and the keys of an old code may have been given up for a reason.
+    guard issued >= known.signed ?? 0 else { throw .outdated(known.path, changes) }
   }
 
   /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.
