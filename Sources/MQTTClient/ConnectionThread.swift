@@ -13,21 +13,9 @@ final class ConnectionThread {
     self.settings = settings
   }
 
-  /// Starts the thread, detached: it owns this object and frees it when it ends.
+  /// Starts the thread, which keeps this object until it ends.
   func start() throws(SystemError) {
-    let context = Unmanaged.passRetained(self)
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread, nil,
-      { context in
-        Unmanaged<ConnectionThread>.fromOpaque(context!).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    guard code == 0 else {
-      context.release()
-      throw SystemError("start a thread", code: code)
-    }
-    pthread_detach(thread)
+    try DetachedThread.start(run)
   }
 
   private func run() {

@@ -23,7 +23,7 @@ final class BeaconThread {
     self.interruption = interruption
   }
 
-  /// Tries once, then starts the thread, detached: it owns this object and frees it when it ends.
+  /// Tries once, then starts the thread, which keeps this object until it ends.
   ///
   /// - Throws: `RadioError` for what will not mend itself, else `SystemError`.
   func start() throws {
@@ -31,19 +31,7 @@ final class BeaconThread {
       if error.isLasting { throw error }
       tell(.failed(error))
     }
-    let context = Unmanaged.passRetained(self)
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread, nil,
-      { context in
-        Unmanaged<BeaconThread>.fromOpaque(context!).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    guard code == 0 else {
-      context.release()
-      throw SystemError("start a thread", code: code)
-    }
-    pthread_detach(thread)
+    try DetachedThread.start(run)
   }
 
   private func run() {
