@@ -9,6 +9,10 @@ package struct TagReading: Sendable {
 }
 
 extension NFCReader {
+  /// How long a Type 4 tag has to say what it holds: it may take a second for each of its bytes. That is enough for
+  /// 8 KB at 9600 baud.
+  private static let longestReading = Duration.seconds(10)
+
   /// Waits for a tag, and reads it.
   ///
   /// - Parameters:
@@ -39,7 +43,7 @@ extension NFCReader {
     case .type2:
       var memory = try Type2Session(self, target)
       bytes = try memory.finish { known, _ throws(NDEFError) in try Type2Layout.read(known) }.message
-    case .type4: bytes = try Type4Session(self).read().message
+    case .type4: bytes = try Type4Session(self, until: .now + Self.longestReading).read().message
     }
     do throws(NDEFError) {
       return bytes.isEmpty ? NDEFMessage([]) : try NDEFMessage(parsing: bytes)

@@ -4,11 +4,16 @@ import NFCMessages
 /// A Type 4 tag while it stays selected.
 struct Type4Session {
   private let reader: NFCReader
+  private let deadline: ContinuousClock.Instant?
 
   /// What a command and its answer may carry, so that both fit into a frame of the chip.
   private static let maximumData = 240
 
-  init(_ reader: NFCReader) { self.reader = reader }
+  /// - Parameter deadline: when it no longer counts as an answer; nil for never.
+  init(_ reader: NFCReader, until deadline: ContinuousClock.Instant? = nil) {
+    self.reader = reader
+    self.deadline = deadline
+  }
 
   func read() throws(NFCError) -> Type4Contents {
     var reading = Type4Reading(maximumData: Self.maximumData)
@@ -32,6 +37,7 @@ struct Type4Session {
   ) throws(NFCError) -> Value {
     var answer: [UInt8]?
     while true {
+      if let deadline, deadline <= .now { throw .noAnswer }
       let step: Type4Step<Value>
       do throws(NDEFError) { step = try next(answer) } catch { throw .content(error) }
       switch step {

@@ -51,6 +51,25 @@ def test_the_tag_of_a_step_locates(locate, chip, file_vehicle):
         assert (ended.json["step"], ended.json["located"], ended.json["method"]) == (step, True, "nfc")
 
 
+class Dripping(Type4):
+    """A tag that gives a byte of its message at a time, and takes its time for each."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        answer = super().read(offset, length)
+        if offset < 15:
+            return answer
+        time.sleep(0.05)
+        return answer[:1] + answer[-2:]
+
+
+def test_a_tag_that_never_comes_to_its_end_does_not_hold_the_rider(locate, chip):
+    message = b"".join(ndef.message_encoder([ndef.TextRecord("x" * 5000)]))
+    chip.place(Dripping(image=len(message).to_bytes(2, "big") + message, size=8000))
+    ended = locate("--timeout", "1")
+    assert (ended.status, ended.seconds < 15) == (3, True)
+    assert ended.error == "not located: a tag is there, but it does not answer: hold it still, close to the reader"
+
+
 def test_reading_takes_the_fewest_commands(locate, chip, file_vehicle):
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "left")), tag=Type2("ntag213")))
     chip.zero()
