@@ -46,7 +46,7 @@ struct RadioReport {
           case .warning: style(state, .strong)
           case .bad: style(state, .bad)
           }
-        return ["  \(styled)  \(finding.subject.aligned(to: 10))  \(finding.text)"]
+        return ["  \(styled)  \(finding.subject.aligned(to: 10))  \(printable(finding.text))"]
           + (finding.remedy.map { ["         type:       \($0)"] } ?? [])
       }
   }
