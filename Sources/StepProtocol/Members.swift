@@ -69,7 +69,9 @@ struct Members {
   }
 
   func end() throws(ProtocolError) {
-    if let member = rest.first { throw .malformed("\(String(member.name.unicodeScalars.prefix(32))) is not a member that version 1 knows") }
+    if let member = rest.first {
+      throw .malformed("\(String(member.name.unicodeScalars.prefix(32))) is not a member that version 1 knows")
+    }
   }
 
   private static func bytes(_ value: JSON, count: Int) -> [UInt8]? {

@@ -293,7 +293,7 @@ def test_a_name_that_the_font_lacks_is_told_and_not_changed(make, car, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--step", "rear"], "Rolling Chassis has no step rear"),
+        (["--step", "rear"], "Rolling Chassis has no step rear: it has left, right"),
         (["--sheet", "--size", "300"], r"a label with a code of 300 mm does not fit on the page; \d+ mm would"),
         (["--step", "left", "--level", "X"], "The value 'X' is invalid for '--level <level>'.*"),
         (["--step", "left", "--sheet"], "--step and --sheet exclude each other."),
@@ -310,6 +310,20 @@ def test_what_cannot_be_made_is_told(make, tmp_path, arguments, error):
     line = next(line for line in ended.stderr.splitlines() if "rror: " in line)
     assert re.fullmatch(error, line.partition("rror: ")[2])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("name", "begins"), [("LEFT.PNG", b"\x89PNG"), ("left.Pdf", b"%PDF")])
+def test_the_ending_of_a_name_is_read_in_any_case(make, tmp_path, name, begins):
+    assert make("--step", "left", "--output", tmp_path / name).status == 0
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("path", ["", ".", ".."])
+def test_an_output_without_a_name_is_an_error(make, tmp_path, path):
+    before = sorted(tmp_path.iterdir())
+    ended = make("--step", "left", "--output", path, folder=tmp_path)
+    assert ended.status in (66, 74) and ended.error.startswith("cannot ")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_program_gets_what_is_in_the_codes(make, tmp_path):

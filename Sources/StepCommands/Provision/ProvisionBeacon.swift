@@ -68,7 +68,7 @@ extension Vehicle {
   func required(_ id: StepID) throws -> Step {
     guard let step = step(id) else {
       let known = steps.map(\.id.description).joined(separator: ", ")
-      throw CommandFailure(.usage, "\(name) has no step \(id): it has \(known)")
+      throw CommandFailure(.usage, "\(printable(name)) has no step \(id): it has \(known)")
     }
     return step
   }

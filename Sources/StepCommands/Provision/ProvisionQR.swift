@@ -86,18 +86,17 @@ struct ProvisionQR: ParsableCommand {
   }
 
   private func labels(_ vehicle: Vehicle) throws -> [Content] {
-    if let step, vehicle.step(step) == nil {
-      throw CommandFailure(.usage, "\(vehicle.name) has no step \(step)")
-    }
-    return try (step.map { [$0] } ?? vehicle.steps.map(\.id)).map { step in
-      let text = StepLabel(vehicle: vehicle.uuid, step: step).text
-      return Content(step: step, text: text, code: try QRCode(Array(text.utf8), level: level ?? .medium))
+    try (step.map { [try vehicle.required($0)] } ?? vehicle.steps).map { step in
+      let text = StepLabel(vehicle: vehicle.uuid, step: step.id).text
+      return Content(step: step.id, text: text, code: try QRCode(Array(text.utf8), level: level ?? .medium))
     }
   }
 
   private func vehicleCode(_ path: String, _ console: Console) throws -> Content {
     let (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: WallClock.seconds)
-    console.note("signed by the operator \(key.grouped): riders are asked to compare that")
+    // 43 characters and 10 blanks: with more beside them they are wider than a terminal.
+    console.note("signed by the operator, with a key that riders are asked to compare:")
+    console.note(key.grouped)
     return Content(step: nil, text: text, code: try QRCode(Array(text.utf8), level: level ?? .low))
   }
 
