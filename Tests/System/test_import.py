@@ -116,7 +116,7 @@ def test_a_code_has_all_that_is_the_same_for_every_rider_and_nothing_secret(van)
 def test_the_operator_sees_the_fingerprint_that_riders_compare(van, tmp_path):
     ended = van.stepctl("provision", "qr", "--vehicle", van.folder / "vehicle.toml", "--output", tmp_path / "code.png")
     fingerprint = " ".join(re.findall("....?", key_of(van)))
-    assert ended.stderr == f"signed by the operator {fingerprint}: riders are asked to compare that\n"
+    assert ended.stderr == f"signed by the operator, with a key that riders are asked to compare:\n{fingerprint}\n"
 
 
 def test_the_fingerprint_is_the_one_that_was_shown_when_the_vehicle_was_made(stepctl, tmp_path):
@@ -405,6 +405,15 @@ def test_a_riders_folder_is_copied_and_kept_private(phone, van):
         assert (place / name).read_bytes() == (rider / name).read_bytes()
         assert stat.S_IMODE((place / name).stat().st_mode) == 0o600
     assert phone.trusts(rider / "vehicle.toml")["is_new"] is False
+
+
+def test_a_rider_who_comes_later_and_a_token_that_is_new_are_changes(phone, van, tmp_path):
+    phone.trusts(written(tmp_path, code(van)))
+    rider = van.rider("later").folder
+    assert "changes   rider, token\n" in phone.imports(rider, "--yes").stderr
+    assert "changes   nothing\n" in phone.imports(rider, "--yes").stderr
+    van.rider("later", "--force", "--for", "9h")
+    assert "changes   token\n" in phone.imports(rider, "--yes").stderr
 
 
 def test_a_code_that_comes_later_keeps_who_the_rider_is(phone, van, tmp_path):
