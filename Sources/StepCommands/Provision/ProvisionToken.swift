@@ -37,6 +37,10 @@ struct ProvisionToken: ParsableCommand {
 
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+  }
+
   func run() throws {
     let console = output.console
     let place = VehicleFolder(folder)

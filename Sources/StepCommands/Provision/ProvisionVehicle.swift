@@ -59,6 +59,7 @@ struct ProvisionVehicle: ParsableCommand {
     guard [force, relocate, renew].count(where: { $0 }) <= 1 else {
       throw ValidationError("--force, --relocate and --renew exclude each other.")
     }
+    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: Self.steps.map(\.id))
   }
@@ -109,11 +110,12 @@ struct ProvisionVehicle: ParsableCommand {
     try console.result(
       """
       \(printable(vehicle.name)) is in \(place.path)
-        vehicle     \(uuid), steps left (major 1) and right (major 2)
+        uuid        \(uuid)
+        steps       left (major 1) and right (major 2)
         topic       \(topic)
         beacons     \(Self.describe(adapters))
         broker      \(host):\(port), certificates until \(dateAndTime(summary.certificatesEnd))
-        operator    signs tokens with the key \(summary.tokenKey)
+        operator    \(summary.tokenKey) (signs tokens)
       """)
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends two beacons: nobody can tell the sides apart by them")
@@ -125,7 +127,7 @@ struct ProvisionVehicle: ParsableCommand {
         mosquitto -c \(place.path("mosquitto.conf"))
         stepd --config \(place.path("stepd.toml"))
         stepctl provision token \(place.path) --rider NAME
-      The folder operator/ signs for the vehicle: keep it off the vehicle, and keep it safe.
+      What is in operator/ signs for the vehicle: keep it off the vehicle, and safe.
       """)
   }
 
