@@ -504,7 +504,7 @@ def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
     running.signal(signal.SIGINT)
     ended = running.ends()
     assert ended.status == 0 and [row["uid"] for row in ended.objects] == [UID]
-    assert "1 written, 0 failed" in ended.stderr
+    assert "1 done, 0 failed" in ended.stderr
 
 
 # The vehicle's list of tags.

@@ -61,9 +61,12 @@ struct ProvisionTag: ParsableCommand {
     let console = output.console
     let settings = try Settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.vehicleFile())
-    guard let step = file.vehicle.step(step) else {
-      let known = file.vehicle.steps.map(\.id.description).joined(separator: ", ")
-      throw CommandFailure(.usage, "\(printable(file.vehicle.name)) has no step \(step): it has \(known)")
+    let step = try file.vehicle.required(step)
+    let place = VehicleFolder(Files.parent(of: file.path))
+    if sdm, !Files.exists(place.path("stepd.toml")) {
+      throw CommandFailure(
+        .noInput, "\(place.path) has no stepd.toml, and keys are kept in a vehicle's own folder only",
+        hint: "--vehicle takes the vehicle.toml in that folder, not a rider's")
     }
     let interruption = try Interruption()
     try askWhetherToLock(input.questions(interruption))
@@ -73,7 +76,7 @@ struct ProvisionTag: ParsableCommand {
       reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
       // Where some are listed, the vehicle refuses all others, but for dynamic ones.
       register: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
-      dynamicIn: sdm ? VehicleFolder(Files.parent(of: file.path)) : nil, patience: settings.patience,
+      dynamicIn: sdm ? place : nil, patience: settings.patience,
       progress: ProgressLine(isShown: !output.quiet))
     if batch {
       let limit = timeout.timeout == nil ? nil : settings.patience

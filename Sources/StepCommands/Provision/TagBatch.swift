@@ -43,7 +43,7 @@ struct TagBatch {
         break
       }
     }
-    console.note("\(done.count) written, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
+    console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
     if failed > 0 { throw Ended(.badData) }
   }
 
