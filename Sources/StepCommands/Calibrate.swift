@@ -21,8 +21,8 @@ struct Calibrate: ParsableCommand {
   @Option(help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"))
   var step: StepID?
 
-  @Option(help: ArgumentHelp("How long to listen at each position.", valueName: "seconds"))
-  var seconds = 10.0
+  @Option(help: "How long to listen at each position (default: 10).")
+  var seconds: Double?
 
   @Option(
     help: ArgumentHelp("Take the positions from captures in this folder.", valueName: "dir"), completion: .directory)
@@ -40,10 +40,12 @@ struct Calibrate: ParsableCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard (2...120).contains(seconds) else { throw ValidationError("--seconds takes 2 to 120 seconds.") }
+    guard (2...120).contains(listeningTime) else { throw ValidationError("--seconds takes 2 to 120 seconds.") }
     if yes, dryRun { throw ValidationError("--yes and --dry-run exclude each other.") }
     if captures != nil, radio.radio != nil { throw ValidationError("--captures and --radio exclude each other.") }
   }
+
+  private var listeningTime: Double { seconds ?? 10 }
 
   func run() throws {
     let console = output.console
@@ -58,7 +60,7 @@ struct Calibrate: ParsableCommand {
         try CapturedPositions(vehicle: file.vehicle, folder: folder, interruption: interruption, console: console)
       }
       ?? GuidedPositions(
-        vehicle: file.vehicle, radio: settings.radioSpec(), seconds: seconds, interruption: interruption,
+        vehicle: file.vehicle, radio: settings.radioSpec(), seconds: listeningTime, interruption: interruption,
         questions: questions, console: console, isQuiet: output.quiet)
 
     let calibrations = try steps.map { step in try calibrate(step, with: source) }

@@ -32,7 +32,7 @@ struct CapturedPositions: PositionSource {
     defer { radio.close() }
     var recording = PositionRecording(of: step, at: position, among: vehicle.steps)
     _ = try recording.listen(to: radio, of: vehicle, until: nil)
-    for flaw in recording.flaws { console.note("\(path): \(flaw)\(flaw.isFatal ? "; left out" : "")") }
+    for flaw in recording.flaws { console.note("\(path)\(flaw.isFatal ? " is left out" : ""): \(flaw)") }
     return recording.flaws.contains(where: \.isFatal) ? nil : recording
   }
 }

@@ -34,10 +34,9 @@ struct GuidedPositions: PositionSource {
   }
 
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
-    let carry = position.carry == .hand ? "in your hand" : "in a pocket"
+    let carry = position.carry == .hand ? "in hand" : "in a pocket"
     let request = """
-      stand \(position.distance.rawValue) m in front of the \(step.id) step with the device \(carry), and press Enter \
-      (s: leave it out) 
+      \(position.distance.rawValue) m in front of the \(step.id) step, \(carry): press Enter (s: leave it out) 
       """
     while true {
       if try questions.ask(request).lowercased().hasPrefix("s") { return nil }
