@@ -35,6 +35,8 @@ package final class Questions {
       var chunk = [UInt8](repeating: 0, count: 1024)
       let count = try check("read", "standard input") { Glibc.read(STDIN_FILENO, &chunk, chunk.count) }
       guard count > 0, read.count < 1 << 16 else {
+        // The error begins a line of its own.
+        _ = write(STDERR_FILENO, "\n", 1)
         throw CommandFailure(.noInput, "no answer: standard input has ended")
       }
       read += chunk[..<count]

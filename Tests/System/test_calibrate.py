@@ -141,7 +141,7 @@ def test_nobody_to_answer_means_no(calibrate, folder):
     record_positions(folder, {"left": -72, "right": -50})
     ended = calibrate("--captures", "heard")
     assert ended.status == 66
-    assert ended.stderr.endswith("error: no answer: standard input has ended\n")
+    assert ended.stderr.endswith("\nstepctl: error: no answer: standard input has ended\n")
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
 
@@ -167,8 +167,8 @@ def test_bad_recordings_are_left_out_and_too_few_good_ones_are_refused(calibrate
         file.write_bytes((folder / f"heard/{name.replace('left', 'right')}.btsnoop").read_bytes())
     ended = calibrate("--captures", "heard", "--yes")
     assert (ended.status, ended.stdout) == (65, "")
-    assert "left-0.3-hand.btsnoop: only 20 packets were heard, and it takes 30; left out" in ended.stderr
-    assert "left-1-hand.btsnoop: the right step is stronger by " in ended.stderr
+    assert "left-0.3-hand.btsnoop is left out: only 20 packets were heard, and it takes 30\n" in ended.stderr
+    assert "left-1-hand.btsnoop is left out: the right step is stronger by " in ended.stderr
     assert ended.error == "the left step cannot be calibrated: it takes 3 positions, and 2 can be used"
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
@@ -302,12 +302,12 @@ class Technician:
         self.running.process.stdin.flush()
 
     def goes(self, distance: str, left: float, right: float = -85, answer: str = ""):
-        self.is_asked(f"stand {distance} m in front of the left step with the device in your hand, and press Enter")
+        self.is_asked(f"{distance} m in front of the left step, in hand: press Enter")
         self.adapter.levels = {1: left, 2: right}
         self.answers(answer)
 
     def leaves_out(self, distance: str):
-        self.is_asked(f"stand {distance} m in front of the left step with the device in a pocket").answers("s")
+        self.is_asked(f"{distance} m in front of the left step, in a pocket").answers("s")
 
 
 @pytest.fixture
@@ -328,7 +328,7 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     technician.goes("3", -80, right=-60)
     technician.is_asked("the right step is stronger by 20 dB: is this its side?\n").is_asked("repeat it").answers("")
     technician.adapter.levels = {}
-    technician.is_asked("stand 3 m").answers("")
+    technician.is_asked("3 m in front").answers("")
     technician.is_asked("its beacon was not heard\n").is_asked("repeat it, or else leave it out? [Y/n]").answers("y")
     technician.goes("3", -80)
     technician.leaves_out("3")
@@ -342,7 +342,7 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
 
 def test_an_interruption_leaves_the_file_untouched(technician, folder):
     technician.goes("0.3", -60)
-    technician.is_asked("stand 0.3 m in front of the left step with the device in a pocket")
+    technician.is_asked("0.3 m in front of the left step, in a pocket")
     technician.running.signal(signal.SIGINT)
     assert technician.running.ends().status == -signal.SIGINT
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
@@ -361,9 +361,9 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
     arguments = ["calibrate", "--vehicle", folder / "van.toml", "--radio", f"h4:unix:{folder}/none", "--step", "left"]
     running = stepctl.start(folder / "log", *arguments, stdin=subprocess.PIPE)
     technician = Technician(running, None)
-    technician.is_asked("stand 0.3 m").answers("")
+    technician.is_asked("0.3 m in front").answers("")
     technician.is_asked("cannot connect to h4:unix:").is_asked("try again? [Y/n]").answers("")
-    technician.is_asked("stand 0.3 m").answers("")
+    technician.is_asked("0.3 m in front").answers("")
     technician.is_asked("try again? [Y/n]").answers("n")
     ended = running.ends()
     assert ended.status == 69
@@ -373,5 +373,5 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
 def test_where_nobody_may_be_asked_it_ends_at_the_first_question(calibrate, folder):
     ended = calibrate("--no-input", "--radio", "hci0", "--yes")
     assert ended.status == 64
-    assert ended.error.startswith("this has to be asked, and --no-input forbids it: stand 0.3 m in front of the left step")
+    assert ended.error.startswith("this has to be asked, and --no-input forbids it: 0.3 m in front of the left step")
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
