@@ -90,6 +90,8 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
       "the broker \(broker) refused the connection: \(code)"
     case .subscriptionRefused(let broker, let filter):
       "the broker \(broker) does not let this client subscribe to \(filter)"
+    case .lost(let broker, .established):
+      "the connection to the broker \(broker) was lost"
     case .lost(let broker, let stage):
       "the connection to the broker \(broker) was lost (\(stage))"
     case .protocolViolated(let broker, let code):
