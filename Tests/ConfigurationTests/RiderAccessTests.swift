@@ -28,15 +28,18 @@ struct RiderAccessTests {
   @Test(
     "a part that is missing is named",
     arguments: [
-      ("topic = \"arena2036/rolling_chassis\"\n", "topic is missing: commands need it"),
-      ("cert = \"rider.crt\"\nkey = \"rider.key\"\n", "[broker] cert is missing: commands need it"),
+      ("topic = \"arena2036/rolling_chassis\"\n", "topic is missing: commands need it; a rider's vehicle file has it"),
+      (
+        "cert = \"rider.crt\"\nkey = \"rider.key\"\n",
+        "[broker] cert is missing: commands need it; a rider's vehicle file has it"
+      ),
       (
         "[rider]\nname = \"Ada\"\ndevice_key = \"device.jwk\"\ntoken = \"token.jwt\"\n",
-        "[rider] is missing: commands need it"
+        "[rider] is missing: commands need it; a rider's vehicle file has it"
       ),
       (
         "[controller]\nencryption_key = \"\(Sample.key)\"\nsigning_key = \"\(Sample.key)\"\n",
-        "[controller] is missing: commands need it"
+        "[controller] is missing: commands need it; a rider's vehicle file has it"
       ),
     ])
   func incomplete(part: String, expected: String) throws {

@@ -135,7 +135,8 @@ def test_what_a_command_needs_and_locate_does_not_is_told(file_vehicle, tmp_path
     file.write_text(changed)
     name = part if part == "topic" else f"[{part}]"
     ended = file_vehicle.stepctl("status", "--vehicle", file)
-    assert (ended.status, ended.stdout, ended.error) == (78, "", f"{file}: {name} is missing: commands need it")
+    missing = f"{file}: {name} is missing: commands need it; a rider's vehicle file has it"
+    assert (ended.status, ended.stdout, ended.error) == (78, "", missing)
     located = file_vehicle.stepctl("locate", "--vehicle", file, "--radio", file_vehicle.radio("left"))
     assert located.status == 0
 
@@ -235,6 +236,9 @@ def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
     assert mistyped.status == 66
     assert mistyped.error.startswith('--vehicle: no vehicle "roling": there is no ')
     assert mistyped.error.endswith('; did you mean "rolling"?')
+    folder = stepctl("locate", "--vehicle", file_vehicle.folder.name, folder=file_vehicle.folder.parent)
+    assert folder.status == 66
+    assert folder.error.endswith(f"; did you mean {file_vehicle.folder.name}/vehicle.toml?")
     shutil.copytree(file_vehicle.folder / "riders/alice", vehicles / "second")
     assert stepctl("locate", "--radio", radio, "--vehicle", "second", **where).status == 0, "a rider's folder"
     several = stepctl("locate", "--radio", radio, **where)
@@ -253,7 +257,8 @@ def test_config_show_names_files_and_no_secrets(stepctl, file_vehicle):
     shown = stepctl("config", "show", "--vehicle", file)
     assert (shown.status, shown.stderr) == (0, "")
     assert shown.lines[0].split() == ["vehicle", str(file), "(flag", "--vehicle)"]
-    assert f"rider      alice, token {file.parent}/token.jwt, device key {file.parent}/device.jwk" in shown.stdout
+    assert f"  rider      alice\n             token {file.parent}/token.jwt\n" in shown.stdout
+    assert f"             device key {file.parent}/device.jwk\n" in shown.stdout
     as_json = stepctl("config", "show", "--json", "--vehicle", file).json
     assert as_json["vehicle"] == {"value": str(file), "origin": "flag --vehicle"}
     assert as_json["vehicle_file"].keys() == {"path", "name", "uuid", "steps", "topic", "broker", "rider"}
@@ -320,6 +325,14 @@ def test_a_vehicle_is_not_overwritten_unless_forced(new_vehicle):
     assert not any(name.startswith("riders/") for name in after)
     opened = vehicle.starts_all().rider("alice").moves("open", "left")
     assert opened.status == 0
+
+
+@pytest.mark.parametrize("command", [("vehicle", ""), ("token", "", "--rider", "alice")])
+def test_a_folder_without_a_name_is_not_this_one(stepctl, tmp_path, command):
+    ended = stepctl("provision", *command, folder=tmp_path)
+    assert (ended.status, ended.stdout) == (64, "")
+    assert ended.stderr.startswith("Error: The vehicle's folder has no name.\n")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_rider_is_not_overwritten_unless_forced(new_vehicle):

@@ -125,7 +125,10 @@ extension Settings {
     if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
     if let named = vehicles.first(where: { $0.name == given }) { return named.path }
     let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
-    let hint = Spelling.nearest(to: given, among: vehicles.map(\.name)).map { "; did you mean \(TOMLText.quoted($0))?" }
+    let inFolder = "\(given)/vehicle.toml"
+    let meant =
+      Files.exists(inFolder) ? inFolder : Spelling.nearest(to: given, among: vehicles.map(\.name)).map(TOMLText.quoted)
+    let hint = meant.map { "; did you mean \($0)?" }
     throw vehicle.origin.error(
       "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
   }

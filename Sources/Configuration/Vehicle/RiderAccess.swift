@@ -15,7 +15,7 @@ extension VehicleFile {
   ///
   /// - Throws: when a part is missing, or one of the two private keys is not there or can be read by others.
   package func riderAccess() throws(ConfigurationError) -> RiderAccess {
-    let purpose = "commands need it"
+    let purpose = "commands need it; a rider's vehicle file has it"
     let access = RiderAccess(
       vehicle: vehicle,
       topic: try present(topic, "topic", purpose),

@@ -64,9 +64,14 @@ struct ConfigShow: ParsableCommand {
       try console.result("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)\(power)")
     }
     if let topic = file.topic { try console.result("  topic      \(topic)") }
-    if let broker = file.broker { try console.result("  broker     \(broker.host):\(broker.port), CA \(broker.ca)") }
+    if let broker = file.broker {
+      try console.result("  broker     \(broker.host):\(broker.port)")
+      try console.result("             CA \(broker.ca)")
+    }
     if let rider = file.rider {
-      try console.result("  rider      \(printable(rider.name)), token \(rider.token), device key \(rider.deviceKey)")
+      try console.result("  rider      \(printable(rider.name))")
+      try console.result("             token \(rider.token)")
+      try console.result("             device key \(rider.deviceKey)")
     }
   }
 
