@@ -10,7 +10,7 @@ struct Locate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
-  @Flag(help: "Keep going, and print every decision.")
+  @Flag(help: "Keep going: draw a picture, or print each decision where that cannot be.")
   var watch = false
 
   @Option(help: ArgumentHelp("Time between two decisions with --watch.", valueName: "seconds"))

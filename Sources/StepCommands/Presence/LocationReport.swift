@@ -46,9 +46,9 @@ struct LocationReport: PresenceReport {
   var line: String {
     let steps = location.readings.map { reading in
       let mark = reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
-      return "\(mark)\(padded(reading.step.id.description, to: 6)) \(Self.columns(reading))"
+      return "\(mark)\(padded(reading.step.id.description, to: 5)) \(Self.columns(reading))"
     }
-    return "\(padded("\(tenths(location.time)) s", to: 8)) \(steps.joined(separator: " "))  \(summary)"
+    return "\(padded("\(tenths(location.time)) s", to: 7)) \(steps.joined(separator: " ")) \(summary)"
   }
 
   /// A line for each step, with what it rests on.
