@@ -18,7 +18,7 @@ struct Stepd: ParsableCommand {
     completion: .file(extensions: ["toml"]))
   var config = "/etc/stepctl/stepd.toml"
 
-  @Flag(help: "Read the configuration and every file that it names, and end.")
+  @Flag(help: "Check the configuration, the vehicle file, the keys and the radios, and end.")
   var check = false
 
   @Flag(name: .shortAndLong, help: "Log answers too, and not only what moves or is refused.")
