@@ -76,6 +76,16 @@ package struct Handover: Sendable {
     ].compactMap { $0 }
   }
 
+  /// What is new of the rider's own access.
+  func accessChanges(of known: VehicleFile) -> [String] {
+    guard let rider = vehicleFile.rider else { return [] }
+    let token = files.first { $0.name == rider.token }
+    return [
+      rider.name != known.rider?.name ? "rider" : nil,
+      known.rider.flatMap { try? Files.read($0.token) } != token?.content ? "token" : nil,
+    ].compactMap { $0 }
+  }
+
   /// Looked at, because everyone may read the copy: what a folder names as a certificate can be any file of the user's.
   private static func certificate(_ path: String) throws(ProvisioningError) -> [UInt8] {
     let pem = try read(path)

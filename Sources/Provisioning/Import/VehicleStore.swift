@@ -21,14 +21,7 @@ package struct VehicleStore: Sendable {
 
     /// What the vehicle said otherwise until now, in words for people.
     package func changes(by handover: Handover) -> [String] {
-      guard let known else { return [] }
-      let rider = handover.vehicleFile.rider
-      let token = handover.files.first { $0.name == rider?.token }
-      let access = [
-        rider.map { $0.name != known.rider?.name } == true ? "rider" : nil,
-        token.map { $0.content != known.rider.flatMap { try? Files.read($0.token) } } == true ? "token" : nil,
-      ]
-      return handover.changes(of: known) + access.compactMap { $0 }
+      known.map { handover.changes(of: $0) + handover.accessChanges(of: $0) } ?? []
     }
 
     package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
