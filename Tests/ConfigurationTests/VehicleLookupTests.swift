@@ -64,7 +64,10 @@ struct VehicleLookupTests {
   func implied() throws {
     #expect(
       throws: ConfigurationError(
-        "vehicle", "not given: use --vehicle, or put a file into ~/.config/stepctl/vehicles or \(systems)",
+        "vehicle",
+        """
+        not given: use --vehicle, or `stepctl config import`, or put a file into ~/.config/stepctl/vehicles or \(systems)
+        """,
         kind: .missing)
     ) { try find() }
     try folder.write("etc/vehicles/van.toml")

@@ -116,7 +116,9 @@ extension Settings {
       case 0:
         let folders = folders.vehicleFolders.map(folders.displayed)
         throw ConfigurationError(
-          "vehicle", "not given: use --vehicle, or put a file into \(alternatives(folders))", kind: .missing)
+          "vehicle",
+          "not given: use --vehicle, or `stepctl config import`, or put a file into \(alternatives(folders))",
+          kind: .missing)
       default:
         let names = vehicles.map(\.name)
         throw ConfigurationError("vehicle", "not given, and there are several: use --vehicle \(alternatives(names))")
