@@ -4,8 +4,10 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
@@ -16,6 +18,13 @@ extern int close_range(unsigned first, unsigned last, int flags);
 // Swift cannot call variadic functions.
 static inline int control_process(int option, unsigned long first, unsigned long second) {
   return prctl(option, first, second, 0, 0);
+}
+
+// capset(2), which the C library has no function for, with three empty sets.
+static inline int drop_capabilities(void) {
+  struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+  return (int)syscall(SYS_capset, &header, sets);
 }
 
 // What seccomp_data has as `arch` for the system calls of this program; 0 where nobody has looked.

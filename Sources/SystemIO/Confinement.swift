@@ -10,6 +10,8 @@ package enum Confinement {
   ///   - memory: bytes of address space.
   ///   - seconds: of processor time.
   package static func limit(memory: UInt, seconds: UInt) throws(SystemError) {
+    // The Swift runtime's handlers would start a program that shows where this one crashed, and wait for it.
+    for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT] { signal(number, SIG_DFL) }
     try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
     try control(PR_SET_NO_NEW_PRIVS, 1)
     _ = try check("close descriptors") { close_range(3, .max, 0) }
@@ -18,13 +20,16 @@ package enum Confinement {
     try limit(RLIMIT_CPU, seconds)
   }
 
+  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)). What is open stays open.
+  package static func dropCapabilities() throws(SystemError) {
+    _ = try check("give up capabilities") { drop_capabilities() }
+  }
+
   /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
   /// with EPERM from here on (seccomp(2)).
   ///
   /// - Parameter controlsDevices: whether it may control those that it has open, as a camera (ioctl(2)).
   package static func computeOnly(controlsDevices: Bool = false) throws(SystemError) {
-    // The Swift runtime's handlers would start a program that shows where this one crashed, and wait for it.
-    for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT] { signal(number, SIG_DFL) }
     let architecture = own_audit_architecture()
     guard architecture != 0 else { return }
     // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end.

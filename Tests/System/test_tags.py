@@ -407,6 +407,17 @@ def test_it_may_die_while_a_tag_is_waited_for(starts, chip, file_vehicle):
     assert texts(chip.tag) == [label(file_vehicle, "left")]
 
 
+def test_it_reads_tags_without_privileges(starts, chip):
+    chip.remove()
+    running = starts("--timeout", "20")
+    wait_until(lambda: chip.counts()["commands"] > 12, "it is looking for a tag")
+    (child,) = children(running.process)
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
+    assert status["NoNewPrivs"] == "1"
+    # Root has them all, and others have none to give up.
+    assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh")} == {0}
+
+
 def test_it_ends_with_stepctl_however_that_ends(starts, chip):
     chip.remove()
     running = starts("--timeout", "20")
