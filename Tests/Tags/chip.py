@@ -25,7 +25,6 @@ from faults import FAULTS, Fault, Faults
 from field import Field
 from hsu import BAUD_RATES
 from iso14443a import Tag
-from ntag424 import NTAG424
 from pn532 import PN532
 from type2 import MODELS, Type2
 from type4 import Type4
@@ -251,6 +250,9 @@ def tag_from(name: str, uid: bytes | None, image: bytes | None) -> Tag | None:
     if name == "type4":
         return Type4(uid, image or b"")
     if name == "ntag424":
+        # It alone takes more than the standard library.
+        from ntag424 import NTAG424
+
         return NTAG424(uid, image or b"")
     return Type2(name, uid, image)
 
