@@ -108,7 +108,7 @@ struct Move {
       interruption: interruption, console: console
     ).find()
     guard let presence = report.presence else {
-      throw CommandFailure(.notLocated, "not located: \(report.summary)", hint: report.advice)
+      throw CommandFailure.notLocated(report.summary, hint: report.advice)
     }
     note("proof", presence.evidence)
     let step = presence.step

@@ -39,43 +39,41 @@ struct CodeSighting {
         // A picture is looked at to its end, because one that shows two steps names none.
         if source.isCamera { return found }
         if let sighting, sighting.step != found.step {
-          throw notLocated("\(source.name) shows the codes of the \(sighting.step.id) and the \(found.step.id) step")
+          throw CommandFailure.notLocated(
+            "\(source.name) shows the codes of the \(sighting.step.id) and the \(found.step.id) step")
         }
         sighting = found
       }
     } catch CodeReaderError.timedOut {
-      throw refusal ?? notLocated("the camera saw no code in \(tenths(patience.inSeconds)) s")
+      throw refusal ?? CommandFailure.notLocated("the camera saw no code in \(tenths(patience.inSeconds)) s")
     }
-    guard let sighting else { throw refusal ?? notLocated("there is no code in \(source.name)") }
+    guard let sighting else { throw refusal ?? CommandFailure.notLocated("there is no code in \(source.name)") }
     return sighting
   }
 
   /// - Throws: a `CommandFailure` for a code that is not on a step of this vehicle.
   private init(_ code: [UInt8], of vehicle: Vehicle, at time: ContinuousClock.Instant) throws {
     guard let text = String(validating: code, as: UTF8.self) else {
-      throw Self.notLocated("the code holds something else than the name of a step")
+      throw CommandFailure.notLocated("the code holds something else than the name of a step")
     }
     let label: StepLabel
     do throws(StepLabel.ParsingError) {
       label = try StepLabel(parsing: text)
     } catch {
       switch error {
-      case .notLabel: throw Self.notLocated("the code holds something else than the name of a step")
-      case .malformed: throw Self.notLocated("the code holds \(error)")
+      case .notLabel: throw CommandFailure.notLocated("the code holds something else than the name of a step")
+      case .malformed: throw CommandFailure.notLocated("the code holds \(error)")
       }
     }
     guard label.vehicle == vehicle.uuid else {
-      throw Self.notLocated("the code is another vehicle's (\(label.vehicle)), not one of \(printable(vehicle.name))")
+      throw CommandFailure.notLocated(
+        "the code is another vehicle's (\(label.vehicle)), not one of \(printable(vehicle.name))")
     }
     guard let step = label.step(in: vehicle) else {
-      throw Self.notLocated("the code names a step that \(printable(vehicle.name)) does not have")
+      throw CommandFailure.notLocated("the code names a step that \(printable(vehicle.name)) does not have")
     }
     self.step = step
     content = text
     self.time = time
-  }
-
-  private static func notLocated(_ reason: String) -> CommandFailure {
-    CommandFailure(.notLocated, "not located: \(reason)")
   }
 }

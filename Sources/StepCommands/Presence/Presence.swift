@@ -1,4 +1,5 @@
 import StepDomain
+import Terminal
 
 /// The rider at a step: what a command to move it rests on.
 struct Presence {
@@ -8,4 +9,10 @@ struct Presence {
   let found: ContinuousClock.Instant
   /// For people: `at the left step: near, 0.9 m, 11 packets (beacon)`
   let evidence: String
+}
+
+extension CommandFailure {
+  static func notLocated(_ reason: String, hint: String? = nil) -> CommandFailure {
+    CommandFailure(.notLocated, "not located: \(reason)", hint: hint)
+  }
 }

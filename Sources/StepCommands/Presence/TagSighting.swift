@@ -33,8 +33,8 @@ struct TagSighting {
       }
     } catch {
       switch error {
-      case .noTag: throw notLocated("no tag came in \(tenths(limit)) s")
-      case .noAnswer: throw notLocated("\(error)")
+      case .noTag: throw CommandFailure.notLocated("no tag came in \(tenths(limit)) s")
+      case .noAnswer: throw CommandFailure.notLocated("\(error)")
       default: throw error
       }
     }
@@ -47,11 +47,12 @@ struct TagSighting {
     self.time = time
     let (name, content) = try Self.label(of: reading, vehicle)
     guard let step = name else {
-      throw Self.notLocated("the tag names a step that \(printable(vehicle.name)) does not have")
+      throw CommandFailure.notLocated("the tag names a step that \(printable(vehicle.name)) does not have")
     }
     // The vehicle would refuse it (the protocol's section 6). A dynamic tag proves by itself which one it is.
     guard step.tags.isEmpty || step.tags.contains(uid) || DynamicTag.isMeant(by: content) else {
-      throw Self.notLocated("the tag \(uid) says that it is the \(step.id) step's, but is none of those on it")
+      throw CommandFailure.notLocated(
+        "the tag \(uid) says that it is the \(step.id) step's, but is none of those on it")
     }
     self.step = step
     self.content = content
@@ -60,8 +61,8 @@ struct TagSighting {
   /// The step that the first record names which is meant to name one; and that record's text.
   private static func label(of reading: TagReading, _ vehicle: Vehicle) throws -> (step: Step?, content: String) {
     let message: NDEFMessage
-    do throws(NFCError) { message = try reading.content.get() } catch { throw notLocated("\(error)") }
-    if message.isEmpty { throw notLocated("the tag is empty") }
+    do throws(NFCError) { message = try reading.content.get() } catch { throw CommandFailure.notLocated("\(error)") }
+    if message.isEmpty { throw CommandFailure.notLocated("the tag is empty") }
     for record in message.records {
       do {
         if let text = try NDEFText(record)?.text {
@@ -81,19 +82,15 @@ struct TagSighting {
       } catch let failure as CommandFailure {
         throw failure
       } catch {
-        throw notLocated("the tag holds \(error)")
+        throw CommandFailure.notLocated("the tag holds \(error)")
       }
     }
-    throw notLocated("the tag holds something else than the name of a step")
+    throw CommandFailure.notLocated("the tag holds something else than the name of a step")
   }
 
   private static func check(_ found: UUID, _ vehicle: Vehicle) throws {
     guard found == vehicle.uuid else {
-      throw notLocated("the tag is another vehicle's (\(found)), not one of \(printable(vehicle.name))")
+      throw CommandFailure.notLocated("the tag is another vehicle's (\(found)), not one of \(printable(vehicle.name))")
     }
-  }
-
-  private static func notLocated(_ reason: String) -> CommandFailure {
-    CommandFailure(.notLocated, "not located: \(reason)")
   }
 }
