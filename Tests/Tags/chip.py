@@ -155,6 +155,14 @@ class Chip:
         with self._lock:
             return self._counts | {"tag_commands": self.field.commands, "writes": self.field.writes}
 
+    def wait_until(self, condition):
+        """Until this is true of the chip, which answers in a thread of its own."""
+        limit = time.monotonic() + 10
+        while not condition():
+            if time.monotonic() > limit:
+                raise TimeoutError("the chip does not do what a test waits for")
+            time.sleep(0.005)
+
     def zero(self):
         """Begins to count anew."""
         with self._lock:

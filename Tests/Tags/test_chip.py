@@ -258,13 +258,6 @@ def heard(port: int, size: int) -> str:
     return received.hex()
 
 
-def until(condition):
-    limit = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < limit
-        time.sleep(0.005)
-
-
 def assert_says(port: int, expected: str):
     assert heard(port, len(expected) // 2) == expected
 
@@ -325,7 +318,7 @@ def test_an_endless_search_ends_with_a_tag_or_with_the_hosts_ack(chip, line):
     os.write(line, search)
     assert_says(line, ACKNOWLEDGED)
     os.write(line, bytes.fromhex(ACKNOWLEDGED))
-    until(lambda: chip.records and chip.records[-1].get("note") == "given up")
+    chip.wait_until(lambda: chip.records and chip.records[-1].get("note") == "given up")
     chip.place()
     assert_silent(line)
     chip.remove()
