@@ -90,7 +90,7 @@ package struct Daemon {
     var wasConnected = false
     while !isEnding || controller.isMoving {
       let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
-      let waited = [connection.descriptor] + (isEnding ? [] : [interruption.number]) + beacons.map(\.descriptor)
+      let waited = (isEnding ? [] : [connection.descriptor, interruption.number]) + beacons.map(\.descriptor)
       _ = try system { () throws(SystemError) in try waitReadable(waited, until: tick) }
       if !isEnding, interruption.isPending {
         isEnding = true
@@ -98,7 +98,8 @@ package struct Daemon {
       }
       publish(controller.advance(to: time()))
       for (priority, line) in beacons.flatMap(\.news) { log.log.write(priority, line) }
-      while !isEnding, let event = try next(connection) {
+      // One at a time: whoever sends more than can be read holds up neither a motion nor the signal.
+      if !isEnding, let event = try next(connection) {
         switch event {
         case .connected:
           wasConnected = true
@@ -109,9 +110,9 @@ package struct Daemon {
           if case .unusableFile = error, !wasConnected { throw .broker(error) }
           log.log.write(.warning, "\(error); trying again")
         case .message(let message):
-          guard let step = topics[message.topic] else { continue }
-          publish(
-            controller.receive(message.payload, on: step, retained: message.isRetained, at: time()))
+          if let step = topics[message.topic] {
+            publish(controller.receive(message.payload, on: step, retained: message.isRetained, at: time()))
+          }
         case .acknowledged:
           break
         }
