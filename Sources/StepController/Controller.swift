@@ -136,14 +136,18 @@ package final class Controller {
     to command: Command, _ digest: CommandDigest, _ token: Token, on step: Step, retained: Bool,
     at time: ControllerTime
   ) -> RefusalCode? {
+    // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
+    let isNew = session.admit(digest)
+    var expiry: RefusalCode?
+    if case .move(let move) = command.request {
+      expiry = session.redeem(move, by: token.device, for: step.id, at: time.clock)
+    }
     if retained { return .retained }
     guard token.vehicle == vehicle.uuid, command.vehicle == vehicle.uuid else { return .wrongVehicle }
     guard command.step == step.id, token.steps.contains(step.id) else { return .wrongStep }
     if time.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
     if time.wall >= token.expires { return .tokenExpired }
-    guard session.admit(digest) else { return .replayed }
-    guard case .move(let move) = command.request else { return nil }
-    return session.redeem(move, by: token.device, for: step.id, at: time.clock)
+    return isNew ? expiry : .replayed
   }
 
   private func refuse(

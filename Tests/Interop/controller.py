@@ -129,14 +129,18 @@ class Controller:
             proto.check_command_claims(claims)
         except ProtocolError as error:
             raise Refusal("malformed") from error
+        digest, challenge = proto.digest(payload), claims.get("challenge")
+        is_new = digest not in self.seen and challenge not in self.used
+        self.seen.add(digest)
+        its_device, its_step, born = self.challenges.get(challenge, (None, None, 0))
+        if its_device == device:
+            self.used.add(challenge)
         _refuse_unless(not retained, "retained")
         _refuse_unless(token["aud"] == claims["vehicle"] == self.vehicle, "wrong_vehicle")
         _refuse_unless(claims["step"] == step and step in token["steps"], "wrong_step")
         _refuse_unless(unix_time >= token["nbf"] - LEEWAY_S, "token_not_yet_valid")
         _refuse_unless(unix_time < token["exp"], "token_expired")
-        digest = proto.digest(payload)
-        _refuse_unless(digest not in self.seen and claims.get("challenge") not in self.used, "replayed")
-        self.seen.add(digest)
+        _refuse_unless(is_new, "replayed")
         if claims["position"] != "unknown":
             self._check_permission(step, clock, claims, device)
             self._check_proof(step, clock, unix_time, claims["proof"], device)
@@ -146,7 +150,6 @@ class Controller:
         _refuse_unless(claims["epoch"] == self.epoch, "expired")
         its_device, its_step, born = self.challenges.get(claims["challenge"], (None, None, 0))
         _refuse_unless(its_device == device, "expired")
-        self.used.add(claims["challenge"])
         _refuse_unless(its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS, "expired")
         _refuse_unless(clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS, "expired")
 

@@ -96,6 +96,23 @@ import Testing
     #expect(bench.servo.motions == 1)
   }
 
+  @Test("a command that was refused is not obeyed when it is delivered again: whoever was told so can rely on it")
+  func refusedForGood() {
+    let alice = bench.rider()
+    let early = Rider(
+      device: alice.device, token: bench.rider(notBefore: 32, device: alice.device).token, controller: alice.controller)
+    // For what does not stand in it, or not for ever: retained, on another step's topic, before its token's time.
+    let retained = alice.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(retained, retained: true).refusal == .retained)
+    let misdirected = alice.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(misdirected, to: right).refusal == .wrongStep)
+    let premature = early.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(premature).refusal == .tokenNotYetValid)
+    bench.wait(2_000)
+    for command in [retained, misdirected, premature] { #expect(bench.send(command).refusal == .replayed) }
+    #expect(bench.servo.calls.isEmpty)
+  }
+
   @Test("a recorded status request is answered once, and gives an attacker no second challenge")
   func replayedStatus() {
     let payload = bench.rider().command(left, .status)
