@@ -17,12 +17,12 @@ struct Log {
 
   let isVerbose: Bool
   private let isJournal: Bool
-  private var rubbish = Rubbish()
+  private var repetitions: [String: Repetition] = [:]
 
-  /// Whoever sends rubbish must not be able to fill the disk with our lines about it.
-  private struct Rubbish {
-    var reported: ContinuousClock.Instant?
-    var unreported = 0
+  /// Of lines that anybody can bring about as often as they like.
+  private struct Repetition {
+    let written: ContinuousClock.Instant
+    var unwritten = 0
   }
 
   /// - Parameter isJournal: whether standard error goes to systemd's journal (`JOURNAL_STREAM` is set).
@@ -38,19 +38,29 @@ struct Log {
     _ = Array(line.utf8).withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
+  /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.
+  ///
+  /// - Parameter kind: what counts as the same: nothing that whoever sends it can choose.
+  private mutating func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String) {
+    let now = ContinuousClock.now
+    let last = repetitions[kind]
+    if let last, now - last.written < .seconds(1) {
+      repetitions[kind]?.unwritten += 1
+      return
+    }
+    repetitions[kind] = Repetition(written: now)
+    let more = last.map(\.unwritten) ?? 0
+    write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text)
+  }
+
   mutating func write(_ event: Controller.Event) {
     switch event {
     case .unauthenticated(let step, let error):
-      let now = ContinuousClock.now
-      if let last = rubbish.reported, now - last < .seconds(1) {
-        rubbish.unreported += 1
-        return
-      }
-      let more = rubbish.unreported > 0 ? " (and \(rubbish.unreported) more since the last such line)" : ""
-      rubbish = Rubbish(reported: now, unreported: 0)
-      write(.warning, "\(step): ignored a message that is no rider's command: \(error)\(more)")
+      writeOnceASecond(.warning, "rubbish", "\(step): ignored a message that is no rider's command: \(error)")
     case .refused(let step, let code, let rider):
-      write(.notice, "\(step): refused “\(rider)”: \(code.rawValue)")
+      // A copy of an old command is refused as well as a new one, and by whose it was.
+      let text = "\(step): refused “\(rider)”: \(code.rawValue)"
+      writeOnceASecond(.notice, text, text)
     case .answered(let step, let rider):
       write(.debug, "\(step): answered “\(rider)”")
     case .began(let step, let target, let rider):
