@@ -4,7 +4,7 @@ import SystemIO
 
 /// The vehicle's side of the protocol: takes messages and the passing of time, gives messages, moves the servo.
 ///
-/// It knows no network and no clock, so that a test can be at any hour and lose any message. One thread.
+/// It knows no network and no clock of its own, so that a test can be at any hour and lose any message. One thread.
 package final class Controller {
   /// A payload to be published on a step's `status`.
   package struct Publication: Sendable, Equatable {
@@ -100,10 +100,12 @@ package final class Controller {
   /// - Parameters:
   ///   - step: whose topic it came on.
   ///   - retained: the message's retain flag.
+  ///   - clock: what the time is; asked once more when the journal was written, which can take long.
   package func receive(
-    _ payload: [UInt8], on step: StepID, retained: Bool, at time: ControllerTime
+    _ payload: [UInt8], on step: StepID, retained: Bool, at clock: () -> ControllerTime
   ) -> [Publication] {
     guard let subject = vehicle.step(step) else { return [] }
+    let time = clock()
     let digest = CommandDigest(of: payload)
     switch ReceivedCommand(payload, controller: keys.decryption, operatorKey: keys.operatorKey) {
     case .unauthenticated(let error):
@@ -125,7 +127,7 @@ package final class Controller {
         case .refused(let code):
           return refuse(code, step, digest, command.nonce, token, at: time)
         case .accepted(let reading):
-          return begin(move, reading, step, digest, command.nonce, token, at: time)
+          return begin(move, reading, step, digest, command.nonce, token, at: clock)
         }
       }
     }
@@ -163,9 +165,10 @@ package final class Controller {
   /// - Parameter reading: of the dynamic tag that is the proof: used up from here on, whatever becomes of the command.
   private func begin(
     _ move: Command.Move, _ reading: DynamicTag.Reading?, _ step: StepID, _ digest: CommandDigest, _ nonce: [UInt8],
-    _ token: Token, at time: ControllerTime
+    _ token: Token, at clock: () -> ControllerTime
   ) -> [Publication] {
     guard let state = steps[step] else { return [] }
+    var time = clock()
     if let reading {
       do throws(SystemError) { try journal.record(reading) } catch {
         record(.notJournaled(step, error.description))
@@ -179,7 +182,7 @@ package final class Controller {
     }
 
     // On the medium first: from here on a crash leaves a motion without an end, and this challenge used.
-    var entry = Journal.Entry(position: state.position, fault: state.fault, challenge: move.challenge)
+    let entry = Journal.Entry(position: state.position, fault: state.fault, challenge: move.challenge)
     do throws(SystemError) {
       var begun = entry
       begun.motion = move.target
@@ -188,11 +191,15 @@ package final class Controller {
       record(.notJournaled(step, error.description))
       return refuse(.unavailable, step, digest, nonce, token, at: time)
     }
+    time = clock()
+    guard time.clock < move.deadline else {
+      write(entry, for: step)
+      return refuse(.expired, step, digest, nonce, token, at: time)
+    }
     do throws(ServoError) {
       try servo.begin(step, from: state.position, to: move.target.position)
     } catch {
       record(.failed(step, .driver, error.description))
-      entry.motion = nil
       write(entry, for: step)
       return refuse(error == .obstructed ? .obstructed : .unavailable, step, digest, nonce, token, at: time)
     }

@@ -111,7 +111,7 @@ package struct Daemon {
           log.log.write(.warning, "\(error); trying again")
         case .message(let message):
           if let step = topics[message.topic] {
-            publish(controller.receive(message.payload, on: step, retained: message.isRetained, at: time()))
+            publish(controller.receive(message.payload, on: step, retained: message.isRetained, at: time))
           }
         case .acknowledged:
           break

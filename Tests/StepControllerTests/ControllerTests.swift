@@ -162,6 +162,17 @@ import Testing
     #expect(bench.send(rider.command(left, .move(edge))).refusal == nil)
   }
 
+  @Test("a deadline that passes while the journal is written is one that has passed: nothing moves, and that is kept")
+  func slowMedium() throws {
+    let rider = bench.rider()
+    let move = bench.move(.open, left, as: rider)
+    bench.delay = 3_000
+    #expect(bench.send(rider.command(left, .move(move))).refusal == .expired)
+    #expect(bench.servo.calls.isEmpty)
+    #expect(!bench.controller.isMoving)
+    #expect(try !String(contentsOfFile: bench.journal, encoding: .utf8).contains("motion"))
+  }
+
   @Test("tokens are judged by operator, vehicle, step and time")
   func tokens() {
     func refusal(_ rider: Rider) -> RefusalCode? { bench.send(rider.command(left, .status)).refusal }

@@ -78,6 +78,8 @@ final class Bench {
   var controller: Controller!
   var events: [Controller.Event] = []
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
+  /// How long the medium takes: what passes between two looks at the clock, milliseconds.
+  var delay: Int64 = 0
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
   var secrets = StepSecrets()
   var vehicle = car
@@ -118,7 +120,11 @@ final class Bench {
   }
 
   func send(_ payload: [UInt8], to step: StepID = left, retained: Bool = false) -> [Statement] {
-    controller.receive(payload, on: step, retained: retained, at: time).map(read)
+    let clock = {
+      defer { self.wait(self.delay) }
+      return self.time
+    }
+    return controller.receive(payload, on: step, retained: retained, at: clock).map(read)
   }
 
   /// Lets time pass in ticks.
