@@ -22,9 +22,10 @@ class Terminal:
         self._master, slave = pty.openpty()
         os.set_blocking(self._master, False)
         self.resize(rows, columns)
-        # A session of its own: keys on this terminal signal this program.
+        # A session of its own: keys on this terminal signal this program. A job in the background ignores some signals,
+        # and the tests may be one.
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", *map(str, arguments)],
+            ["setsid", "--ctty", "env", "--default-signal", *map(str, arguments)],
             stdin=slave,
             stdout=slave,
             stderr=slave,

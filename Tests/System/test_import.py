@@ -15,7 +15,7 @@ import pytest
 
 import pictures
 import stepproto as proto
-from programs import AS_ANYBODY, STEPCTL, Stepctl
+from programs import AS_ANYBODY, STEPCTL, Stepctl, wait_until
 from terminal import Terminal
 from vehicle import Vehicle
 
@@ -558,6 +558,9 @@ def test_a_pipe_that_nobody_writes_to_can_be_left(phone, van, tmp_path, pipe):
     (folder / pipe).unlink()
     os.mkfifo(folder / pipe)
     with closing(Terminal([STEPCTL, "config", "import", folder], phone.stepctl.environment)) as terminal:
+        program = Path(f"/proc/{terminal.process.pid}/exe")
+        wait_until(lambda: program.resolve() == STEPCTL.resolve(), "it has the terminal")
+        # And by then it waits for the pipe, though nothing shows that.
         time.sleep(0.5)
         terminal.types(b"\x03")
         assert terminal.ends() == -2
