@@ -37,11 +37,11 @@ struct CalibrationReport {
 
   /// Notes the changes in the vehicle file as it is by now.
   mutating func write() throws {
-    var text = try Files.read(path)
-    for change in changes {
-      text = try VehicleFile.setting(measuredPower: change.measuredPower, of: change.step.id, in: text, path: path)
+    try Files.edit(path) { text in
+      try changes.reduce(text) { text, change in
+        try VehicleFile.setting(measuredPower: change.measuredPower, of: change.step.id, in: text, path: path)
+      }
     }
-    try Files.rewrite(path, with: text)
     isWritten = true
   }
 

@@ -27,40 +27,96 @@ package enum Files {
 
   /// Replaces a file at once: written beside it, synced, renamed, and the folder synced.
   ///
-  /// - Parameters:
-  ///   - mode: the permission bits of the file, whatever the umask.
-  ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
+  /// - Parameter mode: the permission bits of the file, whatever the umask.
   package static func replace(
-    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, owner: (user: uid_t, group: gid_t)? = nil
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) {
-    let temporary = "\(path).\(getpid()).new"
-    unlink(temporary)
-    do throws(SystemError) {
-      let file = try Descriptor.open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
-      let number = file.number
-      // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
-      if let owner { _ = fchown(number, owner.user, owner.group) }
-      _ = try check("set the mode of", temporary) { fchmod(number, mode) }
-      try file.write(bytes, temporary)
-      try file.synchronize(temporary)
-      _ = try check("rename", path) { rename(temporary, path) }
-    } catch {
-      unlink(temporary)
-      throw error
-    }
-    let folder = try Descriptor.open(parent(of: path), O_RDONLY | O_DIRECTORY)
-    try folder.synchronize(path)
+    try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
   }
 
   /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its
   /// user's), and a link to it stays a link.
   package static func rewrite(_ path: String, with bytes: some Sequence<UInt8>) throws(SystemError) {
+    var status = stat()
+    _ = try check("open", path) { stat(path, &status) }
+    try rewrite(path, known: status, with: bytes)
+  }
+
+  /// Reads a file, and rewrites it with what `change` makes of its content; not where that is the same.
+  ///
+  /// The file that is replaced is the one that was read. Whoever may move folders and links on the way to it, as the
+  /// user whose file root changes, cannot have the change put anywhere else.
+  ///
+  /// - Returns: whether it was rewritten.
+  /// - Throws: `SystemError`, and what `change` throws.
+  @discardableResult
+  package static func edit(_ path: String, _ change: ([UInt8]) throws -> [UInt8]) throws -> Bool {
+    // Open until the end, so that no other file gets its number.
+    let file = try Descriptor.open(path, O_RDONLY)
+    let number = file.number
+    var status = stat()
+    _ = try check("open", path) { fstat(number, &status) }
+    let old = try readAll(file, path)
+    let new = try change(old)
+    guard new != old else { return false }
+    try rewrite(path, known: status, with: new)
+    return true
+  }
+
+  private static func rewrite(
+    _ path: String, known: stat, with bytes: some Sequence<UInt8>
+  ) throws(SystemError) {
     guard let resolved = realpath(path, nil) else { throw SystemError("open", path) }
     defer { free(resolved) }
     let target = String(cString: resolved)
-    var status = stat()
-    _ = try check("stat", target) { stat(target, &status) }
-    try replace(target, with: bytes, mode: status.st_mode & 0o7777, owner: (status.st_uid, status.st_gid))
+    let folder = try folder(of: target, for: path)
+    let (number, name) = (folder.number, name(of: target))
+    var found = stat()
+    _ = try check("open", path) { fstatat(number, name, &found, AT_SYMLINK_NOFOLLOW) }
+    guard found.st_dev == known.st_dev, found.st_ino == known.st_ino else {
+      throw SystemError("replace", path, code: ESTALE)
+    }
+    try replace(
+      path, in: folder, as: name, with: bytes, mode: known.st_mode & 0o7777, owner: (known.st_uid, known.st_gid))
+  }
+
+  /// - Parameters:
+  ///   - path: for errors, which name what the user knows.
+  ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
+  private static func replace(
+    _ path: String, in folder: borrowing Descriptor, as name: String, with bytes: some Sequence<UInt8>, mode: mode_t,
+    owner: (user: uid_t, group: gid_t)? = nil
+  ) throws(SystemError) {
+    let temporary = "\(name).\(getpid()).new"
+    let place = folder.number
+    unlinkat(place, temporary, 0)
+    do throws(SystemError) {
+      let file = Descriptor(
+        adopting: try check("write", path) {
+          openat(place, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+        })
+      let number = file.number
+      // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
+      if let owner { _ = fchown(number, owner.user, owner.group) }
+      _ = try check("set the mode of", path) { fchmod(number, mode) }
+      try file.write(bytes, path)
+      try file.synchronize(path)
+      _ = try check("replace", path) { renameat(place, temporary, place, name) }
+    } catch {
+      unlinkat(place, temporary, 0)
+      throw error
+    }
+    try folder.synchronize(path)
+  }
+
+  private static func folder(of path: String, for subject: String) throws(SystemError) -> Descriptor {
+    let parent = parent(of: path)
+    return Descriptor(
+      adopting: try check("write", subject) { Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+  }
+
+  private static func name(of path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
   /// Creates a file that must not exist yet (EEXIST).

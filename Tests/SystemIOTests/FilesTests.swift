@@ -38,11 +38,46 @@ import Testing
     #expect(throws: SystemError("open", none, code: ENOENT)) { try Files.rewrite(none, with: []) }
   }
 
+  @Test("an edited file is the one that was read, or none")
+  func edit() throws {
+    let (mine, others) = (folder + "/mine", folder + "/others")
+    for place in [mine, others] {
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      try Files.create(place + "/file", with: place.utf8, mode: 0o640)
+    }
+    let path = folder + "/link/file"
+    try FileManager.default.createSymbolicLink(atPath: folder + "/link", withDestinationPath: "mine")
+    #expect(try !Files.edit(path) { $0 })
+    #expect(try Files.edit(path) { $0 + [0x21] })
+    #expect(try Files.read(mine + "/file") == Array("\(mine)!".utf8))
+    #expect(try mode(mine + "/file") == 0o640)
+    // Whoever may change the link does so between the reading and the writing.
+    #expect(throws: SystemError("replace", path, code: ESTALE)) {
+      try Files.edit(path) { content in
+        unlink(folder + "/link")
+        symlink("others", folder + "/link")
+        return content + [0x21]
+      }
+    }
+    #expect(try Files.read(mine + "/file") == Array("\(mine)!".utf8))
+    #expect(try Files.read(others + "/file") == Array(others.utf8))
+    for place in [mine, others] { #expect(try FileManager.default.contentsOfDirectory(atPath: place) == ["file"]) }
+  }
+
+  @Test("an error names the file that was to be replaced, and not the one beside it", arguments: ["none/file", "no/x/y"])
+  func subject(name: String) throws {
+    let path = folder + "/" + name
+    let error = #expect(throws: SystemError.self) { try Files.replace(path, with: [1], mode: 0o600) }
+    #expect(error == SystemError("write", path, code: ENOENT))
+    let long = folder + "/" + String(repeating: "n", count: 255)
+    #expect(throws: SystemError("write", long, code: ENAMETOOLONG)) { try Files.replace(long, with: [1], mode: 0o600) }
+  }
+
   @Test("a file that cannot be replaced stays as it was, and nothing is left beside it")
   func replaceFails() throws {
     let path = folder + "/folder"
     try FileManager.default.createDirectory(atPath: path + "/full", withIntermediateDirectories: true)
-    #expect(throws: SystemError("rename", path, code: EISDIR)) { try Files.replace(path, with: [1], mode: 0o600) }
+    #expect(throws: SystemError("replace", path, code: EISDIR)) { try Files.replace(path, with: [1], mode: 0o600) }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["folder"])
   }
 

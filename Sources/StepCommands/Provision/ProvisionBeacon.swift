@@ -54,12 +54,11 @@ struct ProvisionBeacon: ParsableCommand {
 
   private func write(_ report: BeaconReport) throws {
     let path = report.file.path
-    var text = try VehicleFile.setting(
-      minor: report.beacon.minor, of: step, in: try Files.read(path), path: path)
-    if let measuredPower {
-      text = try VehicleFile.setting(measuredPower: measuredPower, of: step, in: text, path: path)
+    try Files.edit(path) { text in
+      let text = try VehicleFile.setting(minor: report.beacon.minor, of: step, in: text, path: path)
+      guard let measuredPower else { return text }
+      return try VehicleFile.setting(measuredPower: measuredPower, of: step, in: text, path: path)
     }
-    try Files.rewrite(path, with: text)
   }
 }
 

@@ -11,10 +11,6 @@ struct TagRegister {
   ///
   /// - Returns: whether the file has changed.
   func add(_ tag: TagUID) throws -> Bool {
-    let text = try Files.read(path)
-    let changed = try VehicleFile.adding(tag: tag, to: step, in: text, path: path)
-    guard changed != text else { return false }
-    try Files.rewrite(path, with: changed)
-    return true
+    try Files.edit(path) { try VehicleFile.adding(tag: tag, to: step, in: $0, path: path) }
   }
 }
