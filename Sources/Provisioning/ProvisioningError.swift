@@ -18,8 +18,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case unusablePath
   /// A token was asked for no step at all.
   case noSteps
-  /// A token was asked for a step that the vehicle does not have.
-  case noSuchStep(StepID)
+  /// A token or a tag is for a step that the vehicle does not have; it has those.
+  case noSuchStep(StepID, known: [StepID])
   /// A token that would never be valid, or whose times no calendar has.
   case unusableLifetime
   /// The token would be valid for longer than any certificate can be: the authority's own ends then (Unix time).
@@ -61,7 +61,8 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .unusablePath:
       "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
     case .noSteps: "a token is for at least one step"
-    case .noSuchStep(let step): "the vehicle has no step \(step)"
+    case .noSuchStep(let step, let known):
+      "the vehicle has no step \(step): it has \(known.map(\.description).joined(separator: ", "))"
     case .unusableLifetime: "a token is valid for at least one second, and ends before the year 10000"
     case .outlivesAuthority(let end):
       "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"

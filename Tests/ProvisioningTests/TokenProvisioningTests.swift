@@ -179,7 +179,9 @@ import Testing
   func noSuchStep() throws {
     var plan = TokenPlan.sample()
     plan.steps = [.left, StepID("middle")!]
-    #expect(throws: ProvisioningError.noSuchStep(StepID("middle")!)) { try provision(plan) }
+    #expect(throws: ProvisioningError.noSuchStep(StepID("middle")!, known: [.left, .right])) {
+      try provision(plan)
+    }
     plan.steps = []
     #expect(throws: ProvisioningError.noSteps) { try provision(plan) }
     #expect(!Files.exists("\(vehicle.path)/riders"))

@@ -402,7 +402,7 @@ def test_provisioning_prints_what_it_made_as_json(stepctl, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (["--steps", "roof"], 64, "the vehicle has no step roof"),
+        (["--steps", "roof"], 64, "the vehicle has no step roof: it has left, right"),
         (["--for", "36500d"], 64, None),
         (["--device-key", "nowhere.jwk"], 66, "nowhere.jwk: cannot open: No such file or directory"),
     ],

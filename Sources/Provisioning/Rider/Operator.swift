@@ -101,7 +101,7 @@ struct Operator: ~Copyable {
     let known = vehicle.vehicle.steps.map(\.id)
     let asked = plan.steps ?? known
     guard !asked.isEmpty else { throw .noSteps }
-    for step in asked where !known.contains(step) { throw .noSuchStep(step) }
+    for step in asked where !known.contains(step) { throw .noSuchStep(step, known: known) }
     let expires = plan.notBefore + plan.lifetime
     let end = try rethrowing(about: folder.path(VehicleLayout.authorityCertificate)) { () throws(OpenSSLError) in
       try authority.certificate.end()

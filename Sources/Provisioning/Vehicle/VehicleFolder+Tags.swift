@@ -6,7 +6,8 @@ extension VehicleFolder {
   /// Lets the controller verify a dynamic tag from its next start on; one of the same UID is replaced.
   package func add(_ tag: TagKeyFile.Tag) throws(ProvisioningError) {
     try checkFinished()
-    guard try readVehicleFile().vehicle.step(tag.step) != nil else { throw .noSuchStep(tag.step) }
+    let vehicle = try readVehicleFile().vehicle
+    guard vehicle.step(tag.step) != nil else { throw .noSuchStep(tag.step, known: vehicle.steps.map(\.id)) }
     let path = path(VehicleLayout.tagKeys)
     var file = try rethrowing { () throws(ConfigurationError) in
       Files.exists(path) ? try TagKeyFile(reading: path) : TagKeyFile(path: path)
