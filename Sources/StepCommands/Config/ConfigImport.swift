@@ -65,7 +65,7 @@ struct ConfigImport: ParsableCommand {
   private func confirm(_ handover: Handover, _ place: VehicleStore.Place, _ questions: Questions) throws {
     guard input.noInput || isatty(STDIN_FILENO) == 1 else {
       throw CommandFailure(
-        .usage, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
+        .noInput, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
     }
     // What is asked about is shown, quiet or not.
     show(handover, place, Console(isJSON: false, isQuiet: false, isVerbose: false, isColored: false))
