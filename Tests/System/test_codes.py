@@ -312,8 +312,24 @@ def test_what_cannot_be_made_is_told(make, tmp_path, arguments, error):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("name", "begins"), [("LEFT.PNG", b"\x89PNG"), ("left.Pdf", b"%PDF")])
+@pytest.mark.parametrize("arguments", [["--step", "left"], ["--sheet"], []])
+@pytest.mark.parametrize("name", ["code.jpg", "a.png/code.eps", "code.png.bak"])
+def test_an_ending_that_stands_for_no_picture_is_refused(make, tmp_path, name, arguments):
+    (tmp_path / "a.png").mkdir()
+    ended = make(*arguments, "--output", tmp_path / name)
+    assert (ended.status, ended.stdout, (tmp_path / name).exists()) == (64, "", False)
+    assert "--output takes a name that ends in .png, .svg, .pdf or .txt; --format draws another.\n" in ended.stderr
+    assert make(*arguments, "--output", tmp_path / name, "--format", "pdf").status == 0
+    assert (tmp_path / name).read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("LEFT.PNG", b"\x89PNG"), ("left.Pdf", b"%PDF"), ("left.svg", b"<svg"), ("v1.2/left", "█".encode()),
+     ("left.txt", "█".encode()), (".left", "█".encode())],
+)  # fmt: skip
 def test_the_ending_of_a_name_is_read_in_any_case(make, tmp_path, name, begins):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
     assert make("--step", "left", "--output", tmp_path / name).status == 0
     assert (tmp_path / name).read_bytes().startswith(begins)
 

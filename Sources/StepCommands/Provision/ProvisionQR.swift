@@ -47,6 +47,9 @@ struct ProvisionQR: ParsableCommand {
 
   func validate() throws {
     guard step == nil || !sheet else { throw ValidationError("--step and --sheet exclude each other.") }
+    if format == nil, let ending, CodeFormat(ending: ending) == nil {
+      throw ValidationError("--output takes a name that ends in .png, .svg, .pdf or .txt; --format draws another.")
+    }
     guard !sheet || chosenFormat == .pdf else { throw ValidationError("--sheet is for --format pdf.") }
     guard copies == 1 || chosenFormat == .pdf else { throw ValidationError("--copies is for --format pdf.") }
     guard (1...1000).contains(copies) else { throw ValidationError("--copies takes 1 to 1000.") }
@@ -56,7 +59,15 @@ struct ProvisionQR: ParsableCommand {
   private var printedSize: Double { size ?? 40 }
 
   private var chosenFormat: CodeFormat {
-    format ?? CodeFormat.allCases.first { file?.lowercased().hasSuffix(".\($0)") == true } ?? (sheet ? .pdf : .terminal)
+    format ?? ending.flatMap(CodeFormat.init(ending:)) ?? (sheet ? .pdf : .terminal)
+  }
+
+  /// What stands behind the last point in the output's name, if anything does.
+  private var ending: String? {
+    guard let name = file?.split(separator: "/").last, let point = name.lastIndex(of: "."), point > name.startIndex
+    else { return nil }
+    let ending = name[name.index(after: point)...].lowercased()
+    return ending.isEmpty ? nil : ending
   }
 
   func run() throws {
@@ -177,6 +188,17 @@ struct ProvisionQR: ParsableCommand {
 /// How a code is drawn.
 enum CodeFormat: String, CaseIterable, ExpressibleByArgument {
   case terminal, png, svg, pdf
+
+  /// By the ending of a file's name, in lower case.
+  init?(ending: String) {
+    switch ending {
+    case "txt": self = .terminal
+    case "png": self = .png
+    case "svg": self = .svg
+    case "pdf": self = .pdf
+    default: return nil
+    }
+  }
 }
 
 extension QRCode.Level: ExpressibleByArgument {
