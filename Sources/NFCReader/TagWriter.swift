@@ -9,7 +9,7 @@ import StepDomain
 package struct TagWriter {
   /// How far it has come.
   package enum Progress: Equatable, Sendable {
-    /// So many pages of those that the present attempt has to write.
+    /// So many pages, or parts of a setup, of those that the present attempt has to write.
     case written(Int, of: Int)
     /// The tag is gone; it has this much time to come back.
     case waiting(Duration)
@@ -38,8 +38,14 @@ package struct TagWriter {
   package struct Report: Equatable, Sendable {
     /// The chip's name; nil for one that is not known.
     package let chip: String?
-    /// How many pages were written, or of a Type 4 tag how many bytes; 0 where it held the message already.
+    /// How many units were written; 0 where it held the message already.
     package let changes: Int
+    package let unit: Unit
+  }
+
+  /// What changes are counted in: of a Type 2 tag, of a Type 4 tag, and of a dynamic one's setup.
+  package enum Unit: Sendable {
+    case pages, bytes, parts
   }
 
   /// Writes a message, and reads it back.
@@ -55,8 +61,9 @@ package struct TagWriter {
     // Composed once: a tag that is torn off is empty, and what it held before is in here only.
     var message: NDEFMessage?
     var chip: String?
+    let type = try TagType(of: target)
     let changes: Int
-    switch try TagType(of: target) {
+    switch type {
     case .type2:
       changes = try carryOut(isRehearsal: isRehearsal) { memory, known throws(NDEFError) in
         let old: [UInt8]?
@@ -83,7 +90,7 @@ package struct TagWriter {
         return new
       }
     }
-    return Report(chip: chip, changes: changes)
+    return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes)
   }
 
   /// Makes the tag read-only for ever.

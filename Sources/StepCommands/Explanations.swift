@@ -75,7 +75,7 @@ extension CommandFailure {
     case .unusablePath: self.init(.usage, error.description)
     case .openSSL, .token, .otherOperator, .notSigned, .outdated: self.init(.badData, error.description)
     case .unusableVehicleName, .nameTaken, .knownAs: self.init(.usage, error.description)
-    case .noHome: self.init(.configuration, error.description)
+    case .noHome, .tagOfAnotherStep, .tooManyTags: self.init(.configuration, error.description)
     default: self.init(.failure, error.description)
     }
   }

@@ -312,7 +312,7 @@ def test_what_cannot_be_made_is_told(make, tmp_path, arguments, error):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--step", "left"], ["--sheet"], []])
+@pytest.mark.parametrize("arguments", [["--step", "left"], ["--sheet"]])
 @pytest.mark.parametrize("name", ["code.jpg", "a.png/code.eps", "code.png.bak"])
 def test_an_ending_that_stands_for_no_picture_is_refused(make, tmp_path, name, arguments):
     (tmp_path / "a.png").mkdir()

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import ndef
@@ -156,6 +157,8 @@ def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
 
 def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     chip.place(Type4())
+    message = b"".join(ndef.message_encoder([ndef.TextRecord(label(file_vehicle, "left"))]))
+    assert provision("--dry-run").lines[0] == f"would write {len(message)} bytes to {UID} (unknown chip)"
     ended = provision()
     assert ended.status == 0, ended.stderr
     assert texts(chip.tag) == [label(file_vehicle, "left")]
@@ -519,6 +522,20 @@ def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
 
 
 # The vehicle's list of tags.
+
+
+def test_a_tag_of_another_step_is_not_the_end_of_the_pile(stepctl, parked, chip, tmp_path):
+    file = parked.folder / "vehicle.toml"
+    given = ("provision", "tag", "--vehicle", file, "--nfc", chip.connection)
+    assert stepctl(*given, "--step", "right", "--register").status == 0
+    with closing(stepctl.start(tmp_path / "log", *given, "--step", "left", "--batch", "--count", "1")) as running:
+        running.says("take it away")
+        chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
+        ended = running.ends()
+    table = rows(ended.stdout)
+    assert [(row["uid"], row["outcome"]) for row in table] == [(UID, "failed"), (OTHER, "written")]
+    assert table[0]["reason"] == f"the tag {UID} is listed as one of the right step's; nothing was written"
+    assert ended.status == 65 and "1 done, 1 failed" in ended.stderr
 
 
 def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):

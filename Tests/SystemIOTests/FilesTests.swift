@@ -64,7 +64,8 @@ import Testing
     for place in [mine, others] { #expect(try FileManager.default.contentsOfDirectory(atPath: place) == ["file"]) }
   }
 
-  @Test("an error names the file that was to be replaced, and not the one beside it", arguments: ["none/file", "no/x/y"])
+  @Test(
+    "an error names the file that was to be replaced, and not the one beside it", arguments: ["none/file", "no/x/y"])
   func subject(name: String) throws {
     let path = folder + "/" + name
     let error = #expect(throws: SystemError.self) { try Files.replace(path, with: [1], mode: 0o600) }

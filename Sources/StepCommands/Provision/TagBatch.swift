@@ -1,5 +1,6 @@
 import NFCMessages
 import NFCReader
+import Provisioning
 import StepDomain
 import StrictJSON
 import SystemIO
@@ -31,10 +32,11 @@ struct TagBatch {
         try console.isJSON ? console.result(record.json) : console.result(record.row)
         console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
         if done.count == count { break }
-      } catch let error as NFCError where error.isOfTheTag {
+      } catch {
+        guard let reason = Self.reason(error) else { throw error }
         failed += 1
-        try report(target.uid, "\(error)")
-        console.note("\(target.uid): \(error); take it away")
+        try report(target.uid, reason)
+        console.note("\(target.uid): \(reason); take it away")
       }
       do throws(NFCError) {
         try job.reader.waitForRemoval(of: target.uid, until: deadline)
@@ -65,6 +67,17 @@ struct TagBatch {
     } catch {
       guard error == .interrupted else { throw error }
       return nil
+    }
+  }
+
+  /// What is wrong with the tag; nil where it is something else that would be wrong with all others too.
+  private static func reason(_ error: any Error) -> String? {
+    switch error {
+    case let error as NFCError where error.isOfTheTag: "\(error)"
+    case ProvisioningError.tagOfAnotherStep: "\(error)"
+    // A job has no other reason of its own than which tag it was given.
+    case let failure as CommandFailure: failure.message
+    default: nil
     }
   }
 

@@ -51,6 +51,7 @@ struct TagJob {
     if locks { try writer.lock() }
     return TagRecord(
       uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
+      unit: report.unit,
       isRehearsal: isRehearsal, isLocked: locks)
   }
 
@@ -71,7 +72,7 @@ struct TagJob {
         return tag.reading(with: secrets.verifying)?.uid == uid
       }
       return TagRecord(
-        uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes,
+        uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes, unit: .parts,
         isRehearsal: self.isRehearsal, settings: setup.settings)
     }
     // No keys are kept for a tag that cannot have them.
@@ -104,7 +105,7 @@ struct TagJob {
 
   private func show(_ progress: TagWriter.Progress) {
     switch progress {
-    case .written(let count, let all): self.progress.show("writing: \(count) of \(all) pages; hold it still")
+    case .written(let count, let all): self.progress.show("writing: \(count) of \(all); hold it still")
     case .waiting(let left):
       self.progress.show("the tag is gone: hold it to the reader again, \(Int(left.inSeconds)) s left")
     }

@@ -1,3 +1,4 @@
+import NFCReader
 import StepDomain
 import StrictJSON
 import Terminal
@@ -17,8 +18,9 @@ struct TagRecord {
   /// Nil for a chip that is not known.
   let chip: String?
   let content: String
-  /// How many pages were or would be written, of a Type 4 tag how many bytes, of a dynamic one how many parts of it.
+  /// How many units were or would be written.
   let changes: Int
+  let unit: TagWriter.Unit
   let isRehearsal: Bool
   var isLocked = false
   /// Whether it is new in the vehicle file.
@@ -35,8 +37,8 @@ struct TagRecord {
     switch (settings, changes) {
     case (nil, 0): lines = ["\(tag) has the \(step) step's name already"]
     case (_?, 0): lines = ["\(tag) is set up for the \(step) step already"]
-    case (nil, let pages):
-      lines = [isRehearsal ? "would write \(pages) pages to \(tag)" : "wrote the \(step) step's name to \(tag)"]
+    case (nil, _):
+      lines = [isRehearsal ? "would write \(changes) \(unit) to \(tag)" : "wrote the \(step) step's name to \(tag)"]
     case (_?, _): lines = ["\(isRehearsal ? "would set up" : "set up") \(tag) for the \(step) step"]
     }
     if isRehearsal {
