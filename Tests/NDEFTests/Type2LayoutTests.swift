@@ -122,8 +122,6 @@ import Testing
     #expect(Type2Chip(version: hex("0004030201000e03")) == .ultralightEV1Large)
     #expect(Type2Chip(version: hex("0004040502021503")) == nil)
     #expect(Type2Chip(version: hex("0004040201000f")) == nil)
-    #expect(Type4Chip(version: hex("04040230001105")) == .ntag424DNA)
-    #expect(Type4Chip(version: hex("0404010100160 5")) == nil)
   }
 }
 

@@ -71,8 +71,5 @@ extension VehicleFolder {
     return key
   }
 
-  private static func newKey() -> [UInt8] {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<DynamicTag.Keys.size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-  }
+  private static func newKey() -> [UInt8] { randomBytes(DynamicTag.Keys.size) }
 }
