@@ -64,7 +64,7 @@ extension NDEFError: CustomStringConvertible {
     case .lockFrozen(let page): "page \(page) of the tag can no longer be locked: its lock bit is frozen"
     case .containerNotFixable(let found, let wanted):
       "the capability container is \(hexadecimal(found)) and can never become \(hexadecimal(wanted))"
-    case .unknownChip: "the tag's chip is not known well enough for that"
+    case .unknownChip: "the tag's chip is not known, so that it can be neither formatted nor locked"
     case .refused(let command, let status):
       "the tag refused to \(command): status \(hexadecimal([UInt8(status >> 8), UInt8(status & 0xFF)]))"
     case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"

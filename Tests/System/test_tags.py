@@ -155,6 +155,19 @@ def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
     assert chip.tag.memory[16:21].hex() == "0103a00c34", "the lock control TLV stays in any case"
 
 
+@pytest.mark.parametrize("tag", [Type2("ntag213"), Type4(size=150)], ids=["type-2", "type-4"])
+def test_other_records_that_leave_no_room_are_given_up_when_told(tag, provision, chip, file_vehicle):
+    chip.place(written(tag, ndef.UriRecord("https://example.org/" + "x" * 80)))
+    before = records(chip.tag)
+    for arguments in ([], ["--dry-run"]):
+        ended = provision(*arguments)
+        assert ended.status == 65 and ended.error.startswith("the tag holds other data: ")
+        assert "hint: --replace-all gives up" in ended.stderr
+    assert records(chip.tag) == before
+    assert provision("--replace-all").status == 0
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+
+
 def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     chip.place(Type4())
     message = b"".join(ndef.message_encoder([ndef.TextRecord(label(file_vehicle, "left"))]))

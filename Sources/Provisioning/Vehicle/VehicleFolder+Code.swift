@@ -28,7 +28,12 @@ extension VehicleFolder {
     let code = VehicleCode(
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,
       authority: authority, encryptionKey: encryptionKey, signingKey: signingKey, issued: now)
-    return (code.signed(by: key), key.verificationKey.thumbprint)
+    let text = code.signed(by: key)
+    // A name that is too long, a host that is none: who makes the code can mend that, and no rider could.
+    do throws(ProtocolError) { _ = try VehicleCode.verify(text) } catch {
+      throw .configuration(ConfigurationError(file.path, "makes a code that riders would refuse: \(error)"))
+    }
+    return (text, key.verificationKey.thumbprint)
   }
 
   private func certificate(at path: String) throws(ProvisioningError) -> [UInt8] {

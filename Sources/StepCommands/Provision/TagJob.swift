@@ -47,7 +47,16 @@ struct TagJob {
   }
 
   private func write(_ writer: TagWriter) throws -> TagRecord {
-    let report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
+    let report: TagWriter.Report
+    do throws(NFCError) {
+      report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
+    } catch {
+      // What makes it too long are the other records.
+      guard case .content(.tooSmall(let needed, let available)) = error,
+        message(replacing: nil).bytes.count <= available
+      else { throw error }
+      throw NFCError.content(.occupied(needed: needed, available: available))
+    }
     if locks { try writer.lock() }
     return TagRecord(
       uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
