@@ -426,10 +426,23 @@ def test_a_riders_folder_is_copied_and_kept_private(phone, van):
 def test_a_rider_who_comes_later_and_a_token_that_is_new_are_changes(phone, van, tmp_path):
     phone.trusts(written(tmp_path, code(van)))
     rider = van.rider("later").folder
-    assert "changes   rider, token\n" in phone.imports(rider, "--yes").stderr
+    assert "changes   rider, token, device key, certificate\n" in phone.imports(rider, "--yes").stderr
     assert "changes   nothing\n" in phone.imports(rider, "--yes").stderr
     van.rider("later", "--force", "--for", "9h")
     assert "changes   token\n" in phone.imports(rider, "--yes").stderr
+
+
+def test_another_certificate_alone_is_a_change_too(phone, van, tmp_path):
+    """Nobody has to sign it, so it is the rider who must not be told that nothing changes."""
+    phone.trusts(van.rider("dora").folder)
+    folder = handed_over(van, tmp_path / "folder", van)
+    other = van.rider("emil").folder
+    for name in ("rider.pem", "rider.key"):
+        (folder / name).write_bytes((other / name).read_bytes())
+    file = folder / "vehicle.toml"
+    login = 'ca = "ca.pem"\ncert = "rider.pem"\nkey = "rider.key"'
+    file.write_text(file.read_text().replace('ca = "ca.pem"', login))
+    assert "changes   certificate\n" in phone.imports(folder, "--yes").stderr
 
 
 def test_a_code_that_comes_later_keeps_who_the_rider_is(phone, van, tmp_path):

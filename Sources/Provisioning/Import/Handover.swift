@@ -76,13 +76,19 @@ package struct Handover: Sendable {
     ].compactMap { $0 }
   }
 
-  /// What is new of the rider's own access.
+  /// What is new of the rider's own access: in words for people.
   func accessChanges(of known: VehicleFile) -> [String] {
-    guard let rider = vehicleFile.rider else { return [] }
-    let token = files.first { $0.name == rider.token }
+    let new = vehicleFile
+    func isNew(_ name: String?, in place: String?) -> Bool {
+      guard let file = files.first(where: { $0.name == name }) else { return false }
+      return place.flatMap { try? Files.read($0) } != file.content
+    }
+    let (certificate, before) = (new.certificate, known.certificate)
     return [
-      rider.name != known.rider?.name ? "rider" : nil,
-      known.rider.flatMap { try? Files.read($0.token) } != token?.content ? "token" : nil,
+      new.rider != nil && new.rider?.name != known.rider?.name ? "rider" : nil,
+      isNew(new.rider?.token, in: known.rider?.token) ? "token" : nil,
+      isNew(new.rider?.deviceKey, in: known.rider?.deviceKey) ? "device key" : nil,
+      isNew(certificate?.cert, in: before?.cert) || isNew(certificate?.key, in: before?.key) ? "certificate" : nil,
     ].compactMap { $0 }
   }
 

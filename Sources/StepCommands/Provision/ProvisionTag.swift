@@ -85,9 +85,7 @@ struct ProvisionTag: ParsableCommand {
       console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
       let record = try job.run(until: .now + settings.patience)
       try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
-      if record.isRegistered || sdm && record.outcome == .written {
-        console.note("stepd has to be restarted to know the tag")
-      }
+      if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
     }
   }
 

@@ -27,7 +27,7 @@ struct TagBatch {
       guard let target = try next(after: done) else { break }
       do {
         let record = try job.run(target)
-        needsRestart = needsRestart || record.isRegistered || job.dynamicIn != nil
+        needsRestart = needsRestart || record.needsRestart
         done.insert(target.uid)
         try console.isJSON ? console.result(record.json) : console.result(record.row)
         console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")

@@ -30,6 +30,9 @@ struct TagRecord {
 
   var outcome: Outcome { isRehearsal ? .planned : changes == 0 ? .unchanged : .written }
 
+  /// Whether the controller knows something of it from its next start on only.
+  var needsRestart: Bool { isRegistered || settings != nil && outcome == .written }
+
   /// For people.
   var lines: [String] {
     let tag = "\(uid) (\(chip ?? "unknown chip"))"
