@@ -65,6 +65,27 @@ import Testing
     #expect(try read(plan.memory).message == message(bytes: 37).bytes)
   }
 
+  @Test("the longest message that fits is told, where its length begins to take three bytes", arguments: 250...264)
+  func border(room: Int) throws {
+    // Of 264 bytes NULL blocks take the rest.
+    var bytes = factory(.ntag215)
+    bytes.replaceSubrange(12..<16, with: hex("e1102100"))
+    let blocks = [UInt8](repeating: 0, count: 264 - room) + hex("0300fe")
+    bytes.replaceSubrange(16..<16 + blocks.count, with: blocks)
+    let memory = Type2Memory(bytes)
+    let longest = (0...room).last { $0 + ($0 < 255 ? 2 : 4) <= room }!
+    #expect(try read(memory).capacity == longest)
+    func message(bytes count: Int) -> NDEFMessage {
+      let type = [UInt8](repeating: 0x61, count: 100)
+      return NDEFMessage([NDEFRecord(.media, type: type, payload: Array(repeating: 0, count: count - 103))])
+    }
+    let plan = try write(message(bytes: longest), to: memory, chip: .ntag215)
+    #expect(try read(plan.memory).message == message(bytes: longest).bytes)
+    #expect(throws: NDEFError.tooSmall(needed: longest + 1, available: longest)) {
+      try write(message(bytes: longest + 1), to: memory, chip: .ntag215)
+    }
+  }
+
   /// An NTAG213 with a container and the beginning of the data area.
   func tag(_ data: String, container: String = "e1101200", locks: String = "0000", dynamic: String = "000000bd")
     -> Type2Memory
