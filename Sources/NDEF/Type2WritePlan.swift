@@ -91,7 +91,7 @@ extension Type2Plan {
     guard old != content || memory[3] != container else { return plan }
     // An empty message first. Where there was none, the length must be 0 before there is a tag, and nothing may be read into
     // what stands there: not even for a moment, so that the terminator comes first.
-    if old[0] != Type2TLV.Tag.message, old[0] != Type2TLV.Tag.terminator, old[1] != 0 {
+    if old[0] != Type2TLV.Tag.message, old[1] != 0 {
       try plan.put([(tag, Type2TLV.Tag.terminator)])
     }
     try plan.put([(length, 0)])

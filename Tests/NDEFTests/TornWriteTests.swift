@@ -149,6 +149,42 @@ import Testing
     }
   }
 
+  @Test("what nobody could read on a blank tag is read at no moment of formatting it", arguments: 0..<4)
+  func hidden(offset: Int) throws {
+    // A message that would be found once the container says that this is a tag, were it not in the way.
+    let hidden = [UInt8](repeating: 0, count: offset) + hex("030a") + message(bytes: 10, "o").bytes + hex("fe")
+    var bytes = factory(.ntag213)
+    bytes.replaceSubrange(12..<16, with: hex("00000000"))
+    bytes.replaceSubrange(16..<16 + hidden.count, with: hidden)
+    var tag = SimulatedTag(.ntag213, bytes)
+    let new = message(bytes: 37)
+    for write in try write(new, to: tag.memory, chip: .ntag213).writes {
+      for memory in try tag.torn(write) {
+        #expect([.message([]), .message(new.bytes), .refused].contains(try held(memory)), "page \(write.page)")
+      }
+      try tag.take(write)
+    }
+    #expect(try held(tag.memory) == .message(new.bytes))
+  }
+
+  @Test("what another block holds is read at no moment of replacing it", arguments: [1, 13, 20])
+  func replaced(count: Int) throws {
+    // Were its length 0 first, what it holds would be blocks.
+    let inside = (hex("030a") + message(bytes: 10, "o").bytes + hex("fe") + [UInt8](repeating: 0, count: 7)).prefix(count)
+    var bytes = factory(.ntag213)
+    bytes.replaceSubrange(16..<18 + count, with: [0xFD, UInt8(count)] + inside)
+    bytes.replaceSubrange(18 + count..<21 + count, with: hex("0300fe"))
+    var tag = SimulatedTag(.ntag213, bytes)
+    let new = message(bytes: 37)
+    for write in try write(new, to: tag.memory, chip: .ntag213, replacingAll: true).writes {
+      for memory in try tag.torn(write) {
+        #expect([.message([]), .message(new.bytes), .refused].contains(try held(memory)), "page \(write.page)")
+      }
+      try tag.take(write)
+    }
+    #expect(try held(tag.memory) == .message(new.bytes))
+  }
+
   @Test("a tag that is locked keeps its message at each moment, and can be locked to the end", arguments: TagLayout.all)
   func locking(layout: TagLayout) throws {
     let message = message(bytes: 37)

@@ -113,6 +113,18 @@ import Testing
     #expect(layout.capacity == 16 + 144 - 37 - 6 - 2)
   }
 
+  @Test("a size of 0 in a control block stands for 256", arguments: [(hex("02"), 256), (hex("01"), 32)])
+  func largestHole(tag: [UInt8], hole: Int) throws {
+    var bytes = factory(.ntag216)
+    // Behind 10 bytes of the message, from address 2 * 16 + 1 on.
+    let text = message(bytes: 37).bytes
+    bytes.replaceSubrange(16..<33, with: tag + hex("03 21 00 04 0325") + text.prefix(10))
+    bytes.replaceSubrange(33 + hole..<61 + hole, with: text.dropFirst(10) + hex("fe"))
+    let layout = try read(Type2Memory(bytes))
+    #expect(layout.message == text)
+    #expect(layout.capacity == 872 - 5 - hole - 4)
+  }
+
   @Test("knows chips by their version")
   func versions() {
     #expect(Type2Chip(version: hex("0004040201000f03")) == .ntag213)

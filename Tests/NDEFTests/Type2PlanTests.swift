@@ -167,6 +167,13 @@ import Testing
     var locked = memory
     locked[40] = hex("10000000")
     #expect(throws: NDEFError.locked(page: 16)) { try write(message(bytes: 79), to: locked, chip: nil) }
+    // Without a Lock Control block the lock bytes are behind the data area: twelve bits for 144 bytes.
+    #expect(throws: Never.self) { try write(message(bytes: 79), to: tag("0300fe", dynamic: "00000100"), chip: nil) }
+    for dynamic in ["01000000", "00010000"] {
+      #expect(throws: NDEFError.locked(page: 16)) {
+        try write(message(bytes: 79), to: tag("0300fe", dynamic: dynamic), chip: nil)
+      }
+    }
     #expect(throws: NDEFError.unknownChip) { try lock(memory, chip: nil) }
   }
 
