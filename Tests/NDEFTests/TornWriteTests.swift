@@ -170,9 +170,9 @@ import Testing
   @Test("what another block holds is read at no moment of replacing it", arguments: [1, 13, 20])
   func replaced(count: Int) throws {
     // Were its length 0 first, what it holds would be blocks.
-    let inside = (hex("030a") + message(bytes: 10, "o").bytes + hex("fe") + [UInt8](repeating: 0, count: 7)).prefix(count)
+    let hidden = hex("030a") + message(bytes: 10, "o").bytes + hex("fe") + [UInt8](repeating: 0, count: 7)
     var bytes = factory(.ntag213)
-    bytes.replaceSubrange(16..<18 + count, with: [0xFD, UInt8(count)] + inside)
+    bytes.replaceSubrange(16..<18 + count, with: [0xFD, UInt8(count)] + hidden.prefix(count))
     bytes.replaceSubrange(18 + count..<21 + count, with: hex("0300fe"))
     var tag = SimulatedTag(.ntag213, bytes)
     let new = message(bytes: 37)

@@ -174,7 +174,10 @@ import Testing
         try write(message(bytes: 79), to: tag("0300fe", dynamic: dynamic), chip: nil)
       }
     }
-    #expect(throws: NDEFError.unknownChip) { try lock(memory, chip: nil) }
+    for large in [memory, tag("0300fe", container: "e1100700")] {
+      #expect(throws: NDEFError.unknownChip) { try lock(large, chip: nil) }
+    }
+    #expect(throws: Never.self) { try lock(tag("0300fe", container: "e1100600"), chip: nil) }
   }
 
   @Test(
