@@ -204,6 +204,10 @@ import Testing
     #expect(throws: NDEFError.lockFrozen(page: 16)) {
       try lock(Type2Memory(Fixtures.tag("guidoz_Google")), chip: .ntag216)
     }
+    // The freezing bits for page 3, pages 4 to 9, and pages 10 to 15; the last page of each group alone is not locked.
+    for (locks, page) in [("0100", 3), ("0200", 4), ("f201", 9), ("0400", 10), ("047c", 15)] {
+      #expect(throws: NDEFError.lockFrozen(page: page)) { try lock(tag("0300fe", locks: locks), chip: .ntag213) }
+    }
     #expect(throws: NDEFError.locked(page: 3)) { try lock(tag("0300fe", locks: "0800"), chip: .ntag213) }
     #expect(throws: NDEFError.notFormatted) { try lock(tag("", container: "00000000"), chip: .ntag213) }
   }
