@@ -181,7 +181,7 @@ struct Move {
   }
 
   private func note(_ label: String, _ text: String) {
-    console.note("\(console.styled(padded(label, to: 8), .dim)) \(text)")
+    console.note("\(console.styled(padded(label, to: 8), .dim)) \(printable(text))")
   }
 }
 

@@ -110,6 +110,18 @@ def test_a_name_that_turns_the_line_around_does_not_reach_the_terminal(file_vehi
     assert ended.status == 3 and "hint: no beacon of a\ufffdb is heard\n" in ended.stderr
 
 
+def test_a_host_or_a_path_that_turns_the_line_around_does_not_reach_the_terminal(file_vehicle, stepctl, tmp_path):
+    text = (file_vehicle.folder / "riders/alice/vehicle.toml").read_text()
+    text, count = re.subn('^(host|ca|token|device_key) = "', "\\g<0>\u202e", text, flags=re.MULTILINE)
+    assert count == 4
+    file = tmp_path / "vehicle.toml"
+    file.write_text(text)
+    shown = stepctl("config", "show", "--vehicle", file)
+    assert shown.status == 0
+    assert all(character.isprintable() for character in shown.stdout.replace("\n", ""))
+    assert shown.stdout.count("\ufffd") == 4
+
+
 def test_files_that_cannot_be_read_are_told(stepctl, tmp_path):
     missing = stepctl("locate", "--vehicle", "car.toml", folder=tmp_path)
     assert (missing.status, missing.error) == (66, "car.toml: cannot open: No such file or directory")

@@ -55,23 +55,25 @@ struct ConfigShow: ParsableCommand {
 
   /// Keys and tokens are named by their files, never shown.
   private func show(_ file: VehicleFile, _ console: Console) throws {
+    // Whoever made the file chose its names and paths.
+    func line(_ text: String) throws { try console.result(printable(text)) }
     let vehicle = file.vehicle
-    try console.result("")
-    try console.result("\(printable(vehicle.name)) (\(file.path))")
-    try console.result("  uuid       \(vehicle.uuid)")
+    try line("")
+    try line("\(vehicle.name) (\(file.path))")
+    try line("  uuid       \(vehicle.uuid)")
     for step in vehicle.steps {
       let power = step.measuredPower.map { ", \($0) dBm at 1 m" } ?? ""
-      try console.result("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)\(power)")
+      try line("  step       \(step.id), at the \(step.side.rawValue) side, major \(step.major)\(power)")
     }
-    if let topic = file.topic { try console.result("  topic      \(topic)") }
+    if let topic = file.topic { try line("  topic      \(topic)") }
     if let broker = file.broker {
-      try console.result("  broker     \(broker.host):\(broker.port)")
-      try console.result("             CA \(broker.ca)")
+      try line("  broker     \(broker.host):\(broker.port)")
+      try line("             CA \(broker.ca)")
     }
     if let rider = file.rider {
-      try console.result("  rider      \(printable(rider.name))")
-      try console.result("             token \(rider.token)")
-      try console.result("             device key \(rider.deviceKey)")
+      try line("  rider      \(rider.name)")
+      try line("             token \(rider.token)")
+      try line("             device key \(rider.deviceKey)")
     }
   }
 
