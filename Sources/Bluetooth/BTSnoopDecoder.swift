@@ -26,6 +26,8 @@ package struct BTSnoopDecoder: Sendable {
   static let magic = Array("btsnoop\0".utf8)
   /// 1970-01-01 in microseconds since the year 0, from which btsnoop counts.
   static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
+  /// Whose differences nothing can overflow: to the end of the year 9999, which is longer than anybody records.
+  private static let times = 0..<epoch + 253_402_300_800_000_000
 
   private var bytes: [UInt8] = []
   /// Where the next record, or the file header, begins in `bytes`.
@@ -66,9 +68,10 @@ package struct BTSnoopDecoder: Sendable {
     guard includedLength <= Self.maximumPacket else {
       throw .damaged(offset: offset + 4, expected: "a packet of at most \(Self.maximumPacket) bytes")
     }
-    let (microseconds, overflow) = Int64(bitPattern: UInt64(word(16)) << 32 | UInt64(word(20)))
-      .subtractingReportingOverflow(Self.epoch)
-    guard !overflow else { throw .damaged(offset: offset + 16, expected: "a time") }
+    let time = Int64(bitPattern: UInt64(word(16)) << 32 | UInt64(word(20)))
+    guard Self.times.contains(time) else {
+      throw .damaged(offset: offset + 16, expected: "a time in the years 0 to 9999")
+    }
     let start = position + Self.recordHeader
     let end = start + Int(includedLength)
     guard bytes.count >= end else { return nil }
@@ -81,7 +84,7 @@ package struct BTSnoopDecoder: Sendable {
     case .linuxMonitor: event = flags & 0xFFFF == 3 ? start..<end : end..<end
     case nil: event = end..<end
     }
-    return body(UnixTime(microseconds: microseconds), bytes.span.extracting(event))
+    return body(UnixTime(microseconds: time - Self.epoch), bytes.span.extracting(event))
   }
 
   /// To be called when there are no more bytes: throws if the file ends in the middle of something.

@@ -134,8 +134,12 @@ struct BTSnoopDecoderTests {
         .damaged(offset: UInt64(second + 4), expected: "a packet of at most 65540 bytes")
       ),
       (
-        with([0x80, 0x00, 0x00, 0x00], at: 16),
-        .damaged(offset: UInt64(second + 16), expected: "a time")
+        with([0xFF, 0xFF, 0xFF, 0xFF], at: 16),
+        .damaged(offset: UInt64(second + 16), expected: "a time in the years 0 to 9999")
+      ),
+      (
+        with([0x04, 0x61, 0x21, 0xBF, 0xDB, 0xA2, 0xE0, 0x00], at: 16),
+        .damaged(offset: UInt64(second + 16), expected: "a time in the years 0 to 9999")
       ),
     ]
     for (bytes, expected) in cases {

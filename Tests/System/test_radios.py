@@ -105,6 +105,19 @@ def test_no_capture_makes_it_crash(scan):
         assert ended.status == 0 or ended.error.startswith("capture is damaged at byte ")
 
 
+@pytest.mark.parametrize("times", [(-(2**63) + 1,), (-(2**62), 2**62 + 2**61)], ids=["before all times", "eternity"])
+def test_times_at_which_nobody_recorded_are_damage(stepctl, locate, tmp_path, times):
+    """Those whose calculation overflows, and a silence that would be told half second by half second for ever."""
+    packet = reports(captures.frame(VEHICLE, 1), HERE, 1)
+    records = [struct.pack(">IIIIq", len(packet), len(packet), 3, 0, time) + packet for time in times]
+    watched = locate(HEADER + b"".join(records), "--watch")
+    assert (watched.status, watched.error) == (
+        65,
+        "capture is damaged at byte 32: expected a time in the years 0 to 9999",
+    )
+    assert stepctl("scan", "--radio", written(tmp_path / "capture", HEADER + records[0])).status == 65
+
+
 def test_a_capture_without_a_record_locates_nobody(locate):
     ended = locate(HEADER)
     assert (ended.status, ended.json["located"], ended.json["step"]) == (3, False, None)
