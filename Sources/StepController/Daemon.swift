@@ -88,6 +88,7 @@ package struct Daemon {
     log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(broker)")
     var isEnding = false
     var wasConnected = false
+    var lost = (count: 0, told: start)
     while !isEnding || controller.isMoving {
       let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
       let waited = (isEnding ? [] : [connection.descriptor, interruption.number]) + beacons.map(\.descriptor)
@@ -116,6 +117,11 @@ package struct Daemon {
         case .acknowledged:
           break
         }
+      }
+      let overflowing = connection.discarded.overflowing
+      if overflowing > lost.count, lost.told.duration(to: .now) > .seconds(1) {
+        log.log.write(.warning, "\(overflowing - lost.count) messages were lost: more come than can be read")
+        lost = (overflowing, .now)
       }
     }
     // A last word of a motion that has just ended is given the time to leave.

@@ -63,3 +63,10 @@ def test_a_signal_ends_it_in_a_flood(flooded):
     begin()
     vehicle.stepd.signal(signal.SIGTERM)
     assert vehicle.stepd.ends(5).status == 0
+
+
+def test_what_is_lost_in_a_flood_is_told(flooded):
+    """A rider's own commands would leave no other trace in the log, and others' are lost with them."""
+    vehicle, begin = flooded
+    begin()
+    vehicle.stepd.says("messages were lost: more come than can be read")
