@@ -78,11 +78,12 @@ class Vehicle:
         )
 
 
-def connection(vehicle: Vehicle) -> mqtt.Client:
+def connection(vehicle: Vehicle, session: str = "") -> mqtt.Client:
+    """With the name of a session, one that the broker is to keep."""
     context = ssl.create_default_context(cafile=vehicle.ca)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(vehicle.cert, vehicle.key)
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, clean_session=True)
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=session, clean_session=not session)
     client.tls_set_context(context)
     client.on_socket_open = lambda *arguments: arguments[-1].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return client

@@ -4,12 +4,15 @@ import datetime
 import json
 import socket
 import ssl
+import time
 
+import paho.mqtt.client as mqtt
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import NameOID
 
+import client
 from peers import Connection, Witness
 from programs import STEPD, can_mount, mounted, wait_until
 
@@ -124,6 +127,34 @@ def test_a_rider_can_neither_speak_for_the_controller_nor_hear_commands(vehicle,
     with Witness(vehicle, alice.peer) as witness:
         assert witness.kept() == kept
     assert vehicle.is_unmoved()
+
+
+def test_little_is_kept_for_a_client_that_is_gone(vehicle, alice):
+    """A rider can leave any number of sessions behind: with a thousand messages in each they would fill the memory."""
+    heard, subscribed = [], []
+
+    def come() -> mqtt.Client:
+        subscribed.clear()
+        connection = client.connection(alice.peer, session="mallory")
+        connection.on_connect = lambda *_: connection.subscribe(vehicle.status("left"), qos=1)
+        connection.on_subscribe = lambda *arguments: subscribed.append(arguments)
+        connection.on_message = lambda *arguments: heard.append(arguments)
+        connection.connect(alice.peer.host, alice.peer.port)
+        while not subscribed:
+            connection.loop(0.02)
+        return connection
+
+    come().disconnect()
+    with Witness(vehicle, alice.peer) as witness:
+        for _ in range(100):
+            witness.ask("left")
+    mallory, last = come(), time.monotonic()
+    while time.monotonic() < last + 1:
+        before = len(heard)
+        mallory.loop(0.02)
+        last = time.monotonic() if len(heard) > before else last
+    mallory.disconnect()
+    assert 20 < len(heard) < 80
 
 
 # --- No broker, a silent one, no controller ---

@@ -56,6 +56,10 @@ struct BrokerConfiguration {
     set_tcp_nodelay true
     # A restart forgets all: the controller publishes its state anew whenever it connects.
     persistence false
+    # No client of ours leaves a session behind to be kept for it. Whoever leaves many is not to fill the memory: by itself
+    # mosquitto keeps a thousand messages for each of them, for ever.
+    max_queued_messages 50
+    persistent_client_expiration 1h
     # Nobody may read these statistics.
     sys_interval 0
     log_dest stderr
