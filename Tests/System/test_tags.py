@@ -395,7 +395,7 @@ def test_no_tag_in_time(provision, chip):
     chip.remove()
     ended = provision("--timeout", "0.3")
     assert (ended.status, ended.error) == (69, "no tag came in time")
-    assert 0.3 < ended.seconds < 3
+    assert 0.3 < ended.seconds < 10
 
 
 # The program that libnfc is in.
@@ -443,7 +443,7 @@ def test_it_ends_with_stepctl_however_that_ends(starts, chip):
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the reader's program is gone")
 
 
-@pytest.mark.parametrize("fault", ["", "slow=800", "silent"])
+@pytest.mark.parametrize("fault", ["", "slow=15000", "silent"])
 def test_control_c_ends_it_at_once(fault, starts, chip):
     chip.remove()
     running = starts("--timeout", "20")
@@ -455,7 +455,7 @@ def test_control_c_ends_it_at_once(fault, starts, chip):
     began = time.monotonic()
     running.signal(signal.SIGINT)
     assert running.ends().status == -signal.SIGINT
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 5
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the reader's program is gone")
 
 
@@ -494,24 +494,36 @@ def rows(text: str) -> list[dict]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def looks(chip, found: bool) -> int:
+    """How often a tag was looked for and found, or not found."""
+    answer = "d54b01" if found else "d54b00"
+    return sum(record["command"] == "InListPassiveTarget" and answer in record["answer"] for record in [*chip.records])
+
+
+def takes_away(chip):
+    """Until the program has seen that there is no tag."""
+    chip.remove()
+    chip.zero()
+    chip.wait_until(lambda: looks(chip, found=False) > 1)
+
+
 def test_a_pile_of_tags_is_written_each_once(starts, chip, file_vehicle):
     chip.remove()
     running = starts("--batch", "--count", "3")
     piled = [Type2("ntag213"), Type2("ntag215", bytes.fromhex(OTHER)), Type2("ntag213")]
     small = Type2("ultralight", bytes.fromhex("04112233445566"), Type2("ultralight").memory[:12] + SMALL)
     last = Type2("ntag216", bytes.fromhex("04998877665544"))
-    for number, tag in enumerate((*piled, small, last)):
-        chip.place(tag)
+    for number, tag in enumerate((*piled, small)):
+        said = running.said
         chip.zero()
-        if number == 2:
-            time.sleep(0.3)  # the first one again
+        chip.place(tag)
+        if number == 2:  # the first one again
+            chip.wait_until(lambda: looks(chip, found=True) > 2)
             assert chip.counts()["writes"] == 0
-        elif tag is last:
-            break
         else:
-            running.says("take it away", after=running.said if number else 0)
-        chip.remove()
-        time.sleep(0.2)
+            running.says("take it away", after=said)
+        takes_away(chip)
+    chip.place(last)
     ended = running.ends()
     table = rows(ended.stdout)
     assert [(row["uid"], row["outcome"], row["chip"]) for row in table] == [
@@ -526,8 +538,7 @@ def test_a_pile_of_tags_is_written_each_once(starts, chip, file_vehicle):
 def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
     running = starts("--batch", "--json")
     running.says("take it away")
-    chip.remove()
-    time.sleep(0.2)
+    takes_away(chip)
     running.signal(signal.SIGINT)
     ended = running.ends()
     assert ended.status == 0 and [row["uid"] for row in ended.objects] == [UID]
