@@ -156,6 +156,8 @@ class Stepctl:
     def __init__(self, home: Path, transcript: Transcript):
         self.home, self.transcript = home, transcript
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        # A name server that does not answer is soon given up (resolv.conf(5)).
+        self.environment["RES_OPTIONS"] = "timeout:1 attempts:1"
 
     def __call__(
         self,

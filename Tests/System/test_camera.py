@@ -136,7 +136,7 @@ def test_lines_that_are_shorter_than_the_picture_are_not_believed(camera, look):
 
 def test_a_camera_that_says_nothing_is_given_up_in_time(camera, look):
     ended = look(camera(EMPTY, CAMERA_IS_STUCK="1"), "--timeout", "0.7")
-    assert ended.status == 3 and ended.seconds < 5
+    assert ended.status == 3 and ended.seconds < 10
 
 
 def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
@@ -149,7 +149,7 @@ def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == -signal.SIGINT
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5, "half of the time that it has"
         assert process.stderr.read() == b""
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the camera is free again")
 

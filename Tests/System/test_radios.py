@@ -13,7 +13,7 @@ import pytest
 
 import captures
 from captures import AWAY, HEADER, HERE, heard, record, reports, written
-from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL, wait_until
+from programs import AS_ANYBODY, PATIENCE, REPOSITORY, STEPCTL
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 STRANGER = "00000000-0000-4000-8000-000000000000"
@@ -309,9 +309,10 @@ def test_bluetoothd_that_cannot_be_reached_is_told(stepctl, bus):
     none = stepctl("scan", "--radio", "bluez:hci0", prefix=prefix)
     assert (none.status, none.stdout) == (69, "")
     assert none.error == "cannot open bluez:hci0: no D-Bus system bus: No such file or directory"
-    with subprocess.Popen(["dbus-daemon", "--session", "--nofork", f"--address=unix:path={path}"]) as daemon:
+    command = ["dbus-daemon", "--session", "--nofork", f"--address=unix:path={path}", "--print-address"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as daemon:
         try:
-            wait_until(path.exists, "the bus listens")
+            assert daemon.stdout.readline(), "the bus listens"
             without = stepctl("scan", "--radio", "bluez:hci0", prefix=prefix)
         finally:
             daemon.terminate()

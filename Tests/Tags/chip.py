@@ -125,11 +125,12 @@ class Chip:
         with self._lock:
             if self._master is None:
                 return
+            # First the name: who finds the port dead does not find it there.
+            if self._link:
+                self._link.unlink(missing_ok=True)
             for end in (self._master, self._slave):
                 os.close(end)
             self._master = self._slave = None
-            if self._link:
-                self._link.unlink(missing_ok=True)
             self._wake()
 
     def plug(self):

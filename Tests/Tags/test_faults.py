@@ -84,14 +84,14 @@ def test_a_lost_ack_leaves_the_page_written_and_the_tag_selected(chip, device):
     assert read(device, 5)[:4] == bytes.fromhex("01020304")
 
 
-def shortest(action, tries: int = 5) -> float:
-    """Of the times that it takes: a busy machine only makes them longer."""
-    times = []
-    for _ in range(tries):
-        began = time.monotonic()
+def takes_less(action, limit: float) -> bool:
+    """Whether it does at some time: a busy machine only makes it longer."""
+    given_up = time.monotonic() + 20
+    while (began := time.monotonic()) < given_up:
         action()
-        times.append(time.monotonic() - began)
-    return min(times)
+        if time.monotonic() - began < limit:
+            return True
+    return False
 
 
 def test_a_nak_comes_at_once_and_the_tag_is_idle(chip, device):
@@ -100,7 +100,7 @@ def test_a_nak_comes_at_once_and_the_tag_is_idle(chip, device):
         chip.fault("nak@write:1")
         assert write(device, 4, "01020304") == libnfc.RF_TRANSMISSION
 
-    assert shortest(refused) < 0.05, "as long as a tag that does not answer"
+    assert takes_less(refused, 0.05), "as long as a tag that does not answer"
     assert chip.tag.page(4) == bytes(range(0x10, 0x14))
     assert read(device, 4) == libnfc.RF_TRANSMISSION
     assert device.select() == chip.tag.uid
@@ -168,7 +168,7 @@ def test_a_slow_reader_answers_late(chip, device):
     assert read(device, 4) == chip.tag.content()[16:32]
     assert time.monotonic() - began >= 0.15
     chip.clear()
-    assert shortest(lambda: read(device, 4)) < 0.15
+    assert takes_less(lambda: read(device, 4), 0.15)
 
 
 def test_a_status_byte_of_the_tests_own(chip, device):
@@ -216,8 +216,11 @@ def test_timed_bytes_take_as_long_as_on_a_line(tag):
     with Chip(tag, timed=True) as chip, libnfc.opened(chip.connection) as device:
         device.select()
         chip.zero()
-        took = shortest(lambda: read(device, 4), 10)
+        began = time.monotonic()
+        read(device, 4)
+        took = time.monotonic() - began
         counts = chip.counts()
         # A start and a stop bit to each byte; and on the air 22 bytes at 106 kbit/s.
-        line = (counts["bytes_in"] + counts["bytes_out"]) / 10 * 10 / 115200
-        assert line + 0.0015 < took < 2 * line + 0.01
+        line = (counts["bytes_in"] + counts["bytes_out"]) * 10 / 115200
+        assert took > line + 0.0015
+        assert takes_less(lambda: read(device, 4), 2 * line + 0.01)
