@@ -8,6 +8,7 @@ import time
 import pytest
 
 import attacks
+import client
 import stepproto as proto
 from peers import PlayedController, Witness, new_challenge
 from programs import AS_ANYBODY, wait_until
@@ -189,11 +190,13 @@ def test_a_step_that_moves_is_busy_for_others(parked):
     parked.edit("stepd.toml", travel_s=1.5)
     parked.starts_all()
     alice, bob = parked.rider("alice"), parked.rider("bob")
-    opening = alice.starts_to_move("open", "left")
-    opening.says("moving")
-    busy = bob.moves("close", "left", "--json")
-    assert refused(busy) == refusal("busy")
-    assert busy.stderr.splitlines()[-1] == "hint: trying again can help"
+    with Witness(parked, bob.peer) as witness:
+        opening = alice.starts_to_move("open", "left")
+        parked.wait_for_motions(("left", "close", "open"))
+        statement = witness.ask("left")
+        proof = proto.beacon_proof(witness.login.majors["left"], statement["clock"])
+        closing = client.build(witness.login, "left", "close", proto.permission(statement, proof))
+        assert witness.exchange("left", closing.payload)[-1]["refusal"] == {"code": "busy", "retry": True}
     other = bob.moves("open", "right", at="right")
     assert (other.status, other.stdout) == (0, "the right step is open\n")
     ended = opening.ends()
