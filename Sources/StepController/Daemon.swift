@@ -78,10 +78,12 @@ package struct Daemon {
       ControllerTime(
         clock: Int64(start.duration(to: .now).inSeconds * 1000), wall: WallClock.seconds)
     }
+    var unacknowledged: Set<PublishID> = []
     func publish(_ publications: [Controller.Publication]) {
       for publication in publications {
-        connection.publish(
+        let id = connection.publish(
           topic: setup.topic.status(publication.step), payload: publication.payload, retain: publication.retain)
+        if let id { unacknowledged.insert(id) }
       }
     }
 
@@ -91,6 +93,7 @@ package struct Daemon {
     var lost = (count: 0, told: start)
     while !isEnding || controller.isMoving {
       let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
+      // What nobody takes any more stays readable.
       let waited = (isEnding ? [] : [connection.descriptor, interruption.number]) + beacons.map(\.descriptor)
       _ = try system { () throws(SystemError) in try waitReadable(waited, until: tick) }
       if !isEnding, interruption.isPending {
@@ -104,6 +107,7 @@ package struct Daemon {
         switch event {
         case .connected:
           wasConnected = true
+          unacknowledged = []
           log.log.write(.notice, "connected to \(broker)")
           publish(controller.announcements(at: time()))
         case .disconnected(let error):
@@ -114,8 +118,8 @@ package struct Daemon {
           if let step = topics[message.topic] {
             publish(controller.receive(message.payload, on: step, retained: message.isRetained, at: time))
           }
-        case .acknowledged:
-          break
+        case .acknowledged(let id):
+          unacknowledged.remove(id)
         }
       }
       let overflowing = connection.discarded.overflowing
@@ -124,9 +128,10 @@ package struct Daemon {
         lost = (overflowing, .now)
       }
     }
-    // A last word of a motion that has just ended is given the time to leave.
-    let patience = ContinuousClock.now + .milliseconds(200)
-    while ContinuousClock.now < patience, let event = try? connection.next(until: patience) {
+    // The last word of a motion that has just ended is to reach the broker, if there is one.
+    let patience = ContinuousClock.now + .seconds(2)
+    while !unacknowledged.isEmpty, let event = try? connection.next(until: patience) {
+      if case .acknowledged(let id) = event { unacknowledged.remove(id) }
       if case .disconnected = event { break }
     }
   }

@@ -1,8 +1,10 @@
 """stepd that is started, killed, asked to end, or finds its journal in a bad way: nothing moves by itself."""
 
 import json
+import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -99,13 +101,14 @@ def test_a_rider_whose_motion_was_cut_off_is_told_that_the_step_may_have_moved(s
 
 def test_a_motion_that_takes_too_long_ends_in_a_fault(parked):
     """As it does when the computer was held up, or suspended."""
-    parked.edit("stepd.toml", travel_s=0.5, limit_s=0.6)
+    limit = 2 * SLOW_S
+    parked.edit("stepd.toml", travel_s=SLOW_S, limit_s=limit)
     parked.starts_all()
     alice = parked.rider("alice")
-    opening = begins_to_open(parked, alice)
+    opening = alice.starts_to_move("open", "left")
+    parked.wait_for_motions(("left", "close", "open"))
     parked.stepd.signal(signal.SIGSTOP)
-    held_up = time.monotonic()
-    wait_until(lambda: time.monotonic() > held_up + 0.6, "the limit")
+    time.sleep(limit)
     parked.stepd.signal(signal.SIGCONT)
     ended = opening.ends()
     assert (ended.status, ended.error) == (6, "the step stopped on its way (timeout): the left step may have moved")
@@ -141,6 +144,28 @@ def test_a_motion_is_finished_before_it_ends(slow, number):
     journal = json.loads((slow.folder / "journal.json").read_bytes())
     assert journal["left"]["position"] == "open" and "motion" not in journal["left"]
     assert slow.motions == [("left", "close", "open")]
+
+
+def test_a_message_that_comes_while_it_ends_costs_it_nothing(slow):
+    slow.starts_all()
+    alice = slow.rider("alice")
+    with Witness(slow, slow.rider("bob").peer) as witness:
+        alice.starts_to_move("open", "left")
+        slow.wait_for_motions(("left", "close", "open"))
+        slow.stepd.signal(signal.SIGTERM)
+        slow.stepd.says("ending when the step has stopped")
+        before = seconds_of_work(slow.stepd.process.pid)
+        witness.connection.deliver(slow.set_position("left"), b"rubbish")
+        slow.stepd.says("left: is open")
+        # Twenty milliseconds of each second are usual.
+        assert seconds_of_work(slow.stepd.process.pid) - before < 0.3
+    assert slow.stepd.ends().status == 0
+
+
+def seconds_of_work(process: int) -> float:
+    """What a process has had of the processors."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 # --- The journal ---
