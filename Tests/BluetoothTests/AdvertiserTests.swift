@@ -148,8 +148,10 @@ struct AdvertiserTests {
     }
     #expect(commands.last == (opcode == 0x2039 ? off[3] : commands.last))
     let interrupted = try self.commands(.init()) { spec in
-      try Thread.withSignal(SIGTERM, after: .milliseconds(100)) { interruption in
+      let isOnAir = try Wakeup()
+      try Thread.withSignal(SIGTERM, after: isOnAir) { interruption in
         let advertiser = try spec.advertise([Self.beacon(1, minor: 7)], interruption: interruption)
+        isOnAir.signal()
         _ = try waitReadable([interruption.number], until: nil)
         #expect(throws: RadioError.interrupted) { try advertiser.update([Self.beacon(1, minor: 8)]) }
       }

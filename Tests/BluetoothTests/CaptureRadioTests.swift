@@ -149,7 +149,9 @@ struct CaptureRadioTests {
     #expect(mkfifo(path, 0o600) == 0)
     let writer = try Descriptor.open(path, O_RDWR)
     try writer.write(Capture().bytes)
-    try Thread.withSignal(SIGTERM, after: .milliseconds(50)) { interruption in
+    let atOnce = try Wakeup()
+    atOnce.signal()
+    try Thread.withSignal(SIGTERM, after: atOnce) { interruption in
       #expect(throws: RadioError.interrupted) { try RadioSpec.btsnoop(path).open(interruption: interruption) }
     }
   }

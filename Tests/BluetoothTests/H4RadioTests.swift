@@ -111,9 +111,9 @@ struct H4RadioTests {
 
   @Test("stop the scan when they do not know whether it has begun")
   func enableRefused() throws {
-    let character = VirtualController.Character(ignores: [0x2042])
-    let commands = try commands(character) { spec in
-      try Thread.withSignal(SIGINT, after: .milliseconds(200)) { interruption in
+    let hasIgnored = try Wakeup()
+    let commands = try commands(.init(ignores: [0x2042], hasIgnored: hasIgnored)) { spec in
+      try Thread.withSignal(SIGINT, after: hasIgnored) { interruption in
         #expect(throws: RadioError.interrupted) { try spec.open(interruption: interruption) }
       }
     }
@@ -130,8 +130,10 @@ struct H4RadioTests {
   @Test("stop the scan after a signal", arguments: [SIGINT, SIGTERM])
   func signals(signal: Int32) throws {
     let commands = try commands(.init(sends: Self.beacons)) { spec in
-      try Thread.withSignal(signal, after: .milliseconds(100)) { interruption in
+      let isOpen = try Wakeup()
+      try Thread.withSignal(signal, after: isOpen) { interruption in
         let radio = try spec.open(interruption: interruption)
+        isOpen.signal()
         #expect(throws: RadioError.interrupted) { while true { _ = try radio.next(until: nil) } }
       }
     }

@@ -57,8 +57,10 @@ struct RadioContract {
 
   /// A signal ends the wait, whatever there is to hear, and the radio can still be closed.
   func checkInterruption() throws {
-    try Thread.withSignal(SIGTERM, after: .milliseconds(300)) { [open] interruption in
+    let isOpen = try Wakeup()
+    try Thread.withSignal(SIGTERM, after: isOpen) { [open] interruption in
       let radio = try open(interruption)
+      isOpen.signal()
       #expect(throws: RadioError.interrupted) { while true { _ = try radio.next(until: nil) } }
       #expect(throws: RadioError.interrupted, "also the next wait") { while true { _ = try radio.next(until: nil) } }
       radio.close()

@@ -20,20 +20,22 @@ final class Thread: @unchecked Sendable {
 
   func join() { pthread_join(handle, nil) }
 
-  /// Runs `body` on a thread that a signal reaches after a while.
+  /// Runs `body` on a thread that a signal reaches a moment after something has come so far.
   static func withSignal(
-    _ signal: Int32, after delay: Duration, _ body: @escaping @Sendable (Interruption) throws -> Void
+    _ signal: Int32, after event: Wakeup, _ body: @escaping @Sendable (Interruption) throws -> Void
   ) throws {
     let thread = Thread {
       do {
         let interruption = try Interruption()
         let target = pthread_self()
         let sender = Thread {
-          usleep(UInt32(delay.roundedUpToMilliseconds * 1000))
+          _ = try? waitReadable([event.number], until: .now + .seconds(30))
+          // Who is to be interrupted waits by then, though that makes no difference.
+          usleep(20_000)
           pthread_kill(target, signal)
         }
+        defer { sender.join() }
         try body(interruption)
-        sender.join()
       } catch {
         Issue.record(error)
       }

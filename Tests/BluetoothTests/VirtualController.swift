@@ -20,6 +20,8 @@ final class VirtualController: Sendable {
     var refuses: [UInt16: UInt8] = [:]
     /// Commands that it does not answer.
     var ignores: Set<UInt16> = []
+    /// Signaled when it has not answered one.
+    var hasIgnored: Wakeup?
     /// What it sends when it is told to scan, if the host has unmasked LE events.
     var sends: [[UInt8]] = []
     /// Closes the connection after having sent that.
@@ -65,7 +67,10 @@ final class VirtualController: Sendable {
     var buffer: [UInt8] = []
     while let command = nextCommand(host, &buffer) {
       received.withLock { $0.append(command) }
-      if character.ignores.contains(command.opcode) { continue }
+      if character.ignores.contains(command.opcode) {
+        character.hasIgnored?.signal()
+        continue
+      }
       let status = character.refuses[command.opcode] ?? state.status(of: command, extended: character.extended)
       let credits: UInt8 = character.givesCreditsLate ? 0 : 1
       let header = [0x04, 0x0E, 0, credits, UInt8(command.opcode & 0xFF), UInt8(command.opcode >> 8), status]
