@@ -36,11 +36,7 @@ final class Mosquitto {
 
   func start() throws {
     process = try Subprocess([Self.path, "-c", configuration])
-    let deadline = ContinuousClock.now + .seconds(10)
-    while !Port.isListening(port) {
-      try #require(.now < deadline, "mosquitto does not listen")
-      usleep(5000)
-    }
+    try Port.waitForListener(port)
   }
 
   /// As a power cut does.

@@ -8,11 +8,12 @@ struct Port: ~Copyable {
   private let listener: Descriptor
   let number: UInt16
 
-  init(backlog: Int32 = 8) throws {
+  /// - Parameter number: 0 is any.
+  init(_ number: UInt16 = 0, backlog: Int32 = 8) throws {
     let listener = Descriptor(
-      adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) })
+      adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0) })
     let socket = listener.number
-    try Port.withLoopback(0) { address, size in _ = try check("bind") { bind(socket, address, size) } }
+    try Port.withLoopback(number) { address, size in _ = try check("bind") { bind(socket, address, size) } }
     _ = try check("listen") { listen(socket, backlog) }
     var address = sockaddr_in()
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -22,7 +23,7 @@ struct Port: ~Copyable {
       }
     }
     self.listener = listener
-    number = UInt16(bigEndian: address.sin_port)
+    self.number = UInt16(bigEndian: address.sin_port)
   }
 
   var broker: Broker { Broker(host: "127.0.0.1", port: number, tls: nil) }
@@ -32,10 +33,23 @@ struct Port: ~Copyable {
     return Descriptor(adopting: try check("accept") { Glibc.accept(socket, nil, nil) })
   }
 
-  /// A port that nobody listens on.
-  static func unused() throws -> UInt16 { try Port().number }
+  /// A port that nobody listens on, below those that the kernel gives to outgoing connections, one of which could take it.
+  static func unused() throws -> UInt16 {
+    while true {
+      do {
+        return try Port(.random(in: 20_000..<32_000)).number
+      } catch let error as SystemError where error.code == EADDRINUSE {}
+    }
+  }
 
-  static func isListening(_ number: UInt16) -> Bool { (try? connect(to: number)) != nil }
+  /// Waits until somebody listens there.
+  static func waitForListener(_ number: UInt16) throws {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while (try? connect(to: number)) == nil {
+      try #require(.now < deadline, "nobody listens on \(number)")
+      usleep(5000)
+    }
+  }
 
   /// - Parameter flags: SOCK_NONBLOCK begins to connect and does not wait.
   static func connect(to number: UInt16, flags: Int32 = 0) throws -> Descriptor {

@@ -13,6 +13,8 @@ struct Subprocess {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    // What other tests have open at this moment would stay open as long as it runs.
+    for number in 3..<256 as Range<Int32> { posix_spawn_file_actions_addclose(&actions, number) }
     var vector = arguments.map { strdup($0) } + [nil]
     defer { for argument in vector { free(argument) } }
     var id = pid_t()

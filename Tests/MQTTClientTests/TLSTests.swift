@@ -120,7 +120,7 @@ struct TLSTests {
         server.certificate, "-key", server.key, "-CAfile", certificates.authority,
       ])
       fixture.undo { peer.kill() }
-      while !Port.isListening(number) { usleep(5000) }
+      try Port.waitForListener(number)
       let broker = Broker(
         host: "127.0.0.1", port: number, tls: Broker.TLS(authority: certificates.authority, identity: nil))
       // RFC 5246 7.4.6: handshake_failure.

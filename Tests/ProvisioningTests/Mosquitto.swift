@@ -89,22 +89,26 @@ final class Mosquitto {
     return subscriber
   }
 
-  /// A loopback port that nobody listens on.
+  /// A loopback port that nobody listens on, below those that the kernel gives to outgoing connections, one of which
+  /// could take it.
   static func unusedPort() throws -> UInt16 {
-    let socket = Descriptor(
-      adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) })
-    let number = socket.number
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    try withUnsafeMutablePointer(to: &address) {
-      try $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        _ = try check("bind") { bind(number, address, size) }
-        _ = try check("getsockname") { getsockname(number, address, &size) }
+    while true {
+      let socket = Descriptor(
+        adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0) })
+      let number = socket.number
+      let port = UInt16.random(in: 20_000..<32_000)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      let isBound = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
       }
+      if isBound { return port }
+      guard errno == EADDRINUSE else { throw SystemError("bind") }
     }
-    return UInt16(bigEndian: address.sin_port)
   }
 }
 
