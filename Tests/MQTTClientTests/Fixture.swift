@@ -45,7 +45,20 @@ final class Fixture {
   }
 }
 
+/// Whether it takes less at some time: a busy machine only makes it longer.
+func takes(lessThan limit: Duration, _ body: () throws -> Duration) throws -> Bool {
+  for _ in 0..<20 where try body() < limit { return true }
+  return false
+}
+
 extension MQTTConnection {
+  /// How long `close` takes.
+  func timeToClose() -> Duration {
+    let begin = ContinuousClock.now
+    close()
+    return begin.duration(to: .now)
+  }
+
   /// The next event, within a time that only a broken connection takes.
   func next() throws -> Event? { try next(until: .now + .seconds(10)) }
 

@@ -57,12 +57,17 @@ struct UnansweredTests {
     try Fixture.with { fixture in
       let port = try Port()
       let tls = secured ? Broker.TLS(authority: try Certificates(fixture).authority, identity: nil) : nil
-      let connection = try fixture.connect(to: Broker(host: "127.0.0.1", port: port.number, tls: tls))
-      usleep(50000)
-      let begin = ContinuousClock.now
-      connection.close()
-      #expect(begin.duration(to: .now) < .milliseconds(200))
-      #expect(try connection.next(until: nil) == nil)
+      let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
+      // A thread that is held up is left to itself after a quarter of a second.
+      let isPrompt = try takes(lessThan: .milliseconds(200)) {
+        let connection = try fixture.connect(to: broker)
+        let peer = try port.accept()
+        _ = try receive(1, from: peer)
+        let time = connection.timeToClose()
+        #expect(try connection.next(until: nil) == nil)
+        return time
+      }
+      #expect(isPrompt)
     }
   }
 
@@ -143,9 +148,7 @@ struct UnansweredTests {
       let peer = try port.accept()
       try peer.write([0x20, 2, 0, 0])
       try connection.expect(.connected)
-      let begin = ContinuousClock.now
-      #expect(try connection.next(until: .now + .seconds(20)) == .disconnected(.timedOut(port.broker, .established)))
-      #expect(begin.duration(to: .now) < .seconds(13))
+      #expect(try connection.next(until: .now + .seconds(30)) == .disconnected(.timedOut(port.broker, .established)))
     }
   }
 
