@@ -7,6 +7,18 @@ import Testing
   static let android = Fixtures.json("ndef/android.json")
   static let ndeflib = Fixtures.json("ndef/ndeflib.json").array!
 
+  @Test("a payload of 255 bytes has a length of one byte, a longer one of four", arguments: [254, 255, 256, 257])
+  func lengths(count: Int) throws {
+    let record = NDEFRecord(.media, type: hex("61"), payload: [UInt8](repeating: 7, count: count))
+    let bytes = NDEFMessage([record]).bytes
+    let header = count < 256 ? hex("d201") + [UInt8(count)] : hex("c201 0000 01") + [UInt8(count - 256)]
+    #expect(bytes == header + hex("61") + record.payload)
+    #expect(try NDEFMessage(parsing: bytes).records == [record])
+    // The long form is right for any.
+    let long = hex("c201 0000") + [UInt8(count >> 8), UInt8(count & 0xFF)] + bytes.suffix(count + 1)
+    #expect(try NDEFMessage(parsing: long).records == [record])
+  }
+
   @Test("refuses what Android's tests have malformed", arguments: android["malformed"]!.array!.map(\.string!))
   func malformed(bytes: String) {
     #expect { try NDEFMessage(parsing: hex(bytes)) } throws: {
