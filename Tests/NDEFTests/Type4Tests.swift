@@ -166,6 +166,25 @@ struct SimulatedType4Tag {
     }
   }
 
+  @Test("a large file is used as far as offsets of 15 bits reach")
+  func largest() throws {
+    var tag = SimulatedType4Tag(container: "000f 20 00ff 00ff 0406 e104 fffe 00 00", file: file([]))
+    tag.file += [UInt8](repeating: 0, count: 0xFFFE - tag.file.count)
+    func message(bytes count: Int) -> NDEFMessage {
+      NDEFMessage([NDEFRecord(.media, type: hex("61"), payload: [UInt8](repeating: 7, count: count - 7))])
+    }
+    let contents = try tag.read()
+    #expect(throws: NDEFError.tooSmall(needed: 0x7FFF, available: 0x7FFE)) {
+      try Type4Writing(message(bytes: 0x7FFF), to: contents)
+    }
+    var writing = try Type4Writing(message(bytes: 0x7FFE), to: contents)
+    var last: [UInt8]?
+    while case .send(let command) = try writing.next(after: last) { last = tag.answer(command) }
+    #expect(try tag.read().message == message(bytes: 0x7FFE).bytes)
+    // A first bit that is set would make the offset a file's identifier (ISO/IEC 7816-4).
+    #expect(tag.commands.allSatisfy { $0[1] == 0xA4 || $0[2] < 0x80 })
+  }
+
   @Test("refuses to write what is read-only, protected or too small")
   func refusals() throws {
     func write(_ container: String) throws {
