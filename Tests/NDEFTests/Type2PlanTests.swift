@@ -135,6 +135,18 @@ import Testing
     #expect(throws: NDEFError.occupied(needed: 79, available: 37)) {
       try write(message(bytes: 79), to: memory, chip: .ntag213)
     }
+    // A second message and a control block are blocks as well; what no tag is defined for is a torn message's rest.
+    for (behind, isKept) in [("0303d00000fe", true), ("0103a00c34fe", true), ("0000fd00", true), ("d1011c5502", false)]
+    {
+      let memory = tag("0325\(text)\(behind)")
+      if isKept {
+        #expect(throws: NDEFError.occupied(needed: 79, available: behind.hasPrefix("00") ? 39 : 37)) {
+          try write(message(bytes: 79), to: memory, chip: .ntag213)
+        }
+      } else {
+        #expect(throws: Never.self) { try write(message(bytes: 79), to: memory, chip: .ntag213) }
+      }
+    }
     let all = try write(message(bytes: 140), to: memory, chip: .ntag213, replacingAll: true)
     #expect(try read(all.memory).message == message(bytes: 140).bytes)
   }
