@@ -36,6 +36,23 @@ import Testing
     #expect(throws: LabelSheet.Failure.self) { try LabelSheet([label], size: largest + 2, paper: .a4) }
   }
 
+  @Test("each code has its quiet zone within its label, whatever the other is like", arguments: [false, true])
+  func quietZones(isReversed: Bool) throws {
+    let codes = try [1, 400].map { try QRCode([UInt8](repeating: 0x61, count: $0), level: .low) }
+    let labels = (isReversed ? codes.reversed() : codes).map { LabelSheet.Label($0, lines: []) }
+    let width = 40 * (1 + 8 / Double(try #require(codes.map(\.side).min())))
+    // MODULE 0 0 -MODULE LEFT TOP cm
+    let drawn = try text(LabelSheet(labels, size: 40, paper: .a4)).split(separator: "\n").filter { $0.hasSuffix(" cm") }
+      .dropFirst().map { $0.split(separator: " ").compactMap { Double($0) } }
+    #expect(drawn.count == 2)
+    for (index, numbers) in drawn.enumerated() {
+      let label = 12 + Double(index) * (width + 8)
+      #expect(abs(numbers[0] * Double(labels[index].code.side) - 40) < 0.001)
+      #expect(numbers[4] - label >= 4 * numbers[0] - 0.001 && numbers[4] + 40 + 4 * numbers[0] <= label + width + 0.001)
+      #expect(297 - 12 - numbers[5] >= 4 * numbers[0] - 0.001)
+    }
+  }
+
   @Test("every entry of the table of a document is where its object begins")
   func offsets() throws {
     let pdf = try LabelSheet([label], size: 40, paper: .letter, copies: 20).pdf
@@ -45,6 +62,14 @@ import Testing
     #expect(table[0] == "xref")
     let count = try #require(Int(table[1].dropFirst(2)))
     #expect(count > 5)
+    #expect(text.contains("trailer\n<</Size \(count)/Root 1 0 R>>"))
+    let streams = text.split(separator: "/Length ").dropFirst()
+    #expect(streams.count == text.ranges(of: "/Type/Page/").count)
+    for stream in streams {
+      let parts = stream.split(separator: ">>stream\n", maxSplits: 1)
+      let content = try #require(parts[1].split(separator: "\nendstream", maxSplits: 1).first)
+      #expect(Int(parts[0]) == content.utf8.count)
+    }
     for object in 1..<count {
       let entry = table[2 + object]
       #expect(entry.utf8.count == 19 && entry.hasSuffix(" 00000 n "))

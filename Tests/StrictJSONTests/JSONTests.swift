@@ -24,6 +24,23 @@ import Testing
     #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: text.utf8) }
   }
 
+  @Test("refuses every control character that is not escaped", arguments: 0..<0x20 as Range<UInt8>)
+  func controls(byte: UInt8) throws {
+    #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: [0x22, byte, 0x22]) }
+    #expect(try JSON(parsing: JSON.string(String(UnicodeScalar(byte))).bytes).string?.utf8.first == byte)
+  }
+
+  @Test("names are told apart that Unicode calls equivalent: a Kelvin sign is no K, and a composed letter no two")
+  func equivalence() throws {
+    for (name, other) in [("HPKE", "HP\u{212A}E"), ("\u{E4}", "a\u{308}")] {
+      try #require(name == other, "equal to Swift")
+      #expect(!identical(name, other) && identical(name, name))
+      let value = try JSON(parsing: "{\"\(other)\":1}".utf8)
+      #expect(value[name] == nil && value[other] == 1)
+      #expect(try JSON(parsing: "{\"\(other)\":1,\"\(name)\":2}".utf8)[name] == 2)
+    }
+  }
+
   @Test("refuses bytes that are not UTF-8, overlong forms among them")
   func invalidUTF8() {
     for bytes: [UInt8] in [

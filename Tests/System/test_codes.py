@@ -275,6 +275,10 @@ def test_labels_do_not_touch_and_can_be_cut(made, tmp_path):
     # Lines of 0.1 mm across, and their ends where they go down along the edge.
     assert all(len(group) <= 32 for group in groups)
     assert strip.mean() < 0.01
+    # Nothing is where printers do not print, and what says 100 mm, 8 mm above the page's end, is that long.
+    assert not any(edge.any() for edge in (dark[:60], dark[-60:], dark[:, :60], dark[:, -60:]))
+    ruler = numpy.flatnonzero(dark[-81, :1125])
+    assert (ruler[0], ruler[-1]) == (pytest.approx(120, abs=2), pytest.approx(1120, abs=2)) and len(ruler) > 990
 
 
 def test_a_name_that_the_font_lacks_is_told_and_not_changed(make, car, tmp_path):
