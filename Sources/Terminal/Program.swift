@@ -10,12 +10,22 @@ package enum Program {
   package static func run<Root: ParsableCommand>(
     _ root: Root.Type, explain: (any Error) -> any Error
   ) -> Never {
+    occupyStandardDescriptors()
     do {
       var command = try Root.parseAsRoot()
       try command.run()
       exit(ExitStatus.done.rawValue)
     } catch {
       end(root, explain(error))
+    }
+  }
+
+  /// Who closes standard output (`>&-`) would have the next file or connection that is opened in its place, and what is
+  /// printed written into that. What takes the place here cannot be used, as if it were closed.
+  private static func occupyStandardDescriptors() {
+    for (number, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
+    where fcntl(number, F_GETFD) == -1 {
+      _ = open("/dev/null", flags)
     }
   }
 
