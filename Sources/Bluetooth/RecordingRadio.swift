@@ -24,8 +24,15 @@ package final class RecordingRadio: Radio {
       radio.close()
       throw .file(SystemError("save to", path, code: error.code))
     }
-    try write(BTSnoopEncoder.fileHeader)
-    try write(BTSnoopEncoder.mark(at: radio.start))
+    do throws(RadioError) {
+      try write(BTSnoopEncoder.fileHeader)
+      try write(BTSnoopEncoder.mark(at: radio.start))
+    } catch {
+      // Nothing was saved, and an empty file would be in the way of the next attempt.
+      unlink(path)
+      radio.close()
+      throw error
+    }
   }
 
   package var start: UnixTime { radio.start }

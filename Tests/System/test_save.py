@@ -218,3 +218,14 @@ def test_a_full_disk_is_told_and_what_was_saved_can_be_replayed(stepctl, folder)
     assert len(replayed.lines) > 50
     assert replayed.stdout == ended.stdout
     assert json.loads(replayed.lines[0])["major"] == 1
+
+
+@pytest.mark.skipif(not can_mount(), reason="no file system can be mounted here")
+def test_a_disk_that_was_full_before_gets_no_empty_file(stepctl, folder):
+    (folder / "long.btsnoop").write_bytes(captures.HEADER + heard(VEHICLE, {1: HERE, 2: AWAY}, seconds=1))
+    (folder / "disk").mkdir()
+    script = 'mount -t tmpfs -o size=4k none disk && head -c 4096 /dev/zero >disk/all && { "$@"; ls disk; }'
+    full = ("unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh")
+    ended = stepctl("scan", "--radio", "btsnoop:long.btsnoop", "--save", "disk/saved", prefix=full, folder=folder)
+    assert ended.error == "cannot save to disk/saved: No space left on device"
+    assert ended.stdout == "all\n"
