@@ -28,7 +28,7 @@ package struct Vehicle: Hashable, Sendable {
   package let name: String
   package let uuid: UUID
   /// In file order; ids, sides, majors and tags are unique, and there is at least one step.
-  package let steps: [Step]
+  package private(set) var steps: [Step]
 
   /// What makes a list of steps ambiguous or useless.
   package enum Problem: Error, Equatable {
@@ -52,6 +52,13 @@ package struct Vehicle: Hashable, Sendable {
     self.name = name
     self.uuid = uuid
     self.steps = steps
+  }
+
+  /// As riders are told of it: which tags are on its steps it knows itself, and they may be others tomorrow.
+  package var withoutTags: Vehicle {
+    var vehicle = self
+    for index in steps.indices { vehicle.steps[index].tags = [] }
+    return vehicle
   }
 
   package func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }

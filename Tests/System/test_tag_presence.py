@@ -159,6 +159,17 @@ def test_a_tag_that_is_not_listed_is_not_one_of_the_steps(stepctl, parked, chip)
     assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER} says that it is the left step's")
 
 
+def test_a_tag_that_came_later_is_known_to_riders_who_were_there_before(stepctl, parked, chip):
+    given = ("--nfc", chip.connection, "--vehicle", parked.folder / "vehicle.toml")
+    assert stepctl("provision", "tag", "--step", "left", "--register", *given).status == 0
+    alice = parked.rider("alice")
+    chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
+    assert stepctl("provision", "tag", "--step", "left", *given).status == 0
+    parked.starts_all()
+    opened = alice.types("open", "--side", "left", "--by", "nfc", "--nfc", chip.connection)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened.stderr
+
+
 def test_a_rider_opens_by_tag(alice, vehicle, chip):
     chip.place(holding(ndef.TextRecord(label(vehicle, "left"))))
     given = ("--by", "nfc", "--nfc", chip.connection)

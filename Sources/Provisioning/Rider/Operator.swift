@@ -135,7 +135,7 @@ struct Operator: ~Copyable {
   private func vehicleFile(for rider: RiderName) throws(ProvisioningError) -> VehicleFile {
     let broker = try folder.present(vehicle.broker, "[broker]")
     return VehicleFile(
-      path: RiderLayout.vehicle, vehicle: vehicle.vehicle, operatorKey: tokenKey.verificationKey.bytes,
+      path: RiderLayout.vehicle, vehicle: vehicle.vehicle.withoutTags, operatorKey: tokenKey.verificationKey.bytes,
       topic: try folder.present(vehicle.topic, "topic"),
       broker: Broker(host: broker.host, port: broker.port, ca: RiderLayout.authorityCertificate),
       certificate: ClientCertificate(cert: RiderLayout.certificate, key: RiderLayout.key),
