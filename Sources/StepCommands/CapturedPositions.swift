@@ -24,7 +24,7 @@ struct CapturedPositions: PositionSource {
 
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
     let path = "\(folder)/\(step.id)-\(position.distance.rawValue)-\(position.carry.rawValue).btsnoop"
-    guard Files.exists(path) else {
+    if access(path, F_OK) == -1, errno == ENOENT {
       console.note("there is no \(path)")
       return nil
     }

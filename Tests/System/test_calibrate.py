@@ -210,6 +210,10 @@ def test_a_torn_capture_and_a_folder_that_is_none_are_told(calibrate, folder):
     assert ended.status == 65
     assert ended.error.startswith("heard/right-3-pocket.btsnoop is damaged at byte ")
     assert calibrate("--captures", "none").status == 66
+    (folder / "heard").chmod(0)
+    kept = calibrate("--captures", "heard", "--yes", prefix=AS_ANYBODY)
+    assert (kept.status, kept.error) == (77, "cannot open heard/left-0.3-hand.btsnoop: Permission denied")
+    (folder / "heard").chmod(0o755)
     assert calibrate("--captures", "van.toml").status == 74
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
