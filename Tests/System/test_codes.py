@@ -316,6 +316,13 @@ def test_what_cannot_be_made_is_told(make, tmp_path, arguments, error):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_rider_who_would_sign_for_the_vehicle_is_told_what_else_there_is(stepctl, file_vehicle):
+    rider = file_vehicle.rider("quentin")
+    ended = rider.types("provision", "qr")
+    assert ended.status == 66 and ended.error.endswith("operator/token.jwk: cannot stat: No such file or directory")
+    assert ended.stderr.splitlines()[-1].startswith("hint: ") and "--step" in ended.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--step", "left"], ["--sheet"]])
 @pytest.mark.parametrize("name", ["code.jpg", "a.png/code.eps", "code.png.bak"])
 def test_an_ending_that_stands_for_no_picture_is_refused(make, tmp_path, name, arguments):

@@ -104,7 +104,15 @@ struct ProvisionQR: ParsableCommand {
   }
 
   private func vehicleCode(_ path: String, _ console: Console) throws -> Content {
-    let (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: WallClock.seconds)
+    let (text, key): (String, Thumbprint)
+    do throws(ProvisioningError) {
+      (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: WallClock.seconds)
+    } catch {
+      guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
+      throw CommandFailure(
+        .noInput, missing.description,
+        hint: "--vehicle takes the operator's folder of the vehicle; --step makes a step's code")
+    }
     // 43 characters and 10 blanks: with more beside them they are wider than a terminal.
     console.note("signed by the operator, with a key that riders are asked to compare:")
     console.note(key.grouped)
