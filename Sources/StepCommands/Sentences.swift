@@ -10,7 +10,7 @@ extension RefusalCode {
     switch self {
     case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"
     case .wrongVehicle: "the token is for another vehicle"
-    case .wrongStep: "the token or the proof is for another step"
+    case .wrongStep: "the token, or the beacon, tag or code, is not for this step"
     case .tokenNotYetValid: "the token is not valid yet"
     case .tokenExpired: "the token has expired; ask the operator for a new one"
     case .retained: "the command was retained by the broker"
