@@ -65,6 +65,8 @@ extension NDEFError: CustomStringConvertible {
     case .containerNotFixable(let found, let wanted):
       "the capability container is \(hexadecimal(found)) and can never become \(hexadecimal(wanted))"
     case .unknownChip: "the tag's chip is not known, so that it can be neither formatted nor locked"
+    // ISO/IEC 7816-4, 5.6: the security status is not satisfied.
+    case .refused(let command, 0x6982): "the tag takes a key to \(command)"
     case .refused(let command, let status):
       "the tag refused to \(command): status \(hexadecimal([UInt8(status >> 8), UInt8(status & 0xFF)]))"
     case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"

@@ -93,11 +93,16 @@ package struct TagWriter {
     return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes)
   }
 
-  /// Makes the tag read-only for ever.
-  package func lock() throws(NFCError) {
+  /// - Throws: `unsupported` for a tag that stepctl cannot lock, which is to be known before it is written.
+  package func checkLockable() throws(NFCError) {
     guard try TagType(of: target) == .type2 else {
       throw .unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
     }
+  }
+
+  /// Makes the tag read-only for ever.
+  package func lock() throws(NFCError) {
+    try checkLockable()
     _ = try carryOut { memory, chip throws(NDEFError) in
       try Type2Plan.lock(memory, chip: chip).map { $0.writes }
     }

@@ -29,6 +29,8 @@ package final class Questions {
       if let end = read.firstIndex(of: 0x0A) {
         let answer = String(decoding: read[..<end], as: UTF8.self)
         read.removeSubrange(...end)
+        // What was not typed has not ended the question's line.
+        if isatty(STDIN_FILENO) == 0 { _ = write(STDERR_FILENO, "\n", 1) }
         return String(answer.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
       }
       if try waitReadable([STDIN_FILENO, interruption.number], until: nil)[1] { throw Interrupted() }

@@ -176,7 +176,13 @@ def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     assert ended.status == 0, ended.stderr
     assert texts(chip.tag) == [label(file_vehicle, "left")]
     assert provision("--json").json["outcome"] == "unchanged"
-    assert provision("--lock", "--yes", step="right").error.startswith("this is a Type 4 tag")
+
+
+def test_a_tag_that_cannot_be_locked_is_not_written_either(provision, chip, file_vehicle):
+    chip.place(Type4())
+    ended = provision("--lock", "--yes")
+    assert (ended.status, ended.error) == (65, "this is a Type 4 tag: stepctl can lock tags of Type 2 only")
+    assert not records(chip.tag)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +229,7 @@ def test_locking_is_asked_about_before_anything_is_written(provision, chip):
     for given, status in ((b"n\n", 1), (b"\n", 1), (b"", 66)):
         ended = provision("--lock", input=given)
         assert ended.status == status and "read-only for ever?" in ended.stderr
+        assert "\nstepctl: error: n" in ended.stderr, "in a line of its own"
     assert provision("--lock", "--no-input").status == 64
     assert chip.counts()["commands"] == 0
     assert provision("--lock", input=b"y\n").status == 0

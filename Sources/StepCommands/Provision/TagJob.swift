@@ -47,6 +47,7 @@ struct TagJob {
   }
 
   private func write(_ writer: TagWriter) throws -> TagRecord {
+    if locks { try writer.checkLockable() }
     let report: TagWriter.Report
     do throws(NFCError) {
       report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
