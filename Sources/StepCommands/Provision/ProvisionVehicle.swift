@@ -59,9 +59,18 @@ struct ProvisionVehicle: ParsableCommand {
     guard [force, relocate, renew].count(where: { $0 }) <= 1 else {
       throw ValidationError("--force, --relocate and --renew exclude each other.")
     }
+    guard !relocate && !renew || isAsDefault else {
+      throw ValidationError("--relocate and --renew go by what vehicle.toml says, and take no other of its settings.")
+    }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: Self.steps.map(\.id))
+  }
+
+  /// Whether nothing was said of the vehicle.
+  private var isAsDefault: Bool {
+    name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
+      && servo == .simulated && beacon.isEmpty
   }
 
   func run() throws {
