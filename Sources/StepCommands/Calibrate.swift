@@ -9,6 +9,7 @@ import Terminal
 struct Calibrate: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Measure how strongly a vehicle's beacons are received, and note it in the vehicle file.",
+    usage: "stepctl calibrate <options>",
     discussion: """
       You are led through 0.3, 1 and 3 m in front of each step, with the device in your hand and in a pocket. What comes \
       of it is each step's measured_power, the RSSI at 1 m, which then holds in place of what the beacon sends. The \

@@ -10,14 +10,16 @@ import SystemIO
 import Terminal
 
 struct Open: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Open the step that you are standing in front of.")
+  static let configuration = CommandConfiguration(
+    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 
   func run() throws { try Move(move).run(.open) }
 }
 
 struct Close: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Close the step that you are standing in front of.")
+  static let configuration = CommandConfiguration(
+    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 
   func run() throws { try Move(move).run(.close) }

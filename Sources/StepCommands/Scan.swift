@@ -9,7 +9,8 @@ import Terminal
 
 struct Scan: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show every iBeacon that is heard: a table on a terminal, else each frame in a line.")
+    abstract: "Show every iBeacon that is heard: a table on a terminal, else each frame in a line.",
+    usage: "stepctl scan <options>")
 
   @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions

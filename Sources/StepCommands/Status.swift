@@ -7,7 +7,8 @@ import SystemIO
 import Terminal
 
 struct Status: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Ask a vehicle how its steps stand.")
+  static let configuration = CommandConfiguration(
+    abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
 
   @Flag(help: "Keep going, and print every change.")
   var watch = false

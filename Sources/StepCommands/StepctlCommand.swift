@@ -11,9 +11,9 @@ package struct StepctlCommand: ParsableCommand {
       """,
     version: "0.1.0",
     groupedSubcommands: [
-      CommandGroup(name: "For riders", subcommands: [Open.self, Close.self, Status.self, Locate.self]),
+      CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Status.self, Locate.self]),
       CommandGroup(
-        name: "For technicians", subcommands: [Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self]),
+        name: "Technician", subcommands: [Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self]),
     ])
 
   package init() {}

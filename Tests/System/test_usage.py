@@ -19,6 +19,12 @@ COMMANDS = [
     ("config",),
     ("config", "show"),
     ("config", "path"),
+    ("config", "import"),
+    ("doctor",),
+    ("calibrate",),
+    ("provision", "tag"),
+    ("provision", "qr"),
+    ("provision", "beacon"),
 ]
 
 WRONG = [
@@ -54,6 +60,8 @@ WRONG = [
     ("provision", "vehicle", "car", "--servo", "steam"),
     ("provision", "vehicle", "car", "--force", "--relocate"),
     ("provision", "vehicle", "car", "--name", ""),
+    ("provision", "vehicle", "car", "--renew", "--host", "car.example"),
+    ("provision", "vehicle", "car", "--relocate", "--port", "1883"),
     ("provision", "token", "car"),
     ("provision", "token", "--rider", "alice"),
     ("provision", "token", "car", "--rider", "../alice"),
@@ -84,6 +92,7 @@ def test_every_command_says_what_it_is(stepctl, command):
         assert (ended.status, ended.stderr) == (0, "")
         usage = re.search(r"^USAGE: (.*)$", ended.stdout, re.MULTILINE)
         assert usage[1].startswith(" ".join(("stepctl", *command)))
+        assert max(map(len, ended.stdout.splitlines())) <= 80
 
 
 def test_every_command_is_found_by_help(stepctl):

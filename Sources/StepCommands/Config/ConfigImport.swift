@@ -11,7 +11,8 @@ import Terminal
 struct ConfigImport: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.")
+    abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.",
+    usage: "stepctl config import [<options>] [<file>]")
 
   @Argument(
     help: ArgumentHelp(

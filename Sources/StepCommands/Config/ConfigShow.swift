@@ -8,7 +8,8 @@ import Terminal
 struct ConfigShow: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Print every setting, its value and where that comes from.")
+    abstract: "Print every setting, its value and where that comes from.",
+    usage: "stepctl config show <options>")
 
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var radio: RadioOptions

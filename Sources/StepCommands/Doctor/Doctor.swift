@@ -8,6 +8,7 @@ import Terminal
 struct Doctor: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Find out whether the radio works, and what to type where it does not.",
+    usage: "stepctl doctor <options>",
     discussion: """
       Each radio is looked at and then listened to for three seconds. Without --radio that is every adapter of this \
       machine, directly (hci0) and by way of bluetoothd (bluez:hci0).

@@ -10,6 +10,7 @@ struct ProvisionBeacon: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "beacon",
     abstract: "Say what to program into a beacon that was bought, and note what it sends.",
+    usage: "stepctl provision beacon [<options>] --step <id>",
     discussion: """
       Such a beacon sends the same for ever. Whoever has heard it once can send it too, anywhere, and the vehicle cannot \
       tell the two apart. Beacons that stepd sends itself go stale; see `stepctl provision vehicle --beacon`.

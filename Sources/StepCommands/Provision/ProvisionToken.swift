@@ -10,7 +10,8 @@ import Terminal
 struct ProvisionToken: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
-    abstract: "Give a rider what it takes to move a vehicle's steps, for a time.")
+    abstract: "Give a rider what it takes to move a vehicle's steps, for a time.",
+    usage: "stepctl provision token [<options>] <dir> --rider <rider>")
 
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
