@@ -1,5 +1,6 @@
 package import Bluetooth
 package import Configuration
+import Glibc
 package import MQTTClient
 import StepDomain
 import StepProtocol
@@ -40,11 +41,22 @@ package struct Daemon {
     case system(SystemError)
   }
 
-  /// Reads what only `run` would read: certificates, their key, and the journal.
+  /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the
+  /// servos and the beacons need.
   package func check() throws(Failure) {
     do throws(MQTTError) { try broker.check() } catch { throw .broker(error) }
     do throws(Journal.Failure) { try Journal.check(setup.journal) } catch { throw .journal(error) }
+    try checkServo()
     try checkBeacons()
+  }
+
+  /// A chip that the kernel does not have would be noticed by the first rider.
+  private func checkServo() throws(Failure) {
+    guard case .pwm(let pwm) = setup.servo.driver else { return }
+    for chip in Set(pwm.outputs.values.map(\.chip)).sorted() {
+      let folder = "\(pwm.root)/pwmchip\(chip)"
+      guard Files.exists(folder) else { throw .system(SystemError("open", folder, code: ENOENT)) }
+    }
   }
 
   /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.

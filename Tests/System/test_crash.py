@@ -341,6 +341,18 @@ def test_check_reads_everything_and_moves_nothing(parked, check):
     assert parked.motions == []
 
 
+def test_check_finds_a_chip_that_is_not_there(new_vehicle):
+    vehicle = new_vehicle("car", "--servo", "pwm")
+    vehicle.edit("stepd.toml", root="pwm")
+    (vehicle.folder / "pwm").mkdir()
+    check = (STEPD, "--check", "--config", vehicle.folder / "stepd.toml")
+    checked = vehicle.starts("stepd", *check).ends()
+    error = f"stepd: error: cannot open {vehicle.folder}/pwm/pwmchip0: No such file or directory\n"
+    assert (checked.status, checked.stderr) == (66, error)
+    (vehicle.folder / "pwm/pwmchip0").mkdir()
+    assert vehicle.starts("stepd", *check).ends().status == 0
+
+
 @pytest.mark.parametrize("name", ["keys/signing.jwk", "keys/encryption.jwk", "tls/controller.key"])
 def test_check_finds_a_key_that_others_can_read(parked, check, name):
     key = parked.folder / name
