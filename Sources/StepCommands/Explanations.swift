@@ -39,6 +39,8 @@ extension CommandFailure {
     case .file(let error): self.init(error)
     case .notACapture, .damaged: self.init(.badData, error.description)
     case .notPermitted, .notAuthorized: self.init(.noPermission, error.description)
+    case .noBluetooth, .noAdapter:
+      self.init(.unavailable, error.description, hint: "`stepctl doctor` says which radios there are")
     default: self.init(.unavailable, error.description)
     }
   }

@@ -338,6 +338,7 @@ def test_an_adapter_that_is_not_there_is_told(stepctl):
         "cannot open hci77: this kernel has no Bluetooth, or none in this container",
         "cannot open hci77: there is no such adapter; `hciconfig` lists those there are",
     )
+    assert ended.stderr.splitlines()[-1] == "hint: `stepctl doctor` says which radios there are"
 
 
 # --- What is concluded ---
