@@ -55,6 +55,13 @@ struct ProvisionBeacon: ParsableCommand {
 
   private func write(_ report: BeaconReport) throws {
     let path = report.file.path
+    // stepd would not start: a minor that never changes is not for a beacon whose minors rotate.
+    let controller = "\(Files.parent(of: path))/stepd.toml"
+    if let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil {
+      throw CommandFailure(
+        .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
+        hint: "take [beacon.steps.\(step)] out of that file first")
+    }
     try Files.edit(path) { text in
       let text = try VehicleFile.setting(minor: report.beacon.minor, of: step, in: text, path: path)
       guard let measuredPower else { return text }
