@@ -1,7 +1,7 @@
 /// What was probably meant by a mistyped word.
-enum Spelling {
+package enum Spelling {
   /// The nearest of some words, when it is near: at most two letters off, and less than half of the word.
-  static func nearest(to word: String, among candidates: [String]) -> String? {
+  package static func nearest(to word: String, among candidates: [String]) -> String? {
     let near = candidates.map { ($0, distance(word.lowercased(), $0)) }
       .filter { $0.1 <= 2 && $0.1 * 2 < max($0.0.count, 2) }
     return near.min { $0.1 < $1.1 }?.0

@@ -12,6 +12,7 @@ package enum Program {
   ) -> Never {
     occupyStandardDescriptors()
     do {
+      try checkCommand(of: Root.self)
       var command = try Root.parseAsRoot()
       try command.run()
       exit(ExitStatus.done.rawValue)
@@ -26,6 +27,24 @@ package enum Program {
     for (number, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
     where fcntl(number, F_GETFD) == -1 {
       _ = open("/dev/null", flags)
+    }
+  }
+
+  /// Of a mistyped command ArgumentParser says that it does not know the option behind it, which nobody mistyped.
+  private static func checkCommand(of root: any ParsableCommand.Type) throws(CommandFailure) {
+    var command = root
+    var path = root._commandName
+    for word in CommandLine.arguments.dropFirst() {
+      let known = command.configuration.subcommands
+      guard !known.isEmpty, !word.hasPrefix("-"), word != "help" else { return }
+      guard let next = known.first(where: { $0._commandName == word }) else {
+        let near = Spelling.nearest(to: word, among: known.map { $0._commandName })
+        throw CommandFailure(
+          .usage, "there is no command `\(path) \(word)`",
+          hint: near.map { "did you mean `\(path) \($0)`?" } ?? "`\(path) --help` lists those there are")
+      }
+      command = next
+      path += " \(word)"
     }
   }
 

@@ -85,6 +85,21 @@ def test_what_is_typed_wrongly_is_a_usage_error(stepctl, tmp_path, arguments):
     assert list(tmp_path.iterdir()) == [], "nothing was made"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        (("opne", "--side", "left"), "`stepctl opne`", "did you mean `stepctl open`?"),
+        (("provision", "tga", "--step", "left"), "`stepctl provision tga`", "did you mean `stepctl provision tag`?"),
+        (("unlock",), "`stepctl unlock`", "`stepctl --help` lists those there are"),
+        (("config", "", "path"), "`stepctl config `", "`stepctl config --help` lists those there are"),
+    ],
+)
+def test_a_mistyped_command_is_what_is_complained_of(stepctl, arguments, error, hint):
+    ended = stepctl(*arguments)
+    assert (ended.status, ended.stdout) == (64, "")
+    assert ended.stderr == f"stepctl: error: there is no command {error}\nhint: {hint}\n"
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")
 def test_every_command_says_what_it_is(stepctl, command):
     for flag in ("--help", "-h"):
