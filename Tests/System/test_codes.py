@@ -345,21 +345,6 @@ def test_the_ending_of_a_name_is_read_in_any_case(make, tmp_path, name, begins):
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 
-@pytest.mark.parametrize("name", ["left.jpg", "left.PNG.gif", "v1.2"])
-def test_an_ending_that_is_no_formats_is_not_guessed_at(make, tmp_path, name):
-    ended = make("--step", "left", "--output", tmp_path / name)
-    assert ended.status == 64 and not (tmp_path / name).exists()
-    assert "is none of .png, .svg, .pdf and .txt; --format says how to draw." in ended.stderr
-    assert make("--step", "left", "--output", tmp_path / name, "--format", "png").status == 0
-    assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("name", ["left", "left.txt", ".left"])
-def test_text_is_what_goes_into_a_file_without_another_ending(make, tmp_path, name):
-    assert make("--step", "left", "--output", tmp_path / name).status == 0
-    assert "█▀" in (tmp_path / name).read_text()
-
-
 @pytest.mark.parametrize("path", ["", ".", ".."])
 def test_an_output_without_a_name_is_an_error(make, tmp_path, path):
     before = sorted(tmp_path.iterdir())

@@ -555,6 +555,21 @@ def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
 # The vehicle's list of tags.
 
 
+@pytest.mark.parametrize("arguments", [(), ("--batch",)])
+def test_a_tag_that_is_left_in_the_middle_is_told(arguments, starts, chip):
+    chip.fault("slow=60")
+    running = starts(*arguments)
+    wait_until(lambda: chip.counts()["writes"] > 2, "it writes")
+    running.signal(signal.SIGINT)
+    ended = running.ends()
+    if arguments:
+        assert (ended.status, rows(ended.stdout)[0]["reason"]) == (65, "interrupted: the tag may be empty")
+    else:
+        said = f"interrupted: the tag {UID} may be empty; run the command again with it"
+        assert (ended.status, ended.stderr.splitlines()[-1]) == (-signal.SIGINT, said)
+    assert not texts(chip.tag)
+
+
 def test_a_tag_of_another_step_is_not_the_end_of_the_pile(stepctl, parked, chip, tmp_path):
     file = parked.folder / "vehicle.toml"
     given = ("provision", "tag", "--vehicle", file, "--nfc", chip.connection)

@@ -83,7 +83,7 @@ struct ProvisionTag: ParsableCommand {
       try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
     } else {
       console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
-      let record = try job.run(until: .now + settings.patience)
+      let record = try job.run(until: .now + settings.patience, tell: console.note)
       try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
       if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
     }

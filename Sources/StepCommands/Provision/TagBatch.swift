@@ -74,6 +74,8 @@ struct TagBatch {
   private static func reason(_ error: any Error) -> String? {
     switch error {
     case let error as NFCError where error.isOfTheTag: "\(error)"
+    // It is the end of the pile, too, and what has become of this one has to be told.
+    case NFCError.interrupted: "interrupted: the tag may be empty"
     case ProvisioningError.tagOfAnotherStep: "\(error)"
     // A job has no other reason of its own than which tag it was given.
     case let failure as CommandFailure: failure.message

@@ -24,12 +24,20 @@ struct TagJob {
   let progress: ProgressLine
 
   /// Waits for a tag, and does it.
-  func run(until deadline: ContinuousClock.Instant) throws -> TagRecord {
+  ///
+  /// - Parameter tell: is told what a signal has left behind.
+  func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagRecord {
     defer { progress.clear() }
     let target = try reader.waitForTag(until: deadline) { left in
       if let left { progress.show("waiting for a tag, \(Int(left.inSeconds)) s left") }
     }
-    return try run(target)
+    do {
+      return try run(target)
+    } catch NFCError.interrupted where !isRehearsal {
+      progress.clear()
+      tell("interrupted: the tag \(target.uid) may be empty; run the command again with it")
+      throw NFCError.interrupted
+    }
   }
 
   /// Does it with the tag that was selected just now.
