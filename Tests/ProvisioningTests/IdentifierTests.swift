@@ -64,7 +64,9 @@ import Testing
   func refused() throws {
     let vehicle = try folder.vehicle()
     let roof = StepID("roof")!
-    #expect(throws: ProvisioningError.noSuchStep(roof, known: [.left, .right])) { try vehicle.add(tag("04A1B2C3", roof)) }
+    #expect(throws: ProvisioningError.noSuchStep(roof, known: [.left, .right])) {
+      try vehicle.add(tag("04A1B2C3", roof))
+    }
     var file = TagKeyFile(path: "\(vehicle.path)/keys/tags.json")
     for index in 0..<TagKeyFile.maximumCount { file.set(tag("04A1B2C3D4" + hexadecimal([0, UInt8(index)]))) }
     try Files.replace(file.path, with: file.render().utf8, mode: 0o600)
