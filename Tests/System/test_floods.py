@@ -4,7 +4,6 @@ import multiprocessing
 import signal
 import socket
 import ssl
-import time
 
 import pytest
 
