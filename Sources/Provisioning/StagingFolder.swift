@@ -56,18 +56,7 @@ struct StagingFolder: ~Copyable {
     // Linux says EISDIR where POSIX has EPERM (unlink(2)).
     if unlink(path) == 0 || errno == ENOENT { return }
     guard errno == EISDIR else { throw SystemError("remove", path) }
-    for name in try names(in: path) { try remove("\(path)/\(name)") }
+    for name in try Files.names(in: path) { try remove("\(path)/\(name)") }
     _ = try check("remove", path) { rmdir(path) }
-  }
-
-  private static func names(in folder: String) throws(SystemError) -> [String] {
-    guard let stream = opendir(folder) else { throw SystemError("open", folder) }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-      if name != ".", name != ".." { names.append(name) }
-    }
-    return names
   }
 }

@@ -100,6 +100,14 @@ import Testing
     #expect(try Files.read(path) == [1])
   }
 
+  @Test("names what a folder holds, and says why where it cannot")
+  func names() throws {
+    try Files.create(folder + "/.file", with: [], mode: 0o600)
+    try Files.createFolder(folder + "/folder", mode: 0o700)
+    #expect(try Files.names(in: folder).sorted() == [".file", "folder"])
+    #expect(throws: SystemError("open", folder + "/none", code: ENOENT)) { try Files.names(in: folder + "/none") }
+  }
+
   @Test("says whether others may read a file")
   func exposure() throws {
     let path = folder + "/key"

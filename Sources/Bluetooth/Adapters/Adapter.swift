@@ -42,8 +42,9 @@ package struct Adapter: Sendable, Equatable {
 
   /// As sysfs has it (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
   private static func block(of number: UInt16) -> Block? {
-    for index in 0..<64 {
-      let folder = "/sys/class/rfkill/rfkill\(index)"
+    // An adapter that comes back, as after each sleep, has another number here.
+    for name in (try? Files.names(in: "/sys/class/rfkill")) ?? [] {
+      let folder = "/sys/class/rfkill/\(name)"
       guard content("\(folder)/name") == "hci\(number)" else { continue }
       if content("\(folder)/hard") == "1" { return .hard }
       return content("\(folder)/soft") == "1" ? .soft : nil

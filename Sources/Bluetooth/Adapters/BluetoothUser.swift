@@ -14,7 +14,7 @@ package struct BluetoothUser: Sendable, Hashable {
     let sockets = hciSockets()
     if sockets.isEmpty { return [] }
     return processes().filter { $0 != getpid() }.compactMap { process in
-      let open = entries(of: "/proc/\(process)/fd").lazy.compactMap { link(at: "/proc/\(process)/fd/\($0)") }
+      let open = names(in: "/proc/\(process)/fd").lazy.compactMap { link(at: "/proc/\(process)/fd/\($0)") }
       guard open.contains(where: sockets.contains) else { return nil }
       return BluetoothUser(process: process, name: name(of: process))
     }
@@ -35,25 +35,15 @@ package struct BluetoothUser: Sendable, Hashable {
       })
   }
 
-  private static func processes() -> [Int32] { entries(of: "/proc").compactMap { Int32($0) } }
+  private static func processes() -> [Int32] { names(in: "/proc").compactMap { Int32($0) } }
 
   private static func name(of process: Int32) -> String {
     let bytes = (try? Files.read("/proc/\(process)/comm")) ?? []
     return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
   }
 
-  private static func entries(of folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) {
-          String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-        })
-    }
-    return names
-  }
+  /// None of a process that has ended, or that is not to be looked at.
+  private static func names(in folder: String) -> [String] { (try? Files.names(in: folder)) ?? [] }
 
   private static func link(at path: String) -> String? {
     var target = [UInt8](repeating: 0, count: 64)

@@ -1,4 +1,3 @@
-import Glibc
 import SystemIO
 
 /// Where configuration is kept (XDG Base Directory Specification 0.8): the user's folder, and the system's.
@@ -30,7 +29,7 @@ package struct ConfigurationFolders: Equatable, Sendable {
   package func vehicles() -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
     for folder in vehicleFolders {
-      for entry in Self.files(in: folder) where !entry.hasPrefix(".") {
+      for entry in (try? Files.names(in: folder)) ?? [] where !entry.hasPrefix(".") {
         let isFile = entry.hasSuffix(".toml")
         let path = isFile ? "\(folder)/\(entry)" : "\(folder)/\(entry)/vehicle.toml"
         let name = isFile ? String(entry.dropLast(5)) : entry
@@ -50,19 +49,5 @@ package struct ConfigurationFolders: Equatable, Sendable {
   func expanded(_ path: String) -> String {
     guard let home, path.hasPrefix("~/") else { return path }
     return home + path.dropFirst()
-  }
-
-  /// The names in a folder; none where it is not there or cannot be read.
-  private static func files(in folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(
-        withUnsafeBytes(of: &entry.pointee.d_name) {
-          String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        })
-    }
-    return names
   }
 }
