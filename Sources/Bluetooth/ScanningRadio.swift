@@ -102,9 +102,9 @@ final class ScanningRadio: Radio {
       if let packet {
         if case .event(let event) = packet { heard.add(event.span, heardAt: clock.time(now)) }
         lastPacket = now
-      } else if let end, end <= now {
-        return .deadline(clock.time(now))
       }
+      // Also while packets keep coming that tell nothing.
+      if let end, end <= now, heard.first == nil { return .deadline(clock.time(now)) }
       if let restart, restart <= now { try restartScan() }
     }
   }

@@ -68,11 +68,9 @@ final class BlueZRadio: Radio {
       } catch {
         throw RadioError(error, radio: name)
       }
-      if let message {
-        read(message)
-      } else if let end, end <= .now {
-        return .deadline(clock.now)
-      }
+      if let message { read(message) }
+      // Also while messages keep coming that tell nothing.
+      if let end, end <= .now, heard.first == nil { return .deadline(clock.now) }
     }
   }
 

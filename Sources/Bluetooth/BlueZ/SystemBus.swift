@@ -40,19 +40,21 @@ final class SystemBus {
     _ = try check(library.send(bus, pointer, &cookie))
 
     let deadline = ContinuousClock.now + timeout
+    // Anyone may send us signals, and so many that there is always another.
     while let message = try next(until: deadline) {
       if message.replyCookie == cookie {
         if let failure = message.failure { throw failure }
         return message
       }
       setAside.append(message)
+      if deadline <= .now { break }
     }
     throw .noReply
   }
 
   /// Waits for the next message.
   ///
-  /// - Returns: nil when the deadline passed.
+  /// - Returns: nil when the deadline passed and none waits.
   func receive(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
     if let message = setAside.popFirst() { return message }
     return try next(until: deadline)
@@ -60,6 +62,7 @@ final class SystemBus {
 
   private func next(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
     while true {
+      if interruption?.isPending == true { throw .interrupted }
       var pointer: OpaquePointer?
       let progress = try check(library.process(bus, &pointer))
       if let pointer { return BusMessage(adopting: pointer, library) }
@@ -70,8 +73,7 @@ final class SystemBus {
       } catch {
         throw .disconnected(reason: error.reason)
       }
-      if ready[1] { throw .interrupted }
-      if !ready[0] { return nil }
+      if !ready.contains(true) { return nil }
     }
   }
 
