@@ -96,8 +96,9 @@ package struct Locator: Sendable {
   /// The law of free space, and the interval that shadowing and what is left of the fading make of it.
   private static func distance(at level: Double, frames: Int) -> Location.Distance {
     let half = hypot(RangingModel.shadowing80, RangingModel.fading80 / Double(frames).squareRoot())
-    func metres(_ level: Double) -> Double { pow(10, -level / (10 * RangingModel.exponent)) }
-    return Location.Distance(metres: metres(level), low: metres(level + half), high: metres(level - half))
+    return Location.Distance(
+      metres: RangingModel.metres(at: level), low: RangingModel.metres(at: level + half),
+      high: RangingModel.metres(at: level - half))
   }
 
   // MARK: - Beacons against each other
@@ -130,7 +131,8 @@ package struct Locator: Sendable {
       if let power, power.frames >= least {
         difference = min(difference, own.level - power.level)
       } else if own.frames >= RangingModel.loneFrames, power != nil || own.level >= lone {
-        let measuredPower = histories[other].measuredPower ?? histories[index].measuredPower ?? 0
+        let measuredPower =
+          steps[other].measuredPower ?? histories[other].measuredPower ?? histories[index].measuredPower ?? 0
         let floor = RangingModel.loneFloor - Double(measuredPower)
         difference = min(difference, own.level - max(power?.level ?? floor, floor))
       } else {

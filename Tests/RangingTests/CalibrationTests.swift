@@ -164,6 +164,19 @@ import Testing
     #expect(!PositionFlaw.spread(20).isFatal)
   }
 
+  // MARK: - Zones
+
+  @Test("a clock that jumps, by years or back, costs no more than the moment", arguments: [1.8e9, -1.8e9])
+  func clock(jump: Double) throws {
+    var recording = PositionRecording(of: left, at: position, among: steps)
+    for index in 0..<200 {
+      recording.hear(beacon(1), rssi: -59, at: Double(index) / 10 + (index < 100 ? 0 : jump))
+    }
+    let count = try #require(recording.zones())
+    #expect((36...40).contains(count.all))
+    #expect(count.right >= count.all - 4)
+  }
+
   // MARK: - The measured power in use
 
   @Test("a step's own measured power holds in place of the frame's")

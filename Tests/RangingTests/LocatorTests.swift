@@ -145,6 +145,15 @@ import Testing
     #expect(locator.decide(at: 5).facing?.side == .left)
   }
 
+  @Test("a beacon that was never heard counts by the power that was measured on the vehicle")
+  func unheardPower() {
+    // At 1 m the right one arrives with -85 dBm, if at all: that it is not heard says nothing of it.
+    let weak = Step(id: StepID("right")!, side: .right, major: 2, measuredPower: -85)
+    var locator = Locator(steps: [Self.steps[0], weak])
+    let decisions = decide(&locator, from: 0, for: 10, left: -59, right: nil)
+    #expect(decisions.allSatisfy { $0.facing == nil && !$0.isLocated })
+  }
+
   @Test("a vehicle with three steps: one is ahead of both others, or none is")
   func threeSteps() {
     let steps = Self.steps + [Step(id: StepID("rear")!, side: .left, major: 3)]

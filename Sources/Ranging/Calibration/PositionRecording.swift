@@ -107,6 +107,8 @@ package struct PositionRecording: Sendable {
     guard let first = frames.first?.time else { return count }
     var tick = first + 0.5
     for frame in frames {
+      // A capture's clock may have jumped, by years where it was set for the first time.
+      if !(tick - RangingModel.backwards...tick + RangingModel.silence).contains(frame.time) { tick = frame.time + 0.5 }
       while frame.time >= tick {
         count.add(locator.decide(at: tick).readings[0].zone, expected: zone)
         tick += 0.5
