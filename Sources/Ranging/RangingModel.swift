@@ -1,8 +1,10 @@
+import Glibc
+
 /// The numbers that decisions are made by; RANGING.md has their derivation and what else was tried.
 ///
 /// A level is the decibels by which a frame's RSSI exceeds the measured power, which is the RSSI at 1 m: the frame's own,
 /// unless it was measured on the vehicle.
-enum RangingModel {
+package enum RangingModel {
   // Evidence.
 
   /// Frames that are kept of each beacon; at 16 a second they fill the longest window.
@@ -10,11 +12,13 @@ enum RangingModel {
   /// What the zone, the distance and the RSSI rest on, seconds.
   static let zoneWindow = 8.0
   /// What the side and being located rest on, seconds.
-  static let window = 6.0
+  package static let window = 6.0
   /// With fewer frames nothing is said of a beacon.
   static let least = 2
+  /// With fewer frames a second it takes too long to be sure of a step.
+  package static let leastRate = 1.0
   /// After so many seconds without a frame a beacon counts as not heard.
-  static let silence = 5.0
+  package static let silence = 5.0
   /// A clock that goes back by more than this, seconds, began anew.
   static let backwards = 1.0
 
@@ -43,14 +47,14 @@ enum RangingModel {
 
   // Located: in reach of this step, and of no other.
 
-  static let locatedLeast = 3
-  static let locatedBeginLevel = -6.0
+  package static let locatedLeast = 3
+  package static let locatedBeginLevel = -6.0
   static let locatedStayLevel = -10.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
   /// Whoever walks away is heard to fall in the last moment: how long that is, the frames that it takes, and by how
   /// many decibels it may lie below the window's level.
-  static let momentWindow = 2.5
+  package static let momentWindow = 2.5
   static let momentLeast = 2
   static let momentFall = 4.0
 
@@ -61,4 +65,10 @@ enum RangingModel {
   /// Decibels within which 80 % of places lie of the law, and 80 % of single frames of their place.
   static let shadowing80 = 8.2
   static let fading80 = 5.8
+
+  /// The distance at which a level is received in free space, metres.
+  package static func metres(at level: Double) -> Double { pow(10, -level / (10 * exponent)) }
+
+  /// The same the other way round.
+  static func level(at metres: Double) -> Double { -10 * exponent * log10(metres) }
 }

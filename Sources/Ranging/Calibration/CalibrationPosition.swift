@@ -1,5 +1,3 @@
-import Glibc
-
 /// Where a step's beacon is measured: how far in front of it, and how the receiver is carried.
 package struct CalibrationPosition: Hashable, Sendable {
   /// From the step, along the ground.
@@ -35,5 +33,5 @@ package struct CalibrationPosition: Hashable, Sendable {
   }
 
   /// Decibels above the RSSI at 1 m, in free space.
-  var level: Double { -10 * RangingModel.exponent * log10(distance.metres) }
+  var level: Double { RangingModel.level(at: distance.metres) }
 }

@@ -7,8 +7,6 @@ import SystemIO
 struct RadioExamination {
   /// How long is listened: thirty frames of a beacon that is near.
   private static let seconds = 3.0
-  /// With fewer readings a second it takes too long to be sure of a step.
-  private static let leastReadings = 1.0
 
   private let radio: RadioSpec
   private let interruption: Interruption
@@ -124,14 +122,13 @@ struct RadioExamination {
     let beacons = "\(heard.beacons) beacon\(heard.beacons == 1 ? "" : "s")"
     let readings = "up to \(tenths(heard.readingsPerSecond)) readings/s"
     let text = "\(heard.advertisements) heard, \(heard.frames) of \(beacons), \(readings)"
-    return heard.readingsPerSecond < Self.leastReadings
+    return heard.readingsPerSecond < RangingModel.leastRate
       ? found(.warning, "\(text): too few to locate by") : found(.good, text)
   }
 
   // MARK: - What is wrong
 
   private func finding(of error: RadioError) -> RadioReport.Finding {
-    let isDaemonRunning = BluetoothUser.isRunning(Self.daemon)
     func wrong(_ subject: String, _ text: String? = nil, _ remedy: String?) -> RadioReport.Finding {
       .init(subject: subject, state: .bad, text: text ?? error.description, remedy: remedy)
     }
@@ -140,10 +137,12 @@ struct RadioExamination {
       wrong("kernel", "no Bluetooth in this kernel, or none in this container", "sudo modprobe btusb")
     case .noAdapter(let radio):
       wrong("adapter", "there is no \(radio)", "sudo dmesg | grep -i bluetooth")
-    case .adapterDown(let radio), .poweredOff(let radio):
+    case .adapterDown(let radio):
       wrong(
         "adapter", "\(radio) is down",
-        isDaemonRunning ? "bluetoothctl power on" : "sudo hciconfig \(radio) up")
+        BluetoothUser.isRunning(Self.daemon) ? "bluetoothctl power on" : "sudo hciconfig \(radio) up")
+    case .poweredOff(let radio):
+      wrong("adapter", "\(radio) is powered off", "bluetoothctl power on")
     case .notPermitted(_, let program):
       wrong("permission", "raw HCI sockets take CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
     case .noSystemBus:

@@ -14,12 +14,8 @@ enum Advice: Equatable {
 
   /// How long it may take until a first frame is heard, seconds.
   private static let patience = 3.0
-  /// From here on it is not for the distance that a step is not located, metres: the level of `RangingModel`'s
-  /// `locatedBeginLevel` in free space.
-  private static let reach = 2.0
-  /// What a step is located with, of `RangingModel`: `locatedLeast` frames, the last in `momentWindow` seconds.
-  private static let leastPackets = 3
-  private static let longestAge = 2.5
+  /// From here on it is not for the distance that a step is not located, metres.
+  private static let reach = RangingModel.metres(at: RangingModel.locatedBeginLevel)
 
   init(_ report: LocationReport) {
     let location = report.location
@@ -31,7 +27,8 @@ enum Advice: Equatable {
     }
     let reading = location.facing.flatMap(location.reading) ?? nearest
     let isReached = Self.metres(reading) <= Self.reach
-    let isScarce = reading.packets < Self.leastPackets || (reading.age ?? .infinity) > Self.longestAge
+    let isScarce =
+      reading.packets < RangingModel.locatedLeast || (reading.age ?? .infinity) > RangingModel.momentWindow
     self =
       switch location.facing?.side {
       case let side? where location.isLocated: .open(side)

@@ -13,7 +13,7 @@ struct ScanTable {
     let age: Double
 
     /// Still there, as far as one can tell.
-    var isHeard: Bool { age <= ScanTable.silence }
+    var isHeard: Bool { age <= RangingModel.silence }
   }
 
   private struct Beacon {
@@ -33,8 +33,7 @@ struct ScanTable {
     }
   }
 
-  /// Seconds after which a beacon that is not heard fades, and those after which it leaves.
-  static let silence = 5.0
+  /// Seconds after which a beacon that is not heard leaves; it fades when its zone is no longer known.
   static let memory = 30.0
   /// More than there are anywhere: whoever makes up new ones must not fill the memory.
   static let most = 512
