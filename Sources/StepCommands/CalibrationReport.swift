@@ -54,7 +54,7 @@ struct CalibrationReport {
       let change = calibration.measuredPower == previous ? origin : "not \(previous) \(origin)"
       let title = "\(calibration.step.id): \(calibration.measuredPower) dBm at 1 m, \(change)"
       let positions = zip(calibration.recordings, calibration.residuals).map { recording, residual in
-        "  \(padded(recording.position.title, to: 18)) \(Self.columns(recording)), \(Self.signed(residual)) dB off"
+        "  \(recording.position.title.aligned(to: 18)) \(Self.columns(recording)), \(Self.signed(residual)) dB off"
       }
       let zones = """
           right zone: \(Self.percent(calibration.after)), before \(Self.percent(calibration.before)) \

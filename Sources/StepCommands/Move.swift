@@ -183,7 +183,7 @@ struct Move {
   }
 
   private func note(_ label: String, _ text: String) {
-    console.note("\(console.styled(padded(label, to: 8), .dim)) \(printable(text))")
+    console.note("\(console.styled(label.aligned(to: 8), .dim)) \(printable(text))")
   }
 }
 

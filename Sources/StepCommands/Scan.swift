@@ -84,11 +84,13 @@ struct Scan: ParsableCommand {
     ]
   }
 
+  /// At most 80 columns.
   private static func line(_ advertisement: Advertisement, _ beacon: IBeacon) -> String {
-    let rssi = advertisement.rssi.map { "\($0) dBm" } ?? "no RSSI"
-    return """
-      \(timeOfDay(advertisement.time))  \(beacon.uuid)  major \(beacon.major)  minor \(beacon.minor)  \
-      \(rssi)  (\(beacon.measuredPower) at 1 m)
-      """
+    let numbers = [
+      "\(beacon.major)".aligned(to: 5, right: true), "\(beacon.minor)".aligned(to: 5, right: true),
+      (advertisement.rssi.map { "\($0) dBm" } ?? "no RSSI").aligned(to: 8, right: true),
+      "\(beacon.measuredPower)".aligned(to: 4, right: true),
+    ]
+    return "\(timeOfDay(advertisement.time))  \(beacon.uuid)  \(numbers.joined(separator: "  "))"
   }
 }

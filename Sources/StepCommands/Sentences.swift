@@ -46,6 +46,12 @@ extension Position {
   }
 }
 
+extension Zone {
+  /// As it stands beside a distance. That two zones cannot be told apart does not make the step unknown: one may well be
+  /// located at it.
+  var column: String { self == .unknown ? "-" : rawValue }
+}
+
 /// A token as its rider reads it.
 struct TokenReport {
   private let token: Token

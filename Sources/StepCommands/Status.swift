@@ -72,7 +72,7 @@ struct Status: ParsableCommand {
         case .fault: "\(statement.position.state); fault: \(statement.fault?.rawValue ?? "unknown")"
         }
       let time = watch ? "\(timeOfDay(now))  " : ""
-      try console.result("\(time)\(padded(statement.step.description, to: 8)) \(state)")
+      try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)")
     }
   }
 }

@@ -37,10 +37,6 @@ func tenths(_ value: Double) -> String {
   return "\(tenths < 0 ? "-" : "")\(abs(tenths) / 10).\(abs(tenths) % 10)"
 }
 
-func padded(_ text: String, to width: Int) -> String {
-  text + String(repeating: " ", count: max(0, width - text.count))
-}
-
 private func padded(_ number: Int32, _ width: Int = 2) -> String {
   let digits = String(number)
   return String(repeating: "0", count: max(0, width - digits.count)) + digits

@@ -126,8 +126,8 @@ import Testing
       frame(report, rows: 24, columns: 36).joined(separator: "\n") == """
          Rolling Chassis              4.0 s
 
-           left  unknown         -
-           right unknown         -
+           left  -               -
+           right -               -
 
          ? undecided: which step you are at
          → no beacon of Rolling C… is heard

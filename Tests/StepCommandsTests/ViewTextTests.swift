@@ -1,3 +1,4 @@
+import StepDomain
 import Terminal
 import Testing
 
@@ -12,6 +13,17 @@ import Testing
     ])
   func columns(_ text: String, _ columns: Int) {
     #expect(text.columns == columns)
+  }
+
+  @Test("does not call the zone unknown of a step that one is located at")
+  func openZone() throws {
+    let report = try report(facing: .left, isLocated: true, reading(.left, 0.6, rssi: -54), reading(.right))
+    #expect(
+      report.lines == [
+        "left     -         0.6 m   -54 dBm  40 packets, last 0.1 s ago",
+        "right    -         -       -        0 packets",
+      ])
+    #expect(report.line == "12.5 s  *left  -         0.6 m    right -         -       at the left step")
   }
 
   @Test("truncates at a character, and says so within the limit")

@@ -200,4 +200,4 @@ def test_scan_prints_every_frame(shared_vehicle, stepctl):
         "rssi_dbm": HERE,
     }
     words = stepctl("scan", "--radio", shared_vehicle.radio("left"))
-    assert words.lines[0] == f"00:00:00.000  {shared_vehicle.uuid}  major 1  minor 1  {HERE} dBm  (-59 at 1 m)"
+    assert words.lines[0] == f"00:00:00.000  {shared_vehicle.uuid}      1      1   {HERE} dBm   -59"

@@ -42,8 +42,8 @@ struct ConfigShow: ParsableCommand {
       return
     }
     for row in rows {
-      try console.result(
-        "\(padded(row.name, to: 8)) \(padded(row.value.isEmpty ? "-" : printable(row.value), to: 32)) (\(row.origin))")
+      let value = row.value.isEmpty ? "-" : printable(row.value)
+      try console.result("\(row.name.aligned(to: 8)) \(value.aligned(to: 32)) (\(row.origin))")
     }
     if let file { try show(file, console) }
   }

@@ -45,10 +45,13 @@ struct LocationReport: PresenceReport {
   /// One line that says it all, for a list of them; the step that is faced is marked.
   var line: String {
     let steps = location.readings.map { reading in
-      let mark = reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
-      return "\(mark)\(padded(reading.step.id.description, to: 5)) \(Self.columns(reading))"
+      "\(mark(of: reading))\(reading.step.id.description.aligned(to: 5)) \(Self.columns(reading))"
     }
-    return "\(padded("\(tenths(location.time)) s", to: 7)) \(steps.joined(separator: " ")) \(summary)"
+    return "\("\(tenths(location.time)) s".aligned(to: 7)) \(steps.joined(separator: " ")) \(summary)"
+  }
+
+  func mark(of reading: Location.Reading) -> Character {
+    reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
   }
 
   /// A line for each step, with what it rests on.
@@ -57,7 +60,7 @@ struct LocationReport: PresenceReport {
       let rssi = reading.rssi.map { "\($0) dBm" } ?? "-"
       let age = reading.age.map { ", last \(tenths($0)) s ago" } ?? ""
       return """
-        \(padded(reading.step.id.description, to: 8)) \(Self.columns(reading)) \(padded(rssi, to: 8)) \
+        \(reading.step.id.description.aligned(to: 8)) \(Self.columns(reading)) \(rssi.aligned(to: 8)) \
         \(reading.packets) packets\(age)
         """
     }
@@ -65,7 +68,7 @@ struct LocationReport: PresenceReport {
 
   private static func columns(_ reading: Location.Reading) -> String {
     let distance = reading.distance.map { "\(tenths($0.metres)) m" } ?? "-"
-    return "\(padded(reading.zone.rawValue, to: 9)) \(padded(distance, to: 7))"
+    return "\(reading.zone.column.aligned(to: 9)) \(distance.aligned(to: 7))"
   }
 
   /// What it means for the rider.

@@ -1,5 +1,6 @@
 import StepDomain
 import StrictJSON
+import Terminal
 
 /// A step's tag or code that was read. It names its step, so there is no zone and no distance.
 struct ReadReport: PresenceReport {
@@ -16,7 +17,7 @@ struct ReadReport: PresenceReport {
   }
 
   var summary: String { "at the \(step.id) step" }
-  var lines: [String] { ["\(padded(step.id.description, to: 8)) \(source)"] }
+  var lines: [String] { ["\(step.id.description.aligned(to: 8)) \(source)"] }
   /// Nothing is missing.
   var advice: String { summary }
 

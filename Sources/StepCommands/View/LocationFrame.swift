@@ -65,9 +65,9 @@ struct LocationFrame {
     let name = min(location.readings.map { $0.step.id.description.count }.max() ?? 0, max(5, width - 35))
     // From the left; the smaller the number, the longer it stays.
     let columns: [(rank: Int, width: Int, isNumber: Bool, text: (Location.Reading) -> String)] = [
-      (0, 1, false, { String(mark(of: $0)) }),
+      (0, 1, false, { String(report.mark(of: $0)) }),
       (0, name, false, { text($0.step.id.description, in: name) }),
-      (1, 9, false, { $0.zone.rawValue }),
+      (1, 9, false, { $0.zone.column }),
       (2, 7, true, { $0.distance.map { "\(tenths($0.metres)) m" } ?? "-" }),
       (4, 15, false, { $0.distance.map { "(\(tenths($0.low)) to \(tenths($0.high)) m)" } ?? "" }),
       (6, 8, true, { $0.rssi.map { "\($0) dBm" } ?? "-" }),
@@ -100,11 +100,6 @@ struct LocationFrame {
     let room = width - glyphs.arrow.columns - 1
     let name = text(report.vehicle.name, in: max(1, room - advice.sentence(naming: "").columns))
     return indented(style(text("\(glyphs.arrow) \(advice.sentence(naming: name))"), advice.style))
-  }
-
-  /// The same as in a list of decisions.
-  private func mark(of reading: Location.Reading) -> Character {
-    reading.step != location.facing ? " " : location.isLocated ? "*" : "~"
   }
 
   // MARK: - Text

@@ -94,7 +94,7 @@ struct ScanFrame {
       },
       Column(rank: 0, title: "major", width: 5, isNumber: true) { "\($0.beacon.major)" },
       Column(rank: 3, title: "minor", width: 5, isNumber: true) { "\($0.beacon.minor)" },
-      Column(rank: 1, title: "zone", width: 9) { $0.zone.rawValue },
+      Column(rank: 1, title: "zone", width: 9) { $0.zone.column },
       Column(rank: 0, title: "RSSI", width: 8, isNumber: true) { $0.rssi.map { "\($0) dBm" } ?? "-" },
       Column(rank: 5, title: "", width: Self.leastHistory) { _ in "" },
       Column(rank: 4, title: "a second", width: 8, isNumber: true) { tenths($0.history.rate(at: time)) },
