@@ -84,7 +84,7 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
     case .adapter(let error):
       error.description
     case .noSystemBus(let radio, let reason):
-      "cannot open \(radio): no D-Bus system bus: \(reason)"
+      "cannot open \(radio): no D-Bus system bus (\(reason)); `sudo systemctl start dbus` starts it"
     case .noBluetoothDaemon(let radio):
       "\(radio) needs bluetoothd, which is not running; `sudo systemctl start bluetooth` starts it"
     case .poweredOff(let radio):
