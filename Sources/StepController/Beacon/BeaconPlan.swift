@@ -59,5 +59,8 @@ struct BeaconPlan: Sendable {
   }
 
   /// When something else is to be sent, seconds of Unix time.
-  func change(after time: Int64) -> Int64 { beacons.map { $0.minor.change(after: time) }.min() ?? .max }
+  func change(after time: Int64) -> Int64 {
+    // A plan is made for the first of its beacons.
+    beacons.map { $0.minor.change(after: time) }.min()!
+  }
 }

@@ -35,7 +35,7 @@ final class BeaconThread {
   }
 
   private func run() {
-    repeat {
+    while advertiser != nil || pause() {
       do throws(RadioError) {
         if advertiser == nil { try begin() }
         while try rest() { try advertiser?.update(frames) }
@@ -45,7 +45,7 @@ final class BeaconThread {
         advertiser = nil
         tell(.failed(error))
       }
-    } while pause()
+    }
     // Off the air before anybody is told that it is.
     advertiser = nil
     sender.ended.signal()
@@ -64,7 +64,7 @@ final class BeaconThread {
   /// - Returns: false when it is to end.
   private func rest() throws(RadioError) -> Bool {
     let now = WallClock.microseconds
-    let change = sender.plan.change(after: now / 1_000_000).multipliedReportingOverflow(by: 1_000_000).partialValue
+    let change = sender.plan.change(after: now / 1_000_000) * 1_000_000
     let due = ContinuousClock.now + .microseconds(min(change - now, Self.longestRest))
     while true {
       guard let ready = wait([advertiser?.descriptor ?? -1], until: due) else { return false }
