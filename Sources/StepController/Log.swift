@@ -25,7 +25,7 @@ struct Log {
     var unwritten = 0
   }
 
-  /// - Parameter isJournal: whether standard error goes to systemd's journal (`JOURNAL_STREAM` is set).
+  /// - Parameter isJournal: whether standard error goes to systemd's journal.
   init(isVerbose: Bool, isJournal: Bool) {
     self.isVerbose = isVerbose
     self.isJournal = isJournal

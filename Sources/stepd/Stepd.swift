@@ -26,8 +26,16 @@ struct Stepd: ParsableCommand {
 
   func run() throws {
     var daemon = try Daemon(
-      ControllerSetup(reading: config), isVerbose: verbose, isJournal: getenv("JOURNAL_STREAM") != nil)
+      ControllerSetup(reading: config), isVerbose: verbose, isJournal: Self.isJournal)
     try check ? daemon.check() : daemon.run()
+  }
+
+  /// Whether standard error is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone does not say
+  /// so: what is started from a service, as a terminal is on many desktops, inherits it.
+  private static var isJournal: Bool {
+    var status = stat()
+    guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return false }
+    return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
   }
 
   static func main() { Program.run(Stepd.self, explain: explain) }

@@ -74,6 +74,15 @@ def test_an_empty_environment_is_enough(stepctl, shared_vehicle, shared_rider):
     assert shared_vehicle.is_unmoved()
 
 
+@pytest.mark.parametrize("is_journal", [True, False])
+def test_priorities_are_for_the_journal_alone(parked, is_journal):
+    """A terminal that a service has started inherits the variable, and its user is no journal."""
+    parked.starts_broker()
+    own = 'stat --dereference --printf=%d:%i /proc/self/fd/2' if is_journal else "echo 1:1"
+    stepd = ("sh", "-c", f'JOURNAL_STREAM="$({own})" exec "$0" "$@"', STEPD, "--config", parked.folder / "stepd.toml")
+    assert parked.starts("stepd", *stepd).says("connected to").startswith("<5>" if is_journal else "stepd: ")
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_standard_stream_does_no_harm(vehicle, alice, closed):
     """A file that is opened then could take its number, and get what was meant for the terminal."""
