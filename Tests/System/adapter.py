@@ -1,6 +1,7 @@
 """A Bluetooth adapter at the end of a socket: it reports beacons at the levels that a test sets, while it scans."""
 
 import random
+import select
 import socket
 import struct
 import threading
@@ -52,13 +53,14 @@ class Adapter:
     def _serve(self, host: socket.socket):
         received, scans, due = b"", False, time.monotonic()
         while True:
-            host.settimeout(max(due - time.monotonic(), 0.0001) if scans else None)
-            try:
+            # No timeout of the socket's own: it would end the sending to a host that is slow, too.
+            readable, _, _ = select.select([host], [], [], max(due - time.monotonic(), 0) if scans else None)
+            if readable:
                 chunk = host.recv(4096)
                 if not chunk:
                     return
                 received += chunk
-            except TimeoutError:
+            else:
                 due += 1 / self.rate
                 host.sendall(b"".join(self._report(major, level) for major, level in dict(self.levels).items()))
             while len(received) >= 4 and len(received) >= 4 + received[3]:

@@ -7,11 +7,12 @@ was given as an argument.
 """
 
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
 from programs import STEPCTL, STEPD, Stepctl, Transcript
+from terminal import Terminal
 from vehicle import Rider, Vehicle
 
 
@@ -36,6 +37,18 @@ def shows_no_secret(transcript):
 @pytest.fixture(scope="session")
 def stepctl(transcript, tmp_path_factory) -> Stepctl:
     return Stepctl(tmp_path_factory.mktemp("home"), transcript)
+
+
+@pytest.fixture
+def on_terminal(stepctl):
+    """Starts programs on a terminal of their own, which closes with the test."""
+    with ExitStack() as stack:
+
+        def start(command: list, rows=24, columns=80, **variables) -> Terminal:
+            environment = stepctl.environment | {"TERM": "xterm-256color"} | variables
+            return stack.enter_context(closing(Terminal(command, environment, rows, columns)))
+
+        yield start
 
 
 @pytest.fixture

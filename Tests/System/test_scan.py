@@ -20,19 +20,13 @@ def adapter(tmp_path):
 
 
 @pytest.fixture
-def scan(stepctl, adapter):
-    """Starts `scan` on a terminal."""
-    terminals = []
+def scan(adapter, on_terminal):
+    """Starts `scan` on a terminal, which closes before the adapter does."""
 
-    def start(*arguments, radio=None, rows=24, columns=80, **variables) -> Terminal:
-        command = [STEPCTL, "scan", "--radio", radio or adapter.radio, *arguments]
-        environment = stepctl.environment | {"TERM": "xterm-256color"} | variables
-        terminals.append(Terminal(command, environment, rows, columns))
-        return terminals[-1]
+    def start(*arguments, radio=None, **more) -> Terminal:
+        return on_terminal([STEPCTL, "scan", "--radio", radio or adapter.radio, *arguments], **more)
 
-    yield start
-    for terminal in terminals:
-        terminal.close()
+    return start
 
 
 def test_it_draws_each_beacon_in_its_line_and_leaves_the_last_table(scan):
@@ -102,6 +96,16 @@ def test_a_recording_is_printed_in_lines_for_it_is_over_in_a_moment(scan, tmp_pa
     terminal = scan(radio=captures.written(tmp_path / "capture", captures.at_the_left(VEHICLE)))
     assert terminal.ends() == 0
     assert b"\x1b" not in terminal.written and terminal.written.count(b"\n") == 40
+
+
+def test_a_line_has_80_columns_at_most_whatever_the_beacon_sends(stepctl, tmp_path):
+    longest = captures.reports(captures.frame(VEHICLE, 65535, 65535)[:-1] + b"\x80", -127, 1)
+    shortest = captures.reports(captures.frame(VEHICLE, 0, 0), 127, 1)
+    capture = captures.HEADER + captures.record(longest, 0) + captures.record(shortest, 0)
+    first, second = stepctl("scan", "--radio", captures.written(tmp_path / "capture", capture)).lines
+    assert first.split()[1:] == [VEHICLE, "65535", "65535", "-127", "dBm", "-128"]
+    assert second.split()[1:] == [VEHICLE, "0", "0", "no", "RSSI", "-59"]
+    assert len(first) == len(second) == 80
 
 
 def test_what_the_table_was_made_of_is_saved_frame_by_frame(scan, stepctl, tmp_path):

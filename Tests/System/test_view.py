@@ -23,25 +23,18 @@ def adapter(tmp_path):
 
 
 @pytest.fixture
-def watch(stepctl, adapter, tmp_path):
-    """Starts `locate --watch` on a terminal."""
+def watch(adapter, on_terminal, tmp_path):
+    """Starts `locate --watch` on a terminal, which closes before the adapter does."""
     (tmp_path / "car.toml").write_text(
         f'name = "Van"\nuuid = "{VEHICLE}"\n'
         'steps = [{ id = "left", side = "left", major = 1 }, { id = "right", side = "right", major = 2 }]\n'
     )
-    terminals = []
 
-    def start(*arguments, prefix=(), radio=None, rows=24, columns=80, **variables) -> Terminal:
+    def start(*arguments, prefix=(), radio=None, **more) -> Terminal:
         command = [*prefix, STEPCTL, "locate", "--watch", "--vehicle", tmp_path / "car.toml"]
-        environment = stepctl.environment | {"TERM": "xterm-256color"} | variables
-        terminals.append(
-            Terminal([*command, "--radio", radio or adapter.radio, *arguments], environment, rows, columns)
-        )
-        return terminals[-1]
+        return on_terminal([*command, "--radio", radio or adapter.radio, *arguments], **more)
 
-    yield start
-    for terminal in terminals:
-        terminal.close()
+    return start
 
 
 def test_the_rider_sees_where_they_are_and_what_to_do(watch):
