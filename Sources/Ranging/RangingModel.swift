@@ -15,7 +15,7 @@ package enum RangingModel {
   package static let window = 6.0
   /// With fewer frames nothing is said of a beacon.
   static let least = 2
-  /// With fewer frames a second it takes too long to be sure of a step.
+  /// With fewer frames a second it takes too long to be sure of a step, and the user is told.
   package static let leastRate = 1.0
   /// After so many seconds without a frame a beacon counts as not heard.
   package static let silence = 5.0

@@ -45,7 +45,7 @@ struct GuidedPositions: PositionSource {
         recording = try listen(PositionRecording(of: step, at: position, among: vehicle.steps))
       } catch let error as RadioError where error != .interrupted {
         // All that was measured so far would be lost.
-        console.note("\(error)")
+        console.note(printable("\(error)"))
         guard try questions.confirm("try again?", suggestion: true) else { throw error }
         continue
       }

@@ -91,6 +91,17 @@ struct H4RadioTests {
     }
   }
 
+  @Test("tell a deadline before what was heard after it")
+  func late() throws {
+    _ = try commands(.init(extended: false, sends: [Packet.reports(minors: [1, 2])])) { spec in
+      let radio = try spec.open()
+      #expect(try hear(radio, 1) == [1])
+      // The other is there already.
+      guard case .deadline = try radio.next(until: radio.start) else { return #expect(Bool(false)) }
+      #expect(try hear(radio, 1) == [2])
+    }
+  }
+
   @Test("wait until the controller takes another command")
   func credits() throws {
     _ = try commands(.init(givesCreditsLate: true, sends: Self.beacons)) { spec in

@@ -71,6 +71,19 @@ import Testing
     #expect(!calibration.isWorse)
   }
 
+  @Test("no position is judged by a power that it has a share in")
+  func others() throws {
+    // With all three the power is -60 dBm, by which the first is just immediate; by the others alone it is not.
+    let recordings = [
+      recording(.init(.short, .hand), power: -64), recording(.init(.one, .hand), power: -58),
+      recording(.init(.long, .hand), power: -57),
+    ]
+    let calibration = try StepCalibration(of: left, from: recordings)
+    #expect(calibration.measuredPower == -60)
+    #expect(recordings[0].zones(measuredPower: -60)?.share == 1)
+    #expect(try #require(calibration.after.share) < 0.6)
+  }
+
   @Test("positions that contradict each other show that the result is worth nothing")
   func contradiction() throws {
     // The power so far is right at 1 m, and the pocket says another by 30 dB.
