@@ -7,11 +7,18 @@ import nfc.clf.pn532
 import nfc.clf.transport
 
 
+class PatientTTY(nfc.clf.transport.TTY):
+    """A chip that is played may get no processor for longer than a real one takes."""
+
+    def read(self, timeout: float):
+        return super().read(50 * timeout)
+
+
 @contextmanager
 def opened(path: str):
     """nfcpy's frontend on the port; its own search for ports knows /dev/tty* only."""
     frontend = nfc.ContactlessFrontend()
-    frontend.device = nfc.clf.pn532.init(nfc.clf.transport.TTY(path))
+    frontend.device = nfc.clf.pn532.init(PatientTTY(path))
     try:
         yield frontend
     finally:
