@@ -18,7 +18,8 @@ package import StepDomain
 /// ## Waiting
 ///
 /// `next` waits in the kernel and nowhere else; a report is handed on as soon as it has arrived. A signal ends
-/// every wait at once with `RadioError.interrupted`, if the radio was opened with an `Interruption`.
+/// every wait at once with `RadioError.interrupted`, if the radio was opened with an `Interruption`; only a name server
+/// that is asked for the host of an H4 stream is waited for by the C library.
 ///
 /// ## Threads
 ///

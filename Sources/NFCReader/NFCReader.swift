@@ -20,7 +20,7 @@ package final class NFCReader {
   private let program: String
   private let interruption: Interruption
   private var process: ReaderProcess?
-  /// How often it had to start anew since something last went well.
+  /// How often it had to start anew since a tag last answered.
   private var disturbances = 0
   private static let mostDisturbances = 3
   /// Between two looks at an empty field.

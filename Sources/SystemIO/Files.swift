@@ -123,9 +123,15 @@ package enum Files {
   package static func create(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     let number = file.number
-    _ = try check("set the mode of", path) { fchmod(number, mode) }
-    try file.write(bytes, path)
-    try file.synchronize(path)
+    do throws(SystemError) {
+      _ = try check("set the mode of", path) { fchmod(number, mode) }
+      try file.write(bytes, path)
+      try file.synchronize(path)
+    } catch {
+      // Half a file would be in the way of the next attempt.
+      unlink(path)
+      throw error
+    }
   }
 
   /// Creates a folder, and those above it, with `mode` (for those that it makes).

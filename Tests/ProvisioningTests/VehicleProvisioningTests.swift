@@ -154,6 +154,9 @@ import Testing
     #expect(!Files.exists("\(vehicle.path)/.provisioning"))
     #expect(throws: ProvisioningError.self) { try vehicle.provisionToken(.sample(), now: now, force: false) }
     #expect(try folder.listing("disk/vehicle").filter { $0.contains("ann") } == [])
+    let part = "\(disk.path)/part"
+    #expect(throws: SystemError("write", part, code: ENOSPC)) { try Files.create(part, with: [1], mode: 0o600) }
+    #expect(!Files.exists(part))
 
     // What an interrupted run left is not forgotten because the next one fails.
     try Files.createFolder("\(vehicle.path)/.provisioning", mode: 0o700)
