@@ -33,7 +33,8 @@ struct Port: ~Copyable {
     return Descriptor(adopting: try check("accept") { Glibc.accept(socket, nil, nil) })
   }
 
-  /// A port that nobody listens on, below those that the kernel gives to outgoing connections, one of which could take it.
+  /// A port that nobody listens on, below those that the kernel gives to outgoing connections, one of which could
+  /// take it.
   static func unused() throws -> UInt16 {
     while true {
       do {
