@@ -70,7 +70,9 @@ package struct Locator: Sendable {
       let level = interquartileMean(scratch)
       zones[index] = Self.zone(at: level, after: zones[index])
       distance = Self.distance(at: level, frames: used)
-      rssi = Int((level + Double(history.measuredPower ?? 0) + 0.5).rounded(.down))
+      let power = Double(history.measuredPower ?? 0)
+      // Somebody else's frames can have mixed powers in, with which it would be none that a receiver knows.
+      rssi = min(max(Int((level + power + 0.5).rounded(.down)), -127), -1)
     }
     return Location.Reading(
       step: steps[index], zone: zones[index], distance: distance, rssi: rssi,

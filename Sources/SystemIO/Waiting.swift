@@ -55,7 +55,7 @@ package final class Wakeup: Sendable {
   }
 }
 
-/// SIGINT and SIGTERM as something to wait for instead of a handler that may run anywhere.
+/// SIGINT, SIGTERM and SIGHUP as something to wait for instead of a handler that may run anywhere.
 ///
 /// Create it before any other thread, so that every thread inherits the blocked signals.
 package final class Interruption: Sendable {
@@ -68,10 +68,17 @@ package final class Interruption: Sendable {
     sigemptyset(&signals)
     sigaddset(&signals, SIGINT)
     sigaddset(&signals, SIGTERM)
-    sigaddset(&signals, SIGHUP)
+    if !Self.isIgnored(SIGHUP) { sigaddset(&signals, SIGHUP) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     descriptor = Descriptor(
       adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC | SFD_NONBLOCK)) })
+  }
+
+  /// Whether it was to be ignored from the start: by nohup(1), so that a command outlives its terminal.
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    sigaction(number, nil, &action)
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   /// Readable once a signal has arrived, and from then on.

@@ -145,6 +145,14 @@ import Testing
     #expect(locator.decide(at: 5).facing?.side == .left)
   }
 
+  @Test("frames of mixed powers make no RSSI that a receiver does not know", arguments: [(-100, 20), (20, -100)])
+  func mixedPowers(first: Int8, last: Int8) {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<20 { locator.hear(beacon(1, power: first), rssi: -60, at: Double(tenth) / 10) }
+    locator.hear(beacon(1, power: last), rssi: -60, at: 2)
+    #expect(locator.decide(at: 2).readings[0].rssi == (last > 0 ? -1 : -127))
+  }
+
   @Test("a beacon that was never heard counts by the power that was measured on the vehicle")
   func unheardPower() {
     // At 1 m the right one arrives with -85 dBm, if at all: that it is not heard says nothing of it.

@@ -7,6 +7,7 @@ was given as an argument.
 """
 
 import shutil
+import signal
 from contextlib import ExitStack, closing
 
 import pytest
@@ -17,6 +18,8 @@ from vehicle import Rider, Vehicle
 
 
 def pytest_sessionstart():
+    # Ignored under nohup(1), and then by every program that is started here.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     missing = [str(path) for path in (STEPCTL, STEPD) if not path.exists()]
     missing += [program for program in ("mosquitto", "setpriv") if not shutil.which(program)]
     if missing:

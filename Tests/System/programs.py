@@ -182,8 +182,8 @@ class Stepctl:
         self.transcript.add(" ".join(map(str, arguments)), stdout, stderr)
         return Ended(ended.returncode, stdout, stderr, time.monotonic() - began)
 
-    def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL) -> Running:
-        return Running([STEPCTL, *arguments], log, self.environment, self.transcript, stdin)
+    def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL, prefix: tuple = ()) -> Running:
+        return Running([*prefix, STEPCTL, *arguments], log, self.environment, self.transcript, stdin)
 
 
 def mounted(source: Path, place: str) -> tuple:

@@ -318,6 +318,16 @@ def test_a_signal_while_it_watches_ends_it_as_the_signal_does(shared_vehicle, sh
     assert (ended.status, len(ended.lines), ended.stderr) == (-signal.SIGINT, 2, "")
 
 
+def test_a_watch_under_nohup_outlives_its_terminal(vehicle, alice):
+    watch = alice.starts("status", "--watch", prefix=("nohup",))
+    watch.says("right", file=watch.stdout)
+    watch.signal(signal.SIGHUP)
+    assert alice.moves("open", "left").status == 0
+    watch.says("open", file=watch.stdout)
+    watch.signal(signal.SIGTERM)
+    assert watch.ends().status == -signal.SIGTERM
+
+
 def test_a_watch_that_loses_its_broker_says_so(vehicle, alice):
     watch = alice.starts("status", "--watch")
     watch.says("right", file=watch.stdout)
