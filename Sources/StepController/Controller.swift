@@ -140,16 +140,16 @@ package final class Controller {
   ) -> RefusalCode? {
     // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
     let isNew = session.admit(digest)
-    var expiry: RefusalCode?
+    var staleness: RefusalCode?
     if case .move(let move) = command.request {
-      expiry = session.redeem(move, by: token.device, for: step.id, at: time.clock)
+      staleness = session.redeem(move, by: token.device, for: step.id, at: time.clock)
     }
     if retained { return .retained }
     guard token.vehicle == vehicle.uuid, command.vehicle == vehicle.uuid else { return .wrongVehicle }
     guard command.step == step.id, token.steps.contains(step.id) else { return .wrongStep }
     if time.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
     if time.wall >= token.expires { return .tokenExpired }
-    return isNew ? expiry : .replayed
+    return isNew ? staleness : .replayed
   }
 
   private func refuse(
