@@ -117,7 +117,7 @@ kill "${started[-1]}"
 unset "started[-1]"
 run 0 'cut -c 1-77 recorded'
 cp car/servo.jsonl before
-# A second apart: of refusals that are alike stepd writes one line a second.
+# More than a second apart: of refusals that are alike stepd writes one line a second.
 run 0 "while read -r topic message; do
     sleep 1.5
     mosquitto_pub -h localhost -p $port --cafile car/tls/ca.pem \\
