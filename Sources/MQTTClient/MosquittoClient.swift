@@ -92,9 +92,12 @@ final class MosquittoClient {
     if stage == .established { mosquitto_disconnect(handle) }
   }
 
-  /// Reads before it writes: a write to a connection that the broker has ended fails, and libmosquitto would close
-  /// the socket with what the broker said last still unread, a CONNACK that refuses or a TLS alert.
+  /// Reads before it writes: a write to a connection that the broker has ended fails, and `loop_write` would close
+  /// the socket with what the broker said last still unread, a CONNACK that refuses or a TLS alert. So it is left for
+  /// what the socket would not take at once, and never ends a handshake: in TLS 1.3 the broker judges our
+  /// certificate only then (RFC 8446 2).
   private func serve(_ ready: Int32) throws(MQTTError) {
+    let isBlocked = ready & POLLOUT != 0 && (stage == .greeting || stage == .established)
     if stage == .connecting {
       guard ready != 0 else { return }
       try checkConnected()
@@ -112,7 +115,7 @@ final class MosquittoClient {
       guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
       stage = .greeting
     }
-    if ready & POLLOUT != 0, !hasEnded { try check(mosquitto_loop_write(handle, 1)) }
+    if isBlocked, !hasEnded { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
   }
