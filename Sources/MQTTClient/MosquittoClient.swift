@@ -115,7 +115,8 @@ final class MosquittoClient {
       guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
       stage = .greeting
     }
-    if isBlocked, !hasEnded { try check(mosquitto_loop_write(handle, 1)) }
+    // Before CONNACK, what came since poll(2) comes first: the broker has something against us.
+    if isBlocked, !hasEnded, stage == .established || unread == 0 { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
   }
