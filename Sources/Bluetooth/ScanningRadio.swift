@@ -20,9 +20,10 @@ final class ScanningRadio: Radio {
   /// After so long a silence the scan is started again in any case: while this program was stopped (SIGSTOP, or a machine
   /// that slept), the socket had no room for the commands of others. It harms nobody where there really is no beacon.
   private static let longestSilence = Duration.seconds(10)
-  /// How often in a row the controller may refuse that: it does when others are at it.
-  private static let attempts = 5
-  private var refusals = 0
+  /// How often in a row that may fail: the controller refuses it when others are at it, and the adapter is down for a
+  /// second or so when bluetoothd is restarted.
+  private static let attempts = 6
+  private var failures = 0
   private var lastPacket = ContinuousClock.now
   private var lastRestart = ContinuousClock.now
 
@@ -70,10 +71,13 @@ final class ScanningRadio: Radio {
     }
     do throws(RadioError) {
       try startScan()
-      refusals = 0
+      failures = 0
     } catch {
-      refusals += 1
-      guard case .refused = error, refusals < Self.attempts else { throw error }
+      failures += 1
+      switch error {
+      case .refused, .adapterDown: if failures == Self.attempts { throw error }
+      default: throw error
+      }
     }
     lastRestart = .now
   }

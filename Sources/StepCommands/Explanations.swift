@@ -38,9 +38,14 @@ extension CommandFailure {
     switch error {
     case .file(let error): self.init(error)
     case .notACapture, .damaged: self.init(.badData, error.description)
-    case .notPermitted, .notAuthorized: self.init(.noPermission, error.description)
+    case .notPermitted(let radio, _):
+      self.init(
+        .noPermission, error.description, hint: "where bluetoothd runs, --radio bluez:\(radio) needs no permission")
+    case .notAuthorized: self.init(.noPermission, error.description)
     case .noBluetooth, .noAdapter:
       self.init(.unavailable, error.description, hint: "`stepctl doctor` says which radios there are")
+    case .adapterDown, .adapterInUse, .refused, .noAnswer:
+      self.init(.unavailable, error.description, hint: "`stepctl doctor` looks for the reason")
     default: self.init(.unavailable, error.description)
     }
   }

@@ -59,6 +59,10 @@ struct KernelRadioTests {
     Case("bluetoothd that runs", "hci", "--dbus"),
     Case("bluetoothd that starts", "ended by /usr/libexec/bluetooth/bluetoothd -n &", bus),
     Case("bluetoothd that scans for another", "ended by bluetoothctl --timeout 2 scan on &", "--dbus"),
+    Case(
+      "bluetoothd that is restarted",
+      "ended by kill $(pgrep bluetoothd); /usr/libexec/bluetooth/bluetoothd -n &",
+      "--dbus"),
     Case("bluetoothd that stops", "bluetoothdStops", "--dbus"),
 
     // Of what is on the air for a second after the scan has begun, there is more when it has begun again.

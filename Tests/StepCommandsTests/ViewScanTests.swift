@@ -147,6 +147,12 @@ import Testing
     for tick in 0..<100 { history.hear(rssi: -60, at: 101 + Double(tick) / 10) }
     #expect(history.rate(at: 111) == 10)
     #expect(history.rate(at: 113) == 6)
+    // The second that a beacon appears in is not counted with the next as one.
+    var late = SignalHistory()
+    for tick in 0..<20 {
+      late.hear(rssi: -50, at: 200.05 + Double(tick) / 10)
+      #expect((0...11).contains(late.rate(at: 200.05 + Double(tick) / 10)), "\(tick)")
+    }
     #expect(history.rate(at: 120) == 0)
     #expect(history.levels(4, at: 111) == [-60, -60, -60, nil])
     // Older than what is kept.

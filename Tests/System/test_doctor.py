@@ -167,7 +167,7 @@ def test_who_else_uses_bluetooth_is_told(examine):
         finally:
             btmon.kill()
     texts = [finding["text"] for finding in radios["hci0"]["findings"] if finding["subject"] == "others"]
-    assert texts == [f"btmon ({btmon.pid}): use Bluetooth too"]
+    assert texts == [f"Bluetooth is also used by btmon ({btmon.pid})"]
 
 
 @in_rig

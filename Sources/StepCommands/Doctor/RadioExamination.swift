@@ -36,6 +36,7 @@ struct RadioExamination {
     } catch {
       report.failure = error
       report.findings.append(finding(of: error))
+      if case .adapterInUse = error { examineOthers(&report) }
     }
     return report
   }
@@ -65,18 +66,18 @@ struct RadioExamination {
     report.findings.append(
       .init(
         subject: "controller", state: .good,
-        text: "Low Energy, \(commands); can be \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
+        text: "Low Energy, \(commands); \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
   }
 
   private func examineOthers(_ report: inout RadioReport) {
-    let users = BluetoothUser.others()
+    let users = BluetoothUser.others().filter { $0.name != Self.daemon }
     let names = users.map { "\($0.name) (\($0.process))" }.joined(separator: ", ")
     if !users.isEmpty {
-      report.findings.append(.init(subject: "others", state: .warning, text: "\(names): use Bluetooth too"))
+      report.findings.append(.init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
     }
     if BluetoothUser.isRunning(Self.daemon) {
       report.findings.append(
-        .init(subject: "bluetoothd", state: .warning, text: "runs; what it ends of a scan is begun again"))
+        .init(subject: Self.daemon, state: .warning, text: "runs; what it ends of a scan is begun again"))
     } else if users.isEmpty {
       report.findings.append(.init(subject: "others", state: .good, text: "nobody else is seen to scan"))
     }
@@ -105,6 +106,12 @@ struct RadioExamination {
       readingsPerSecond: Double(rows.map(\.history.readings).max() ?? 0) / Self.seconds)
     report.heard = heard
     report.findings.append(finding(of: heard))
+    if case .bluez = self.radio, heard.frames > 0, heard.readingsPerSecond < RangingModel.leastRate {
+      report.findings.append(
+        .init(
+          subject: Self.daemon, state: .warning, text: "passes on few while it scans for another program: end that one")
+      )
+    }
     report.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
   }
 
@@ -145,10 +152,14 @@ struct RadioExamination {
       wrong("adapter", "\(radio) is powered off", "bluetoothctl power on")
     case .notPermitted(_, let program):
       wrong("permission", "raw HCI sockets take CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
+    case .adapterInUse:
+      wrong("adapter", "another program has it for itself, as a virtual machine may", nil)
+    case .notAuthorized:
+      wrong(Self.daemon, "the system bus does not let you speak to it", "sudo usermod -aG bluetooth $USER")
     case .noSystemBus:
-      wrong("bluetoothd", "there is no D-Bus system bus to reach it by", "sudo systemctl start dbus")
+      wrong(Self.daemon, "there is no D-Bus system bus to reach it by", "sudo systemctl start dbus")
     case .noBluetoothDaemon:
-      wrong("bluetoothd", "is not running", "sudo systemctl start bluetooth")
+      wrong(Self.daemon, "is not running", "sudo systemctl start bluetooth")
     case .refused(let radio, _, _), .noAnswer(let radio, _):
       wrong("controller", nil, radio.hasPrefix("hci") ? "sudo hciconfig \(radio) reset" : nil)
     default:

@@ -42,6 +42,7 @@ struct ProvisionBeacon: ParsableCommand {
     let console = output.console
     let file = try VehicleFile(reading: Settings(vehicle: vehicle.vehicle).vehicleFile())
     let report = try BeaconReport(file, file.vehicle.required(step), minor: minor, measuredPower: measuredPower)
+    try checkMinorStays(file)
     if save { try write(report) }
     guard !console.isJSON else { return try console.result(report.json(isSaved: save)) }
     for line in report.lines { try console.result(line) }
@@ -53,15 +54,18 @@ struct ProvisionBeacon: ParsableCommand {
       """)
   }
 
+  /// A minor that never changes is not for a step whose minors rotate: the vehicle takes no such proof, and with it in
+  /// the vehicle file stepd does not start.
+  private func checkMinorStays(_ file: VehicleFile) throws {
+    let controller = "\(Files.parent(of: file.path))/stepd.toml"
+    guard let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil else { return }
+    throw CommandFailure(
+      .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
+      hint: "take [beacon.steps.\(step)] out of that file first")
+  }
+
   private func write(_ report: BeaconReport) throws {
     let path = report.file.path
-    // stepd would not start: a minor that never changes is not for a beacon whose minors rotate.
-    let controller = "\(Files.parent(of: path))/stepd.toml"
-    if let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil {
-      throw CommandFailure(
-        .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
-        hint: "take [beacon.steps.\(step)] out of that file first")
-    }
     try Files.edit(path) { text in
       let text = try VehicleFile.setting(minor: report.beacon.minor, of: step, in: text, path: path)
       guard let measuredPower else { return text }

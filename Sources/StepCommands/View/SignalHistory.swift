@@ -38,9 +38,10 @@ struct SignalHistory {
   func rate(at time: Double) -> Double {
     let now = Int(time.rounded(.down))
     let heard = (now - Self.rateWindow..<now).reduce(0) { $0 + (self[$1]?.frames ?? 0) }
-    let span = min(Double(Self.rateWindow), Double(now) - (first ?? time))
-    // In the first second there is no whole one yet.
-    return span < 1 ? Double(self[now]?.frames ?? 0) + Double(heard) : Double(heard) / span
+    let first = first ?? time
+    let span = min(Double(Self.rateWindow), Double(now) - first)
+    // At first there is no whole one yet, and what there is counts as one at least.
+    return span < 1 ? Double(heard + (self[now]?.frames ?? 0)) / max(1, time - first) : Double(heard) / span
   }
 
   /// The mean RSSI of each second, dBm, up to the one that is running; nil where there was none.
