@@ -7,6 +7,9 @@ final class H4Stream: HCILink {
   let needsInitialization = true
   private let socket: Descriptor
   private var deframer = H4Deframer()
+  private(set) var emptied = ContinuousClock.now
+  /// When the socket had last nothing left, though what was read may not all have been handed on.
+  private var drained = ContinuousClock.now
 
   /// How long a connection may take; the kernel alone would try for two minutes.
   private static let connectTimeout = Duration.seconds(5)
@@ -107,8 +110,15 @@ final class H4Stream: HCILink {
       } catch {
         throw .garbled(radio: name, offset: error.offset, byte: error.byte)
       }
-      guard try waitReadable(socket.number, of: name, until: deadline, interruption) else { return nil }
-      try readChunk()
+      emptied = drained
+      let check = ContinuousClock.now + longestWait
+      if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
+        try readChunk()
+      } else {
+        drained = .now
+        emptied = drained
+        if let deadline, deadline <= .now { return nil }
+      }
     }
   }
 
@@ -116,6 +126,7 @@ final class H4Stream: HCILink {
     let count = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
       let count = recv(socket.number, buffer.baseAddress, buffer.count, 0)
       deframer.append(UnsafeRawBufferPointer(rebasing: buffer[..<max(count, 0)]))
+      if count < buffer.count { drained = .now }
       return count
     }
     if count == 0 { throw .lost(radio: name, reason: "the controller closed the connection") }

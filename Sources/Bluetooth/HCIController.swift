@@ -19,6 +19,7 @@ final class HCIController {
   var name: String { link.name }
   var needsInitialization: Bool { link.needsInitialization }
   var descriptor: Int32 { link.descriptor }
+  var emptied: ContinuousClock.Instant { link.emptied }
 
   /// Sends a command and waits for its Command Complete event. What arrives in between is dropped.
   ///

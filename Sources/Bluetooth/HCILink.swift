@@ -11,6 +11,9 @@ protocol HCILink: AnyObject {
   /// Readable when an event has arrived: lent to `waitReadable`.
   var descriptor: Int32 { get }
 
+  /// When there was last nothing left to read: what is read now has not waited for longer.
+  var emptied: ContinuousClock.Instant { get }
+
   /// Sends one packet, with its H4 packet type in front.
   func send(_ packet: [UInt8]) throws(RadioError)
 

@@ -14,9 +14,7 @@ final class HCISocket: HCILink {
   /// How many packets are read before it is waited again, where a signal is noticed.
   private static let packetsPerWait = 16
   private var untilWait = 0
-
-  /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent.
-  private static let patience = Duration.seconds(2)
+  private(set) var emptied = ContinuousClock.now
 
   /// HCIGETCONNINFO of hci.h, a macro that Swift does not import: _IOR('H', 213, int).
   private static let getConnectionInformation: UInt = 0x8004_48D5
@@ -113,10 +111,12 @@ final class HCISocket: HCILink {
         untilWait -= 1
         return packet
       }
-      let check = ContinuousClock.now + Self.patience
+      let check = ContinuousClock.now + longestWait
       if try waitReadable(socket.number, of: name, until: min(deadline ?? check, check), interruption) {
         untilWait = Self.packetsPerWait
       } else {
+        emptied = .now
+        // Its going down is silent.
         try requireUsable()
         if let deadline, deadline <= .now { return nil }
       }
@@ -138,7 +138,10 @@ final class HCISocket: HCILink {
       default: nil
       }
     } catch {
-      if error.code == EAGAIN { return nil }
+      if error.code == EAGAIN {
+        emptied = .now
+        return nil
+      }
       throw failure(error)
     }
   }

@@ -104,7 +104,10 @@ final class ScanningRadio: Radio {
       let packet = try controller.receive(until: restart.map { min($0, end ?? $0) } ?? end, interruption)
       let now = ContinuousClock.now
       if let packet {
-        if case .event(let event) = packet { heard.add(event.span, heardAt: clock.time(now)) }
+        if case .event(let event) = packet {
+          let time = timeOfHearing(now, emptied: controller.emptied)
+          heard.add(event.span, heardAt: clock.time(time))
+        }
         lastPacket = now
       }
       // Also while packets keep coming that tell nothing.

@@ -1,5 +1,19 @@
 import SystemIO
 
+/// How long a wait may take until it is looked at what became of the radio, and of this program.
+let longestWait = Duration.milliseconds(500)
+
+/// When something was heard that is read only now.
+///
+/// A program that was stopped (SIGSTOP), or whose output nobody takes, finds in its socket what was heard long ago.
+/// Taken for the present it would be a proof of where somebody was: it counts as heard when there was last nothing to
+/// read, which is never too late.
+///
+/// - Parameter emptied: when that was.
+func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {
+  emptied.duration(to: now) > .seconds(1) ? emptied : now
+}
+
 /// Waits until there is something to read, or a signal has arrived.
 ///
 /// - Returns: false when the deadline passed.

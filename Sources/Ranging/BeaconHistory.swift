@@ -12,9 +12,16 @@ struct BeaconHistory: Sendable {
   private(set) var minor: UInt16?
   /// What the last frame's level is relative to, dBm.
   private(set) var measuredPower: Int8?
+  /// The minor before this one, and when it was last heard.
+  private var former: (minor: UInt16, time: Double)?
+  private var lastContest = -Double.infinity
 
   /// - Parameter time: seconds, not before the last frame's.
   mutating func append(rssi: Int8, measuredPower: Int8, minor: UInt16, at time: Double) {
+    if let last = self.minor, last != minor {
+      if let former, former.minor == minor, time - former.time < RangingModel.window { lastContest = time }
+      former = (last, times[index(0)])
+    }
     times[next] = time
     levels[next] = Double(rssi) - Double(measuredPower)
     next = (next + 1) % RangingModel.capacity
@@ -25,6 +32,9 @@ struct BeaconHistory: Sendable {
 
   /// Seconds since the last frame; infinite when there was none.
   func age(at now: Double) -> Double { count == 0 ? .infinity : now - times[index(0)] }
+
+  /// Whether two beacons were heard to send in turns: a minor that rotates is left for good.
+  func isContested(at now: Double) -> Bool { now - lastContest < RangingModel.window }
 
   /// How many frames are younger than a window, seconds.
   func frames(within window: Double, of now: Double) -> Int {
@@ -38,6 +48,13 @@ struct BeaconHistory: Sendable {
     scratch.removeAll(keepingCapacity: true)
     for back in 0..<number { scratch.append(levels[index(back)]) }
     scratch.sort()
+  }
+
+  /// How many of the newest frames have a level, or more.
+  func frames(newest number: Int, atLeast level: Double) -> Int {
+    var strong = 0
+    for back in 0..<number where levels[index(back)] >= level { strong += 1 }
+    return strong
   }
 
   private func index(_ back: Int) -> Int { (next - 1 - back + 2 * RangingModel.capacity) % RangingModel.capacity }

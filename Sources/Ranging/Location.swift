@@ -8,6 +8,8 @@ package struct Location: Sendable, Equatable {
   package let readings: [Reading]
   /// The step on the rider's side; nil when that is open.
   package let facing: Step?
+  /// For how many seconds it has been that step.
+  package let facedFor: Double
   /// Whether the rider is in reach of that step and of no other: enough to open it.
   package let isLocated: Bool
 
@@ -26,6 +28,8 @@ package struct Location: Sendable, Equatable {
     package let minor: UInt16?
     /// The RSSI at 1 m that the level is relative to, dBm: the step's own, or else the last frame's.
     package let measuredPower: Int8?
+    /// Whether two beacons send as this step's, so that nothing can be said of either.
+    package let isContested: Bool
   }
 
   /// How far, and between which bounds it is four times out of five; metres.
@@ -36,4 +40,12 @@ package struct Location: Sendable, Equatable {
   }
 
   package func reading(of step: Step) -> Reading? { readings.first { $0.step == step } }
+}
+
+extension Location {
+  /// That nothing is known of a moment.
+  package init(of steps: [Step], at time: Double) {
+    var locator = Locator(steps: steps)
+    self = locator.decide(at: time)
+  }
 }

@@ -11,6 +11,7 @@ package struct Locator: Sendable {
   /// The last decisions: it takes more to come to one than to stay with it.
   private var zones: [Zone]
   private var facing: Int?
+  private var facedSince = 0.0
   private var located: Int?
   private var clock = -Double.infinity
   private var scratch: [Double] = []
@@ -22,14 +23,15 @@ package struct Locator: Sendable {
     scratch.reserveCapacity(RangingModel.capacity)
   }
 
-  /// Takes note of a frame of this vehicle. One without a valid RSSI, or of a major that no step has, says nothing.
+  /// Takes note of a frame of this vehicle. One without a valid RSSI, of a major that no step has, or with a measured
+  /// power that no beacon has, says nothing.
   package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     guard let rssi, (-127..<0).contains(rssi), time.isFinite,
       let index = steps.firstIndex(where: { $0.major == beacon.major })
     else { return }
-    histories[index].append(
-      rssi: rssi, measuredPower: steps[index].measuredPower ?? beacon.measuredPower, minor: beacon.minor,
-      at: advance(to: time))
+    let measuredPower = steps[index].measuredPower ?? beacon.measuredPower
+    guard RangingModel.measuredPowers.contains(Double(measuredPower)) else { return }
+    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: advance(to: time))
   }
 
   /// What can be said at a time. To be asked every half second: each answer builds on the one before.
@@ -38,14 +40,20 @@ package struct Locator: Sendable {
     let readings = steps.indices.map { reading(of: $0, at: now) }
     let powers = steps.indices.map { power(of: $0, at: now) }
 
+    let last = facing
     facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel).flatMap { lead in
-      lead.difference >= (lead.index == facing ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
+      lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
+    // What is heard of one step may be anybody's.
+    if readings.contains(where: \.isContested) { facing = nil }
+    if facing != last { facedSince = now }
     located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
-      lead.index == facing && isInReach(lead) && isSteady(lead, at: now) ? lead.index : nil
+      lead.index == facing && isInReach(lead) && isSupported(lead, at: now) && isSteady(lead, at: now)
+        ? lead.index : nil
     }
     return Location(
-      time: time, readings: readings, facing: facing.map { steps[$0] }, isLocated: located != nil)
+      time: time, readings: readings, facing: facing.map { steps[$0] }, facedFor: facing == nil ? 0 : now - facedSince,
+      isLocated: located != nil)
   }
 
   /// Time does not run backwards, except when a clock was set back: then all that was heard before means nothing.
@@ -63,7 +71,8 @@ package struct Locator: Sendable {
     let used = history.frames(within: RangingModel.zoneWindow, of: now)
     var distance: Location.Distance?
     var rssi: Int?
-    if used < RangingModel.least || age > RangingModel.silence {
+    let isContested = history.isContested(at: now)
+    if used < RangingModel.least || age > RangingModel.silence || isContested {
       zones[index] = .unknown
     } else {
       history.sortedLevels(newest: used, in: &scratch)
@@ -77,7 +86,7 @@ package struct Locator: Sendable {
     return Location.Reading(
       step: steps[index], zone: zones[index], distance: distance, rssi: rssi,
       packets: history.frames(within: RangingModel.window, of: now), age: age.isFinite ? age : nil,
-      minor: history.minor, measuredPower: history.measuredPower)
+      minor: history.minor, measuredPower: history.measuredPower, isContested: isContested)
   }
 
   /// Close to an edge nothing is said; a zone that was said is kept down to half the band.
@@ -128,6 +137,8 @@ package struct Locator: Sendable {
     }
     guard let (index, own) = strongest, own.frames >= least else { return nil }
 
+    // Of a vehicle with one step there is nothing to compare it with: it takes as much as where the others are silent.
+    guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
     var difference = Double.infinity
     for (other, power) in powers.enumerated() where other != index {
       if let power, power.frames >= least {
@@ -151,6 +162,13 @@ package struct Locator: Sendable {
     }
     return lead.index == located && lead.level >= RangingModel.locatedStayLevel
       && lead.difference >= RangingModel.locatedStayDifference
+  }
+
+  /// Not by a burst of interference, or of somebody else's frames: enough of them are as strong as that.
+  private mutating func isSupported(_ lead: Lead, at now: Double) -> Bool {
+    let frames = histories[lead.index].frames(within: RangingModel.window, of: now)
+    let strong = histories[lead.index].frames(newest: frames, atLeast: RangingModel.locatedStayLevel)
+    return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
   /// Still there: heard in the last moment, and not falling, as it does when one walks away.

@@ -22,6 +22,9 @@ package enum RangingModel {
   /// A clock that goes back by more than this, seconds, began anew.
   static let backwards = 1.0
 
+  /// What a beacon can be measured at in a metre's distance, dBm; other values are those of beacons that nobody set.
+  static let measuredPowers = -100.0 ... -20.0
+
   // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
 
   static let immediateEdge = 4.5
@@ -52,6 +55,8 @@ package enum RangingModel {
   static let locatedStayLevel = -10.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
+  /// How many of the frames must have the level to stay, besides `locatedLeast`.
+  static let locatedShare = 0.3
   /// Whoever walks away is heard to fall in the last moment: how long that is, the frames that it takes, and by how
   /// many decibels it may lie below the window's level.
   package static let momentWindow = 2.5

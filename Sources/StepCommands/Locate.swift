@@ -58,7 +58,8 @@ struct Locate: ParsableCommand {
     // Of a replay only the last frame would be seen.
     view = spec.isReplay ? nil : LocationView(console, environment: Environment.current)
     defer { view?.close() }
-    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) { location in
+    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) {
+      location, _ in
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
         try view.show(report)

@@ -11,8 +11,8 @@ import Testing
   ]
   let uuid = StepDomain.UUID(high: 1, low: 2)
 
-  func beacon(_ major: UInt16, power: Int8 = -59) -> IBeacon {
-    IBeacon(uuid: uuid, major: major, minor: 7, measuredPower: power)
+  func beacon(_ major: UInt16, minor: UInt16 = 7, power: Int8 = -59) -> IBeacon {
+    IBeacon(uuid: uuid, major: major, minor: minor, measuredPower: power)
   }
 
   /// Frames of both beacons at 10 Hz, decisions at 2 Hz.
@@ -110,6 +110,60 @@ import Testing
     #expect(location.readings[1].zone != .immediate)
   }
 
+  @Test("a longer one locates nobody either", arguments: [-72, -82] as [Int8], 1...20)
+  func longerBurst(base: Int8, frames: Int) {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: base, right: base - 12)
+    for frame in 0..<frames { locator.hear(beacon(1), rssi: -30, at: 10 + Double(frame) / 100) }
+    #expect(!locator.decide(at: 10.2).isLocated)
+  }
+
+  @Test("the only step of a vehicle takes as much as one whose neighbors are silent")
+  func onlyStep() {
+    let faint = decide(steps: [Self.steps[0]], rssi: -64, frames: 60)
+    #expect(!faint.isLocated)
+    #expect(!decide(steps: [Self.steps[0]], rssi: -50, frames: 7).isLocated)
+    #expect(decide(steps: [Self.steps[0]], rssi: -50, frames: 20).isLocated)
+  }
+
+  private func decide(steps: [Step], rssi: Int8, frames: Int) -> Location {
+    var locator = Locator(steps: steps)
+    for tenth in 0..<frames { locator.hear(beacon(1), rssi: rssi, at: Double(tenth) / 10) }
+    return locator.decide(at: Double(frames) / 10)
+  }
+
+  @Test("two beacons that send as one step's say nothing of it, and a minor that rotates does")
+  func contested() {
+    func decide(_ minor: (Int) -> UInt16) -> Location {
+      var locator = Locator(steps: Self.steps)
+      for tenth in 0..<160 {
+        locator.hear(beacon(1, minor: minor(tenth)), rssi: -50, at: Double(tenth) / 10)
+        locator.hear(beacon(2), rssi: -75, at: Double(tenth) / 10)
+      }
+      return locator.decide(at: 16)
+    }
+    let contested = decide { $0 % 20 == 0 ? 9 : 1 }
+    #expect(contested.facing == nil && !contested.isLocated)
+    #expect(
+      contested.readings.map(\.zone) == [.unknown, .far] && contested.readings.map(\.isContested) == [true, false])
+    let rotating = decide { UInt16($0 / 20) }
+    #expect(rotating.isLocated && rotating.facing?.side == .left)
+    // By chance it comes back after a period.
+    #expect(decide { UInt16($0 / 80 % 2) }.isLocated)
+  }
+
+  @Test("a measured power that no beacon has says nothing", arguments: [-128, -101, -19, 0, 127] as [Int8])
+  func impossiblePower(power: Int8) {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 { locator.hear(beacon(1, power: power), rssi: -80, at: Double(tenth) / 10) }
+    #expect(locator.decide(at: 5).readings[0].age == nil)
+    // The vehicle file knows better.
+    let measured = Step(id: StepID("left")!, side: .left, major: 1, measuredPower: -59)
+    locator = Locator(steps: [measured, Self.steps[1]])
+    for tenth in 0..<50 { locator.hear(beacon(1, power: power), rssi: -50, at: Double(tenth) / 10) }
+    #expect(locator.decide(at: 5).readings[0].zone == .immediate)
+  }
+
   @Test("readings that are not available, impossible times and other majors say nothing")
   func nonsense() {
     var locator = Locator(steps: Self.steps)
@@ -145,12 +199,12 @@ import Testing
     #expect(locator.decide(at: 5).facing?.side == .left)
   }
 
-  @Test("frames of mixed powers make no RSSI that a receiver does not know", arguments: [(-100, 20), (20, -100)])
+  @Test("frames of mixed powers make no RSSI that a receiver does not know", arguments: [(-100, -20), (-20, -100)])
   func mixedPowers(first: Int8, last: Int8) {
     var locator = Locator(steps: Self.steps)
     for tenth in 0..<20 { locator.hear(beacon(1, power: first), rssi: -60, at: Double(tenth) / 10) }
     locator.hear(beacon(1, power: last), rssi: -60, at: 2)
-    #expect(locator.decide(at: 2).readings[0].rssi == (last > 0 ? -1 : -127))
+    #expect(locator.decide(at: 2).readings[0].rssi == (last == -20 ? -1 : -127))
   }
 
   @Test("a beacon that was never heard counts by the power that was measured on the vehicle")

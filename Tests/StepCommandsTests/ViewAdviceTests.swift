@@ -1,3 +1,4 @@
+import Ranging
 import StepDomain
 import Testing
 
@@ -30,12 +31,22 @@ import Testing
     #expect(Advice(try report(reading(.left, 1.5, .near), reading(.right, 1.8, .near))) == .faceOneStep)
   }
 
+  @Test("says that two beacons send as one step's")
+  func contested() throws {
+    let left = try reading(.left, 1, isContested: true)
+    #expect(Advice(try report(left, reading(.right, 9, .far))) == .removeBeacon(left.step.id))
+  }
+
   @Test("asks for the device where a near beacon is hardly heard")
   func pocket() throws {
     let right = try reading(.right)
     #expect(Advice(try report(facing: .left, reading(.left, 1, .near, packets: 2), right)) == .takeInHand)
     #expect(Advice(try report(facing: .left, reading(.left, 1, .near, age: 2.6), right)) == .takeInHand)
     #expect(Advice(try report(facing: .left, reading(.left, 6, .far, packets: 2), right)) == .comeCloser(.left))
+    // Heard well, but as from afar, however long one stands there.
+    #expect(Advice(try report(facing: .left, for: 5, reading(.left, 2.5, .near), right)) == .helpRadio)
+    #expect(Advice(try report(facing: .left, for: 4, reading(.left, 2.5, .near), right)) == .comeCloser(.left))
+    #expect(Advice(try report(facing: .left, for: 60, reading(.left, 6, .far), right)) == .comeCloser(.left))
     // In the first moment there is little of everything.
     #expect(Advice(try report(at: 0.5, facing: .left, reading(.left, 1, .near, packets: 2), right)) == .faceStep(.left))
   }

@@ -7,7 +7,8 @@ import Testing
 
 /// A decision as the locator could have come to it.
 func report(
-  name: String = "Rolling Chassis", at time: Double = 12.5, facing: Side? = nil, isLocated: Bool = false,
+  name: String = "Rolling Chassis", at time: Double = 12.5, facing: Side? = nil, for facedFor: Double = 1,
+  isLocated: Bool = false,
   _ readings: Location.Reading...
 ) throws -> LocationReport {
   let vehicle = try Vehicle(
@@ -15,22 +16,24 @@ func report(
   return LocationReport(
     vehicle: vehicle,
     location: Location(
-      time: time, readings: readings, facing: facing.flatMap(vehicle.step(at:)), isLocated: isLocated))
+      time: time, readings: readings, facing: facing.flatMap(vehicle.step(at:)), facedFor: facedFor,
+      isLocated: isLocated))
 }
 
 /// The beacon of a step, heard at a distance or, without one, not at all.
 func reading(
   _ side: Side, id: String? = nil, _ metres: Double? = nil, _ zone: Zone = .unknown, rssi: Int = -60, packets: Int = 40,
-  age: Double = 0.1
+  age: Double = 0.1, isContested: Bool = false
 ) throws -> Location.Reading {
   let step = try Step(id: #require(StepID(id ?? side.rawValue)), side: side, major: side == .left ? 1 : 2)
   guard let metres else {
     return Location.Reading(
-      step: step, zone: zone, distance: nil, rssi: nil, packets: 0, age: nil, minor: nil, measuredPower: nil)
+      step: step, zone: zone, distance: nil, rssi: nil, packets: 0, age: nil, minor: nil, measuredPower: nil,
+      isContested: false)
   }
   return Location.Reading(
     step: step, zone: zone, distance: Location.Distance(metres: metres, low: metres / 2.6, high: metres * 2.6),
-    rssi: rssi, packets: packets, age: age, minor: 1, measuredPower: -59)
+    rssi: rssi, packets: packets, age: age, minor: 1, measuredPower: -59, isContested: isContested)
 }
 
 /// The frame of a decision, with its spaces, as text.

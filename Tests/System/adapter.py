@@ -23,6 +23,7 @@ class Adapter:
         self.radio = f"h4:unix:{path}"
         self.vehicle, self.levels, self.rate, self.spread = vehicle, levels, rate, spread
         self.scans = 0  # how many have begun
+        self.sent = 0  # how often the beacons were reported
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -63,6 +64,7 @@ class Adapter:
             else:
                 due += 1 / self.rate
                 host.sendall(b"".join(self._report(major, level) for major, level in dict(self.levels).items()))
+                self.sent += 1
             while len(received) >= 4 and len(received) >= 4 + received[3]:
                 opcode, length = struct.unpack_from("<xHB", received)
                 parameters, received = received[4 : 4 + length], received[4 + length :]

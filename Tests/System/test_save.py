@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -39,6 +40,27 @@ def watch(stepctl, folder):
         return stepctl("locate", "--watch", "--json", "--vehicle", "car.toml", "--radio", radio, *arguments, folder=folder)
 
     return run
+
+
+def test_where_one_was_while_it_was_stopped_locates_nobody(stepctl, folder, adapter, tmp_path):
+    # What waited in the socket is all that there is of the vehicle.
+    adapter.levels = {2: AWAY}
+    running = stepctl.start(
+        tmp_path / "log", "locate", "--vehicle", folder / "car.toml", "--radio", adapter.radio, "--timeout", "6"
+    )
+    with closing(running):
+        wait_until(lambda: adapter.sent > 25, "half a second of listening")
+        running.signal(signal.SIGSTOP)
+        adapter.levels = {1: HERE, 2: AWAY}
+        sent = adapter.sent
+        wait_until(lambda: adapter.sent > sent + 50, "a second at the left step")
+        adapter.levels = {}
+        sent = adapter.sent
+        wait_until(lambda: adapter.sent > sent + 150, "three seconds of silence")
+        running.signal(signal.SIGCONT)
+        ended = running.ends()
+    assert ended.status == 3, ended
+    assert "not located" in ended.stdout
 
 
 def reports_in(capture: bytes) -> int:

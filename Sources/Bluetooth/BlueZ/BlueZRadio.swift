@@ -165,7 +165,8 @@ final class BlueZRadio: Radio {
     guard device.hasPrefix("\(path)/dev_"), let address = DeviceAddress(path: device),
       let rssi = properties.rssi, let data = properties.advertisingData
     else { return }
-    heard.add(Advertisement(time: clock.now, address: address, rssi: rssi, data: data))
+    let time = clock.time(timeOfHearing(.now, emptied: bus.emptied))
+    heard.add(Advertisement(time: time, address: address, rssi: rssi, data: data))
   }
 }
 

@@ -9,6 +9,8 @@ final class SystemBus {
   private let interruption: Interruption?
   /// What came while a reply was waited for.
   private var setAside: ArraySlice<BusMessage> = []
+  /// When there was last nothing left to read: what is read now has not waited for longer.
+  private(set) var emptied = ContinuousClock.now
 
   init(_ interruption: Interruption?) throws(BusError) {
     self.interruption = interruption
@@ -67,6 +69,7 @@ final class SystemBus {
       let progress = try check(library.process(bus, &pointer))
       if let pointer { return BusMessage(adopting: pointer, library) }
       if progress > 0 { continue }
+      if setAside.isEmpty { emptied = .now }
       let ready: [Bool]
       do {
         ready = try waitReadable([library.getDescriptor(bus), interruption?.number ?? -1], until: deadline)

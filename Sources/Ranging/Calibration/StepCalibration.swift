@@ -13,8 +13,6 @@ package struct StepCalibration: Sendable {
   static let handWeight = 0.5
   /// With fewer positions each of them decides too much: shadowing at one is 5 dB and more.
   package static let leastPositions = 3
-  /// What beacons are received with at 1 m, dBm, with much to spare.
-  package static let plausiblePowers = -100.0 ... -20.0
   /// By how many decibels the level must fall from 0.3 m to 3 m, where the law says 20.
   package static let leastFall = 3.0
 
@@ -54,7 +52,7 @@ package struct StepCalibration: Sendable {
       }
     }
     let power = Self.fit(recordings)
-    guard Self.plausiblePowers.contains(power) else { throw .implausible(Int(power.rounded())) }
+    guard RangingModel.measuredPowers.contains(power) else { throw .implausible(Int(power.rounded())) }
     self.step = step
     self.recordings = recordings
     measuredPower = Int8(power.rounded())

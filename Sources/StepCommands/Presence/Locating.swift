@@ -15,8 +15,8 @@ struct Locating {
 
   /// - Parameters:
   ///   - limit: seconds of the radio's clock; nil for as long as it has something to tell.
-  ///   - body: gets each decision; false ends it.
-  func run(limit: Double?, _ body: (Location) throws -> Bool) throws {
+  ///   - body: gets each decision, and how many seconds of the radio's clock after its time it is made; false ends it.
+  func run(limit: Double?, _ body: (Location, _ delay: Double) throws -> Bool) throws {
     var locator = Locator(steps: vehicle.steps)
     // What the radio's clock shows when no time has elapsed. A clock that jumps takes it along, so that the elapsed
     // time neither jumps nor runs back.
@@ -35,6 +35,8 @@ struct Locating {
       case .heard(let advertisement):
         if newest.seconds(since: advertisement.time) > 1 {
           base.microseconds -= newest.microseconds - advertisement.time.microseconds
+          // How old what was heard before is, nobody knows.
+          locator = Locator(steps: vehicle.steps)
         }
         newest = advertisement.time
         isUndecided = true
@@ -42,7 +44,7 @@ struct Locating {
         lastHeard = newest.seconds(since: base)
         locator.hear(beacon, rssi: advertisement.rssi, at: lastHeard)
       case .deadline(let now):
-        guard try body(locator.decide(at: elapsed)) else { return }
+        guard try body(locator.decide(at: elapsed), now.seconds(since: deadline)) else { return }
         tick += 1
         isUndecided = false
         if elapsed - lastHeard > Self.longestSilence, now.seconds(since: deadline) > Self.longestSilence {
@@ -51,7 +53,7 @@ struct Locating {
       case .ended(let now):
         // A recording goes on to the last decision that was made of it, which is not made twice.
         guard isUndecided else { return }
-        _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base))))
+        _ = try body(locator.decide(at: max(elapsed - interval, now.seconds(since: base))), 0)
         return
       }
     }

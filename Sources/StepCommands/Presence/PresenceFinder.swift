@@ -39,6 +39,9 @@ struct PresenceFinder {
 }
 
 extension PresenceFinder {
+  /// How many seconds late a decision of a live radio may come.
+  private static let mostDelay = 1.0
+
   /// Listens until the rider is located, or the time is up.
   ///
   /// - Returns: the first decision that is enough to open a step, or else the last one.
@@ -48,7 +51,10 @@ extension PresenceFinder {
     let radio = try saving?.recorded(opened) ?? opened
     defer { radio.close() }
     var last: LocationReport?
-    try Locating(vehicle: vehicle, radio: radio).run(limit: settings.timeout.value) { location in
+    try Locating(vehicle: vehicle, radio: radio).run(limit: settings.timeout.value) { location, delay in
+      // What is decided late, by a program that was stopped meanwhile, is where the rider was.
+      let isLate = !spec.isCapture && delay > Self.mostDelay
+      let location = isLate ? Location(of: vehicle.steps, at: location.time) : location
       last = LocationReport(vehicle: vehicle, location: location, radio: spec)
       return !location.isLocated
     }

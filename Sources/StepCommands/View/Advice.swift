@@ -8,12 +8,16 @@ enum Advice: Equatable {
   case findVehicle
   case takeInHand
   case comeCloser(Side?)
+  case helpRadio
+  case removeBeacon(StepID)
   case faceOneStep
   case faceStep(Side)
   case open(Side)
 
   /// How long it may take until a first frame is heard, seconds.
   private static let patience = 3.0
+  /// For how long a rider is left to come closer, seconds.
+  private static let approach = 5.0
   /// From here on it is not for the distance that a step is not located, metres.
   private static let reach = RangingModel.metres(at: RangingModel.locatedBeginLevel)
 
@@ -25,6 +29,10 @@ enum Advice: Equatable {
       self = isNew ? .listen : .findVehicle
       return
     }
+    if let contested = heard.first(where: \.isContested) {
+      self = .removeBeacon(contested.step.id)
+      return
+    }
     let reading = location.facing.flatMap(location.reading) ?? nearest
     let isReached = Self.metres(reading) <= Self.reach
     let isScarce =
@@ -33,6 +41,7 @@ enum Advice: Equatable {
       switch location.facing?.side {
       case let side? where location.isLocated: .open(side)
       case _ where isReached && isScarce && location.time >= Self.patience: .takeInHand
+      case _? where !isReached && reading.zone != .far && location.facedFor >= Self.approach: .helpRadio
       case let side?: isReached ? .faceStep(side) : .comeCloser(side)
       case nil: isReached ? .faceOneStep : .comeCloser(nil)
       }
@@ -47,6 +56,8 @@ enum Advice: Equatable {
     case .takeInHand: "take it out of your pocket"
     case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
     case .comeCloser(nil): "come closer to one step"
+    case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
+    case .removeBeacon(let id): "two beacons send as the \(id) step's: one has to go"
     case .faceOneStep: "stand in front of one step"
     case .faceStep(let side): "stand in front of the \(side.rawValue) step"
     case .open(let side): "ready: stepctl open --side \(side.rawValue)"
@@ -56,7 +67,7 @@ enum Advice: Equatable {
   var style: Console.Style {
     switch self {
     case .open: .good
-    case .findVehicle: .bad
+    case .findVehicle, .removeBeacon: .bad
     default: .strong
     }
   }

@@ -31,6 +31,8 @@ final class LocationView {
 }
 
 extension RadioSpec {
+  var isCapture: Bool { if case .btsnoop = self { true } else { false } }
+
   /// Whether it is over in a moment: a recording is replayed as fast as it can be read, except at the end of a pipe
   /// into which somebody still records.
   var isReplay: Bool {
