@@ -93,17 +93,27 @@ package struct TagWriter {
     return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes)
   }
 
-  /// - Throws: `unsupported` for a tag that stepctl cannot lock, which is to be known before it is written.
+  /// - Throws: why the tag can never be locked, which is to be known before it is written.
   package func checkLockable() throws(NFCError) {
-    guard try TagType(of: target) == .type2 else {
-      throw .unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
+    do throws(NFCError) {
+      try lock(isRehearsal: true)
+    } catch {
+      switch error {
+      // Writing mends the container, or says itself that it cannot.
+      case .content(.notFormatted), .content(.notNDEF), .content(.unsupportedVersion): return
+      default: throw error
+      }
     }
   }
 
   /// Makes the tag read-only for ever.
-  package func lock() throws(NFCError) {
-    try checkLockable()
-    _ = try carryOut { memory, chip throws(NDEFError) in
+  package func lock() throws(NFCError) { try lock(isRehearsal: false) }
+
+  private func lock(isRehearsal: Bool) throws(NFCError) {
+    guard try TagType(of: target) == .type2 else {
+      throw .unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
+    }
+    _ = try carryOut(isRehearsal: isRehearsal) { memory, chip throws(NDEFError) in
       try Type2Plan.lock(memory, chip: chip).map { $0.writes }
     }
   }

@@ -222,5 +222,11 @@ import Testing
     }
     #expect(throws: NDEFError.locked(page: 3)) { try lock(tag("0300fe", locks: "0800"), chip: .ntag213) }
     #expect(throws: NDEFError.notFormatted) { try lock(tag("", container: "00000000"), chip: .ntag213) }
+    // Formatting does not mend them.
+    for (locks, dynamic, page) in [("0200", "000000bd", 4), ("0000", "000001bd", 16)] {
+      #expect(throws: NDEFError.lockFrozen(page: page)) {
+        try lock(tag("", container: "00000000", locks: locks, dynamic: dynamic), chip: .ntag213)
+      }
+    }
   }
 }

@@ -178,11 +178,32 @@ def test_a_type_4_tag_is_written_too(provision, chip, file_vehicle):
     assert provision("--json").json["outcome"] == "unchanged"
 
 
-def test_a_tag_that_cannot_be_locked_is_not_written_either(provision, chip, file_vehicle):
-    chip.place(Type4())
+def with_bytes(tag: Type2, *changes: tuple[int, bytes]) -> Type2:
+    """The tag with other bytes at these addresses."""
+    for address, changed in changes:
+        tag.memory[address : address + len(changed)] = changed
+    tag.reset()
+    return tag
+
+
+@pytest.mark.parametrize(
+    "tag, reason",
+    [
+        (Type4(), "this is a Type 4 tag: stepctl can lock tags of Type 2 only"),
+        (Type2("ntag203"), "the tag's chip is not known, so that it can be neither formatted nor locked"),
+        (with_bytes(Type2("ntag213"), (10, b"\x02")),
+         "page 4 of the tag can no longer be locked: its lock bit is frozen"),
+        (with_bytes(Type2("ntag215"), (12, bytes(4)), (0x82 * 4 + 2, b"\x02")),
+         "page 48 of the tag can no longer be locked: its lock bit is frozen"),
+    ],
+    ids=["type-4", "unknown", "frozen", "frozen and not formatted"],
+)  # fmt: skip
+def test_a_tag_that_cannot_be_locked_is_not_written_either(tag, reason, provision, chip):
+    chip.place(tag)
+    before = tag.content()
     ended = provision("--lock", "--yes")
-    assert (ended.status, ended.error) == (65, "this is a Type 4 tag: stepctl can lock tags of Type 2 only")
-    assert not records(chip.tag)
+    assert (ended.status, ended.error) == (65, reason)
+    assert tag.content() == before
 
 
 @pytest.mark.parametrize(
