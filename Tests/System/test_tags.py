@@ -626,6 +626,30 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
     assert f'tags = ["{UID}", "{OTHER}"]' in file.read_text()
 
 
+def test_a_tag_that_cannot_be_listed_is_not_written(stepctl, parked, chip):
+    file = parked.folder / "vehicle.toml"
+    file.write_text(file.read_text().replace("major = 1\n", f'major = 1\ntags = [\n  "{OTHER}",\n]\n'))
+    given = ("--step", "left", "--vehicle", file, "--nfc", chip.connection, "--lock", "--yes")
+    for batch in ((), ("--batch",)):
+        ended = stepctl("provision", "tag", *given, *batch)
+        assert ended.status == 78 and "[[steps]] cannot be edited as it is written" in ended.error
+        assert chip.counts()["writes"] == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--batch",)])
+def test_a_tag_that_was_written_is_told_where_listing_it_fails(arguments, stepctl, parked, chip):
+    file = parked.folder / "vehicle.toml"
+    given = ("--step", "left", "--vehicle", file, "--nfc", chip.connection, "--register", "--json")
+    parked.folder.chmod(0o555)
+    try:
+        ended = stepctl("provision", "tag", *given, *arguments, prefix=AS_ANYBODY)
+    finally:
+        parked.folder.chmod(0o755)
+    assert (ended.status, ended.error) == (77, f"cannot write {file}: Permission denied")
+    assert (ended.json["uid"], ended.json["outcome"], ended.json["registered"]) == (UID, "written", False)
+    assert texts(chip.tag) == [label(parked, "left")]
+
+
 def test_the_manual_names_every_member_of_its_json(provision, chip):
     members = list(provision("--json").json)
     chip.place(Type2("ultralight"))

@@ -86,6 +86,7 @@ struct ProvisionTag: ParsableCommand {
       let record = try job.run(until: .now + settings.patience, tell: console.note)
       try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
       if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
+      if let failure = record.failure { throw failure }
     }
   }
 

@@ -30,6 +30,7 @@ struct TagBatch {
         needsRestart = needsRestart || record.needsRestart
         done.insert(target.uid)
         try console.isJSON ? console.result(record.json) : console.result(record.row)
+        if let failure = record.failure { throw failure }
         console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
         if done.count == count { break }
       } catch {

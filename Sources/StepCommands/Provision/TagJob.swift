@@ -41,16 +41,24 @@ struct TagJob {
   }
 
   /// Does it with the tag that was selected just now.
+  ///
+  /// - Returns: also when the tag was written and could not be listed, which is its `failure` then.
   func run(_ target: NFCTarget) throws -> TagRecord {
     if let other = vehicle.steps.first(where: { $0.id != step.id && $0.tags.contains(target.uid) }) {
       throw CommandFailure(
         .configuration, "the tag \(target.uid) is listed as one of the \(other.id) step's; nothing was written",
         hint: "use another tag, or take it out of the vehicle file")
     }
+    try register?.check(target.uid)
     defer { progress.clear() }
     let writer = TagWriter(reader, target, patience: patience, progress: show)
     var record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
-    record.isRegistered = try register?.add(target.uid) ?? false
+    do {
+      if !isRehearsal { try dynamicIn?.noteTaken(by: target.uid) }
+      record.isRegistered = try register?.add(target.uid) ?? false
+    } catch {
+      record.failure = error
+    }
     return record
   }
 
@@ -100,10 +108,7 @@ struct TagJob {
         .badData, "a tag \(uid) was set up before, and this one has the factory's keys: it may be a copy",
         hint: "to give it keys of its own, remove operator/tags/\(uid).key and its entry in keys/tags.json")
     }
-    if isRehearsal { return planned }
-    let record = planned.changes == 0 ? planned : try setUp(isRehearsal: false)
-    try folder.noteTaken(by: uid)
-    return record
+    return isRehearsal || planned.changes == 0 ? planned : try setUp(isRehearsal: false)
   }
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }

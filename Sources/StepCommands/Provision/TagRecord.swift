@@ -25,6 +25,8 @@ struct TagRecord {
   var isLocked = false
   /// Whether it is new in the vehicle file.
   var isRegistered = false
+  /// Why what the vehicle's folder has to say of the tag could not be written, though the tag was.
+  var failure: (any Error)?
   /// Of a dynamic tag: those of its file.
   var settings: [UInt8]?
 
