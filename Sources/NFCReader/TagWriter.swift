@@ -9,7 +9,7 @@ import StepDomain
 package struct TagWriter {
   /// How far it has come.
   package enum Progress: Equatable, Sendable {
-    /// So many pages, or parts of a setup, of those that the present attempt has to write.
+    /// So many pages, bytes, or parts of a setup, of those that the present attempt has to write; before the first, too.
     case written(Int, of: Int)
     /// The tag is gone; it has this much time to come back.
     case waiting(Duration)
@@ -167,11 +167,10 @@ package struct TagWriter {
         let contents = try session.read()
         let message = compose(try? NDEFMessage(parsing: contents.message))
         if contents.message == message.bytes { return written }
-        if isRehearsal {
-          try Self.check(message, contents)
-          return message.bytes.count
-        }
+        try Self.check(message, contents)
+        if isRehearsal { return message.bytes.count }
         guard failures < Self.mostFailures else { throw .noAnswer }
+        progress(.written(0, of: message.bytes.count))
         try session.write(message, to: contents)
         written += message.bytes.count
         failures += 1

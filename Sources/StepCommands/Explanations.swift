@@ -17,6 +17,7 @@ extension StepctlCommand {
       Interrupted()
     case let error as RadioError: CommandFailure(error)
     case let error as NFCError: CommandFailure(error)
+    case let error as TagJob.Unfinished: CommandFailure(error)
     case let error as CodeReaderError: CommandFailure(error)
     case let error as MQTTError: CommandFailure(error)
     case let error as ProvisioningError: CommandFailure(error)
@@ -54,15 +55,18 @@ extension CommandFailure {
     switch error {
     case .malformedConnection: self.init(.configuration, error.description)
     case .notPermitted: self.init(.noPermission, error.description)
-    case .tagGone:
-      self.init(.inputOutput, error.description, hint: "hold it still, and run the command again")
-    case .noAnswer, .otherTag, .refused: self.init(.inputOutput, error.description)
+    case .noAnswer, .tagGone, .otherTag, .refused: self.init(.inputOutput, error.description)
     case .unsupportedTag, .dynamicTag, .unsupported: self.init(.badData, error.description)
     case .content(.occupied):
       self.init(.badData, error.description, hint: "--replace-all gives up what else the tag holds")
     case .content: self.init(.badData, error.description)
     default: self.init(.unavailable, error.description)
     }
+  }
+
+  init(_ error: TagJob.Unfinished) {
+    let cause = CommandFailure(error.cause)
+    self.init(cause.status, cause.message, hint: error.advice)
   }
 
   init(_ error: CodeReaderError) {

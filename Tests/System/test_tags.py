@@ -320,6 +320,7 @@ def test_another_tag_is_refused_and_stays_as_it_was(provision, chip):
     ended = provision()
     assert ended.status == 74
     assert ended.error == f"another tag came back, {OTHER} in place of {UID}; nothing was written to it"
+    assert f"hint: the tag {UID} may be empty; run the command again with it" in ended.stderr
     assert chip.tag.uid.hex().upper() == OTHER and bytes(chip.tag.memory) == Type2("ntag213", chip.tag.uid).content()
 
 
@@ -401,7 +402,7 @@ def test_one_program_uses_a_port_at_a_time(provision, starts, chip):
     assert first.ends().status == 0
 
 
-@pytest.mark.parametrize("event", ["", "@command:5", "@command:16", "@write:7"])
+@pytest.mark.parametrize("event", ["", "@command:5", "@tag:1", "@write:7"])
 def test_a_reader_that_is_unplugged_is_one_line(event, provision, chip):
     if not event:
         chip.remove()
@@ -409,7 +410,10 @@ def test_a_reader_that_is_unplugged_is_one_line(event, provision, chip):
     connection = chip.connection
     ended = provision()
     assert (ended.status, ended.error) == (69, f"lost {connection}: the reader was unplugged")
-    assert [line for line in ended.stderr.splitlines() if "error" not in line and "hold" not in line] == []
+    hints = [line for line in ended.stderr.splitlines() if "error" not in line and "hold" not in line]
+    # What may have been written to is named besides.
+    may_be_empty = f"hint: the tag {UID} may be empty; run the command again with it"
+    assert hints == ([may_be_empty] if "write" in event else [])
 
 
 def test_a_reader_that_always_makes_libnfc_fail_is_one_line(provision, chip):
@@ -573,7 +577,28 @@ def test_control_c_between_two_tags_is_the_end_of_the_pile(starts, chip):
     assert "1 done, 0 failed" in ended.stderr
 
 
-# The vehicle's list of tags.
+def test_a_reader_that_is_lost_ends_the_pile_and_its_tag_is_told(starts, chip):
+    running = starts("--batch")
+    running.says("take it away")
+    takes_away(chip)
+    connection = chip.connection
+    chip.fault("unplug@write:3")
+    chip.place(Type2("ntag213", bytes.fromhex(OTHER)))
+    ended = running.ends()
+    lost = f"lost {connection}: the reader was unplugged"
+    assert [(row["uid"], row["outcome"], row["reason"]) for row in rows(ended.stdout)] == [
+        (UID, "written", ""), (OTHER, "failed", f"{lost}; the tag may be empty"),
+    ]  # fmt: skip
+    assert (ended.status, ended.error) == (69, lost)
+    assert ended.stderr.splitlines()[-2] == "1 done, 1 failed"
+
+
+@pytest.mark.parametrize("model, status, summary", [("ntag213", 69, "1 done, 0 failed"), ("ntag203", 65, "0 done, 1 failed")])
+def test_that_no_tag_came_in_time_ends_the_pile(model, status, summary, provision, chip):
+    chip.place(Type2(model))
+    ended = provision("--batch", "--lock", "--yes", "--timeout", "0.3")
+    assert ended.status == status and "no tag came in time" in ended.stderr
+    assert len(rows(ended.stdout)) == 1 and summary in ended.stderr.splitlines()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--batch",)])
@@ -584,11 +609,14 @@ def test_a_tag_that_is_left_in_the_middle_is_told(arguments, starts, chip):
     running.signal(signal.SIGINT)
     ended = running.ends()
     if arguments:
-        assert (ended.status, rows(ended.stdout)[0]["reason"]) == (65, "interrupted: the tag may be empty")
+        assert (ended.status, rows(ended.stdout)[0]["reason"]) == (65, "interrupted; the tag may be empty")
     else:
         said = f"interrupted: the tag {UID} may be empty; run the command again with it"
         assert (ended.status, ended.stderr.splitlines()[-1]) == (-signal.SIGINT, said)
     assert not texts(chip.tag)
+
+
+# The vehicle's list of tags.
 
 
 def test_a_tag_of_another_step_is_not_the_end_of_the_pile(stepctl, parked, chip, tmp_path):

@@ -16,71 +16,80 @@ struct TagBatch {
   let console: Console
   let interruption: Interruption
 
-  /// Ends at the count, at a signal between two tags, or with an error of the reader. What is wrong with one tag only
-  /// leaves the others alone.
+  /// Ends at the count, when no tag came in time, at a signal, or with an error that is not the tag's. What is wrong
+  /// with one tag only leaves the others alone.
   func run() throws {
     if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
     var done: Set<TagUID> = []
     var failed = 0
     var needsRestart = false
-    while done.count < count ?? .max {
-      guard let target = try next(after: done) else { break }
-      do {
-        let record = try job.run(target)
-        needsRestart = needsRestart || record.needsRestart
-        done.insert(target.uid)
-        try console.isJSON ? console.result(record.json) : console.result(record.row)
-        if let failure = record.failure { throw failure }
-        console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
-        if done.count == count { break }
-      } catch {
-        guard let reason = Self.reason(error) else { throw error }
-        failed += 1
-        try report(target.uid, reason)
-        console.note("\(target.uid): \(reason); take it away")
-      }
-      do throws(NFCError) {
-        try job.reader.waitForRemoval(of: target.uid, until: deadline)
-      } catch {
-        guard error == .interrupted else { throw error }
-        break
-      }
+    defer {
+      console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
     }
-    console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
+    do {
+      while done.count < count ?? .max {
+        let target = try next(after: done)
+        switch Result(catching: { try job.run(target) }) {
+        case .success(let record):
+          done.insert(target.uid)
+          needsRestart = needsRestart || record.needsRestart
+          try console.isJSON ? console.result(record.json) : console.result(record.row)
+          if let failure = record.failure { throw failure }
+          console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
+        case .failure(let error):
+          guard let reason = Self.reason(error) else { throw error }
+          failed += 1
+          try report(target.uid, reason)
+          // What the tag may be left as is in its row.
+          guard Self.isOfTheTag(error) else { throw (error as? TagJob.Unfinished)?.cause ?? error }
+          console.note("\(target.uid): \(reason); take it away")
+        }
+        if done.count == count { break }
+        try job.reader.waitForRemoval(of: target.uid, until: deadline)
+      }
+    } catch NFCError.interrupted {
+      // It is how a pile ends.
+    } catch NFCError.noTag where failed > 0 {
+      console.note("\(NFCError.noTag)")
+    }
     if failed > 0 { throw Ended(.badData) }
   }
 
   private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
 
-  /// The next tag that was not done; nil when a signal came first.
-  private func next(after done: Set<TagUID>) throws -> NFCTarget? {
+  /// The next tag that was not done.
+  private func next(after done: Set<TagUID>) throws(NFCError) -> NFCTarget {
     let deadline = deadline
     defer { job.progress.clear() }
-    do throws(NFCError) {
-      while true {
-        let target = try job.reader.waitForTag(until: deadline) { left in
-          job.progress.show("hold the next tag to the reader\(left.map { ", \(Int($0.inSeconds)) s left" } ?? "")")
-        }
-        guard done.contains(target.uid) else { return target }
-        job.progress.show("\(target.uid) is done already")
-        try job.reader.waitForRemoval(of: target.uid, until: deadline)
+    while true {
+      let target = try job.reader.waitForTag(until: deadline) { left in
+        job.progress.show("hold the next tag to the reader\(left.map { ", \(Int($0.inSeconds)) s left" } ?? "")")
       }
-    } catch {
-      guard error == .interrupted else { throw error }
-      return nil
+      guard done.contains(target.uid) else { return target }
+      job.progress.show("\(target.uid) is done already")
+      try job.reader.waitForRemoval(of: target.uid, until: deadline)
     }
   }
 
-  /// What is wrong with the tag; nil where it is something else that would be wrong with all others too.
+  /// Why a tag failed; nil where nothing was written to it, and all others would fail too.
   private static func reason(_ error: any Error) -> String? {
     switch error {
-    case let error as NFCError where error.isOfTheTag: "\(error)"
-    // It is the end of the pile, too, and what has become of this one has to be told.
-    case NFCError.interrupted: "interrupted: the tag may be empty"
-    case ProvisioningError.tagOfAnotherStep: "\(error)"
-    // A job has no other reason of its own than which tag it was given.
+    case let error as TagJob.Unfinished: "\(error.cause); the tag \(error.state)"
     case let failure as CommandFailure: failure.message
+    case _ where isOfTheTag(error): "\(error)"
     default: nil
+    }
+  }
+
+  /// Whether another tag may be well.
+  private static func isOfTheTag(_ error: any Error) -> Bool {
+    switch error {
+    case let error as TagJob.Unfinished: error.cause.isOfTheTag
+    case let error as NFCError: error.isOfTheTag
+    case ProvisioningError.tagOfAnotherStep: true
+    // A job has no other reason of its own than which tag it was given.
+    case is CommandFailure: true
+    default: false
     }
   }
 

@@ -23,6 +23,17 @@ struct TagJob {
   let patience: Duration
   let progress: ProgressLine
 
+  /// The end of a job that had begun to write.
+  struct Unfinished: Error {
+    let uid: TagUID
+    let isDynamic: Bool
+    let cause: NFCError
+
+    /// What may be left behind.
+    var state: String { isDynamic ? "may be set up in part" : "may be empty" }
+    var advice: String { "the tag \(uid) \(state); run the command again with it" }
+  }
+
   /// Waits for a tag, and does it.
   ///
   /// - Parameter tell: is told what a signal has left behind.
@@ -33,16 +44,17 @@ struct TagJob {
     }
     do {
       return try run(target)
-    } catch NFCError.interrupted where !isRehearsal {
+    } catch let error as Unfinished where error.cause == .interrupted {
       progress.clear()
-      tell("interrupted: the tag \(target.uid) may be empty; run the command again with it")
-      throw NFCError.interrupted
+      tell("interrupted: \(error.advice)")
+      throw error.cause
     }
   }
 
   /// Does it with the tag that was selected just now.
   ///
   /// - Returns: also when the tag was written and could not be listed, which is its `failure` then.
+  /// - Throws: `Unfinished` when it is in doubt what the tag holds.
   func run(_ target: NFCTarget) throws -> TagRecord {
     if let other = vehicle.steps.first(where: { $0.id != step.id && $0.tags.contains(target.uid) }) {
       throw CommandFailure(
@@ -51,8 +63,17 @@ struct TagJob {
     }
     try register?.check(target.uid)
     defer { progress.clear() }
-    let writer = TagWriter(reader, target, patience: patience, progress: show)
-    var record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
+    var hasBegun = false
+    let writer = TagWriter(reader, target, patience: patience) { progress in
+      if case .written = progress { hasBegun = true }
+      show(progress)
+    }
+    var record: TagRecord
+    do {
+      record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
+    } catch let error as NFCError where hasBegun {
+      throw Unfinished(uid: target.uid, isDynamic: dynamicIn != nil, cause: error)
+    }
     do {
       if !isRehearsal { try dynamicIn?.noteTaken(by: target.uid) }
       record.isRegistered = try register?.add(target.uid) ?? false
