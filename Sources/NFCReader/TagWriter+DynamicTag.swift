@@ -23,7 +23,9 @@ extension TagWriter {
       throw .unsupported("the tag gives a random UID, by which no vehicle can know it")
     }
     var done = 0
-    return try persevere { failures throws(NFCError) in
+    // Of all parts, each answered as if it had been done. That the tag did not answer says nothing of its keys.
+    var fruitless = 0
+    return try persevere { _ throws(NFCError) in
       while true {
         // Anew each time: reading selects the application, which ends the tag's session.
         let tag = NTAG424Tag(Type4Session(reader))
@@ -31,13 +33,13 @@ extension TagWriter {
         guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
         let parts = try tag.missing(setup, contents, isGenuine)
         if isRehearsal || parts.isEmpty { return isRehearsal ? parts.count : done }
-        guard failures < 3 else { throw Self.hasOtherKeys }
+        guard fruitless < 3 else { throw Self.hasOtherKeys }
         for (index, part) in parts.enumerated() {
           progress(.written(index, of: parts.count))
           try tag.perform(part, of: setup, contents)
           done += 1
         }
-        failures += 1
+        fruitless += 1
       }
     }
   }

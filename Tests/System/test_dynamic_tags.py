@@ -157,6 +157,14 @@ def test_a_tag_that_is_taken_away_in_the_middle_is_completed_with_the_same_keys(
     assert command > 20
 
 
+def test_a_tag_with_poor_contact_is_not_one_with_other_keys(operator, chip):
+    for command in range(20, 25):
+        chip.fault(f"lose@tag:{command}")
+    ended = operator.provisions()
+    assert ended.status == 0, ended.stderr
+    assert not chip.faults.armed
+
+
 def test_the_vehicle_believes_each_reading_once(new_vehicle, chip, tmp_path):
     vehicle = new_vehicle()
     assert Operator(vehicle, chip).provisions().status == 0
