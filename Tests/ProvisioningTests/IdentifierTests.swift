@@ -43,6 +43,18 @@ import Testing
     #expect(texts.count == 2)
   }
 
+  @Test("tags that are added at the same time are all there")
+  func tagsAtOnce() async throws {
+    let vehicle = try folder.vehicle()
+    let tags = (0..<32).map { tag("04A1B2C3D4E5" + hexadecimal([$0])) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for tag in tags { group.addTask { try vehicle.add(tag) } }
+      try await group.waitForAll()
+    }
+    let added = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").tags
+    #expect(Set(added.map(\.uid)) == Set(tags.map(\.uid)))
+  }
+
   @Test("tags are added for the controller to verify, and one that is written again takes its own place")
   func tags() throws {
     let vehicle = try folder.vehicle()

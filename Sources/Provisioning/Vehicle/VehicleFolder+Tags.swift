@@ -1,14 +1,25 @@
 package import Configuration
+import Glibc
 import StepDomain
 import SystemIO
 
 extension VehicleFolder {
-  /// Lets the controller verify a dynamic tag from its next start on; one of the same UID is replaced.
+  /// Lets the controller verify a dynamic tag from its next start on; one of the same UID is replaced. Others may be
+  /// adding theirs at the same time.
   package func add(_ tag: TagKeyFile.Tag) throws(ProvisioningError) {
     try checkFinished()
     let vehicle = try readVehicleFile().vehicle
     guard vehicle.step(tag.step) != nil else { throw .noSuchStep(tag.step, known: vehicle.steps.map(\.id)) }
     let path = path(VehicleLayout.tagKeys)
+    // The folder is locked, because the file is replaced.
+    let folder = Files.parent(of: path)
+    let lock = try rethrowing { () throws(SystemError) in
+      let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
+      let number = lock.number
+      _ = try check("lock", folder) { flock(number, LOCK_EX) }
+      return lock
+    }
+    defer { withExtendedLifetime(lock) {} }
     var file = try rethrowing { () throws(ConfigurationError) in
       Files.exists(path) ? try TagKeyFile(reading: path) : TagKeyFile(path: path)
     }
