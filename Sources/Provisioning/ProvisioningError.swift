@@ -32,8 +32,9 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case otherDevice(String)
   /// There is no folder for what a user configures.
   case noHome
-  /// Another operator than the one whose key the vehicle file at that path pins, or none.
-  case otherOperator(String, found: Thumbprint?)
+  /// Another operator than the one whose key the vehicle file at that path pins, or none. To forget that one, what is
+  /// at `place` has to go.
+  case otherOperator(String, place: String, found: Thumbprint?)
   /// Something else is said of the vehicle of that file, and its operator, whose key is pinned, has not signed it.
   case notSigned(String, [String])
   /// Something else is said of the vehicle of that file than its operator said later.
@@ -73,9 +74,9 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to begin anew"
     case .noHome: "there is no folder to put the vehicle into: HOME is not set"
-    case .otherOperator(let path, let found):
+    case .otherOperator(let path, let place, let found):
       "not of the operator that \(path) trusts, but of \(found?.grouped ?? "nobody that is named");"
-        + " if you are sure of it, remove that file and import again"
+        + " if you are sure of it, remove \(place) and import again"
     case .notSigned(let path, let changes):
       "not signed, and otherwise than \(path): \(changes.joined(separator: ", ")); import the vehicle's code, which is"
     case .outdated(let path, let changes):

@@ -42,17 +42,15 @@ package struct VehicleStore: Sendable {
       // One that cannot be read could be this vehicle's: its operator must not be forgotten.
       let file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: entry.path) }
       guard file.vehicle.uuid == vehicle.uuid else { continue }
-      try check(handover, against: file)
+      try check(handover, against: file, in: Self.folder(of: entry) ?? entry.path)
       same.insert(entry.name)
       if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
     }
     let wanted = try name.map(Self.checked)
     if let known {
-      guard known.file.path.hasSuffix("/\(known.name)/\(RiderLayout.vehicle)") else {
-        throw .looseFile(known.file.path)
-      }
+      guard let folder = Self.folder(of: (known.name, known.file.path)) else { throw .looseFile(known.file.path) }
       guard wanted == nil || wanted == known.name else { throw .knownAs(known.name, known.file.path) }
-      return Place(path: Files.parent(of: known.file.path), known: known.file)
+      return Place(path: folder, known: known.file)
     }
     let free = wanted ?? Self.name(of: vehicle)
     if !same.contains(free), let other = entries.first(where: { $0.name == free }) {
@@ -115,10 +113,18 @@ package struct VehicleStore: Sendable {
     }
   }
 
-  private func check(_ handover: Handover, against known: VehicleFile) throws(ProvisioningError) {
+  /// The folder that belongs to a vehicle; nil for a file by itself.
+  private static func folder(of entry: (name: String, path: String)) -> String? {
+    entry.path.hasSuffix("/\(entry.name)/\(RiderLayout.vehicle)") ? Files.parent(of: entry.path) : nil
+  }
+
+  /// - Parameter place: all that there is of the known vehicle: its folder, or its file.
+  private func check(
+    _ handover: Handover, against known: VehicleFile, in place: String
+  ) throws(ProvisioningError) {
     guard let pinned = known.operatorKey else { return }
     let key = handover.operatorKey
-    guard pinned == key?.bytes else { throw .otherOperator(known.path, found: key?.thumbprint) }
+    guard pinned == key?.bytes else { throw .otherOperator(known.path, place: place, found: key?.thumbprint) }
     // A public key is known to everyone: to name it proves nothing.
     let changes = handover.changes(of: known)
     if changes.isEmpty { return }
