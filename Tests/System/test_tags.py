@@ -155,6 +155,28 @@ def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
     assert chip.tag.memory[16:21].hex() == "0103a00c34", "the lock control TLV stays in any case"
 
 
+@pytest.mark.parametrize("tag", [Type2("ntag213"), Type4()], ids=["type-2", "type-4"])
+def test_a_name_that_gives_way_is_told(tag, provision, chip, file_vehicle):
+    other = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+    named = {
+        f'{{"uuid":"{other}","stepId":"left"}}': f"the left step of {other}",
+        f'{{"uuid":"{other}","stepId":7}}': f"step 7 of {other}",
+        label(file_vehicle, "right"): f"the right step of {file_vehicle.uuid}",
+    }
+    for former, words in named.items():
+        chip.place(written(tag, ndef.TextRecord(former)))
+        assert f"it names {words}" in provision("--dry-run").lines
+        assert provision("--dry-run", "--json").json["former"] == former
+        assert provision().lines[1:] == [f"it named {words} before"]
+        assert provision("--json").json["former"] is None
+    chip.place(written(tag, ndef.TextRecord(former)))
+    ended = provision("--batch", "--count", "1", "--json")
+    assert ended.json["former"] == former and f"{UID}: it named {words} before" in ended.stderr.splitlines()
+    # The prototype's numbers are another way to name the same step.
+    chip.place(written(tag, ndef.TextRecord(f'{{"uuid":"{file_vehicle.uuid}","stepId":1}}')))
+    assert len(provision().lines) == 1
+
+
 @pytest.mark.parametrize("tag", [Type2("ntag213"), Type4(size=150)], ids=["type-2", "type-4"])
 def test_other_records_that_leave_no_room_are_given_up_when_told(tag, provision, chip, file_vehicle):
     chip.place(written(tag, ndef.UriRecord("https://example.org/" + "x" * 80)))

@@ -34,6 +34,7 @@ struct TagBatch {
           done.insert(target.uid)
           needsRestart = needsRestart || record.needsRestart
           try console.isJSON ? console.result(record.json) : console.result(record.row)
+          if let former = record.formerName { console.note("\(target.uid): \(former)") }
           if let failure = record.failure { throw failure }
           console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
         case .failure(let error):

@@ -86,8 +86,12 @@ struct TagJob {
   private func write(_ writer: TagWriter) throws -> TagRecord {
     if locks { try writer.checkLockable() }
     let report: TagWriter.Report
+    var former: StepName?
     do throws(NFCError) {
-      report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal, message)
+      report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
+        former = old?.records.lazy.compactMap(StepName.init).first { $0.label.step(in: vehicle)?.id != step.id }
+        return message(replacing: old)
+      }
     } catch {
       // What makes it too long are the other records.
       guard case .content(.tooSmall(let needed, let available)) = error,
@@ -97,9 +101,8 @@ struct TagJob {
     }
     if locks { try writer.lock() }
     return TagRecord(
-      uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, changes: report.changes,
-      unit: report.unit,
-      isRehearsal: isRehearsal, isLocked: locks)
+      uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, former: former,
+      changes: report.changes, unit: report.unit, isRehearsal: isRehearsal, isLocked: locks)
   }
 
   private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagRecord {

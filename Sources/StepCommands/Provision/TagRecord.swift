@@ -18,6 +18,8 @@ struct TagRecord {
   /// Nil for a chip that is not known.
   let chip: String?
   let content: String
+  /// The name of another step, or of another vehicle's, that gives way.
+  var former: StepName?
   /// How many units were or would be written.
   let changes: Int
   let unit: TagWriter.Unit
@@ -50,15 +52,22 @@ struct TagRecord {
       lines.append(content)
       if let settings { lines.append("ChangeFileSettings 02 \(hexadecimal(settings))") }
     }
+    if let former = formerName { lines.append(former) }
     if isLocked { lines.append("it is read-only now") }
     if isRegistered { lines.append("it is listed in the vehicle file now") }
     return lines
   }
 
+  /// For people: `it named the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90 before`
+  var formerName: String? {
+    former.map { isRehearsal ? "it names \($0.label.words)" : "it named \($0.label.words) before" }
+  }
+
   var json: JSON {
     [
       "uid": .string(uid.description), "step": .string(step.description), "outcome": .string(outcome.rawValue),
-      "chip": chip.map { .string($0) } ?? .null, "content": .string(content), "changes": .integer(Int64(changes)),
+      "chip": chip.map { .string($0) } ?? .null, "content": .string(content),
+      "former": former.map { .string($0.content) } ?? .null, "changes": .integer(Int64(changes)),
       "locked": .bool(isLocked), "registered": .bool(isRegistered),
       "settings": settings.map { .string(hexadecimal($0)) } ?? .null,
     ]
