@@ -3,6 +3,7 @@ package import SystemIO
 /// Why no code was read; each names where it was to come from.
 package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
   case system(SystemError)
+  case noSuchCamera(String)
   case flaw(PictureFlaw, String)
   /// Standard input is a terminal, where nobody can type a picture.
   case terminal
@@ -17,6 +18,7 @@ package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .system(let error): error.description
+    case .noSuchCamera(let path): "there is no camera \(path): is it plugged in?"
     case .flaw(.unknownFormat, let name): "\(name): not a picture: expected PNG or JPEG"
     case .flaw(.damaged, let name): "\(name): a damaged picture"
     case .flaw(.tooLarge, let name): "\(name): too large: at most 32 MB and 50 million pixels"

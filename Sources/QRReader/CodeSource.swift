@@ -13,6 +13,15 @@ package struct CodeSource: ~Copyable {
 
   /// - Parameter text: the path of a picture or of a camera (`/dev/video0`), or `-` for standard input.
   package static func open(_ text: String) throws(CodeReaderError) -> CodeSource {
+    do throws(CodeReaderError) { return try opening(text) } catch {
+      // A camera that is not plugged in has no device, or one that cannot be opened.
+      guard text.hasPrefix("/dev/"), case .system(let reason) = error, [ENOENT, ENODEV, ENXIO].contains(reason.code)
+      else { throw error }
+      throw .noSuchCamera(text)
+    }
+  }
+
+  private static func opening(_ text: String) throws(CodeReaderError) -> CodeSource {
     if text == "-" {
       guard isatty(STDIN_FILENO) == 0 else { throw .terminal }
       let file = try rethrowing { () throws(SystemError) in

@@ -73,7 +73,8 @@ extension CommandFailure {
     switch error {
     case .system(let error): self.init(error)
     case .terminal: self.init(.usage, error.description)
-    case .flaw(.noCamera, _), .flaw(.cameraFailed, _), .timedOut, .noDecoder: self.init(.unavailable, error.description)
+    case .noSuchCamera, .flaw(.noCamera, _), .flaw(.cameraFailed, _), .timedOut, .noDecoder:
+      self.init(.unavailable, error.description)
     default: self.init(.badData, error.description)
     }
   }

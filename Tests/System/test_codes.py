@@ -634,7 +634,7 @@ def test_nobody_else_starts_it(stepctl):
 
 def test_a_camera_that_is_not_there_is_told(refuses):
     assert not Path("/dev/video73").exists()
-    assert refuses("/dev/video73") == (66, "cannot open /dev/video73: No such file or directory")
+    assert refuses("/dev/video73") == (69, "there is no camera /dev/video73: is it plugged in?")
 
 
 @pytest.fixture

@@ -543,6 +543,11 @@ def test_a_code_with_another_operators_signature_over_it_is_refused(phone, parke
     )
 
 
+def test_a_camera_that_is_not_there_is_told(phone):
+    assert not Path("/dev/video73").exists()
+    assert phone.refuses("--qr", "/dev/video73") == (69, "there is no camera /dev/video73: is it plugged in?")
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [
