@@ -1,12 +1,17 @@
 """`locate` and `open` by NFC tag: accepted is what names a step of this vehicle, and each other tag is one line."""
 
 import json
+import signal
+import subprocess
 import time
+from contextlib import closing
 
 import ndef
 import pytest
 
+import captures
 import libnfc
+import pictures
 from chip import Chip
 from test_tags import OTHER, label, written
 from type2 import Type2
@@ -198,3 +203,50 @@ def test_the_reader_is_read_as_long_as_there_is_time(locate, chip, file_vehicle)
     ended = locate("--timeout", "0.5")
     assert ended.status == 3 and "does not answer" in ended.error
     assert time.monotonic() - began < 5
+
+
+# One way after the other.
+
+
+@pytest.fixture
+def auto(file_vehicle, chip, tmp_path):
+    """The arguments for a radio that decides nothing, a picture of this text, and the reader."""
+    capture = captures.written(tmp_path / "between.btsnoop", captures.between(file_vehicle.uuid))
+
+    def given(code: str) -> tuple:
+        picture = tmp_path / "code.png"
+        picture.write_bytes(pictures.png(pictures.code(code)))
+        file = file_vehicle.folder / "vehicle.toml"
+        return ("--vehicle", file, "--radio", f"btsnoop:{capture}", "--qr", picture, "--nfc", chip.connection)
+
+    return given
+
+
+def test_what_was_named_is_tried_until_it_locates(auto, stepctl, chip, file_vehicle):
+    ended = stepctl("locate", *auto(label(file_vehicle, "right")), "--json")
+    assert (ended.status, ended.json["method"]) == (0, "qr")
+    assert chip.counts()["commands"] == 0
+    chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
+    ended = stepctl("locate", *auto("https://example.org/"), "--json")
+    assert (ended.status, ended.json["method"], ended.json["step"]) == (0, "nfc", "left"), ended.stderr
+    notes = ended.stderr.splitlines()
+    assert notes[0].startswith("not located by radio: ")
+    assert notes[1:] == ["not located: the code holds something else than the name of a step"]
+    none = stepctl("locate", *auto("https://example.org/"), "--qr", file_vehicle.folder / "none.png", "--json")
+    assert (none.status, none.json["method"]) == (0, "nfc")
+    assert none.stderr.splitlines()[1].startswith("not located by code: cannot open ")
+
+
+def test_the_last_way_says_how_it_ended(auto, stepctl, chip):
+    chip.remove()
+    ended = stepctl("locate", *auto("https://example.org/"), "--timeout", "0.3")
+    assert (ended.status, ended.stdout, ended.error) == (3, "", "not located: no tag came in 0.3 s")
+
+
+def test_control_c_ends_all_ways(auto, stepctl, chip, tmp_path):
+    given = (*auto("https://example.org/"), "--qr", "-")
+    with closing(stepctl.start(tmp_path / "log", "locate", *given, stdin=subprocess.PIPE)) as running:
+        running.says("not located by radio")
+        running.signal(signal.SIGINT)
+        assert running.ends().status == -signal.SIGINT
+    assert chip.counts()["commands"] == 0

@@ -1,12 +1,13 @@
 import Bluetooth
 import Configuration
 import NFCReader
+import QRReader
 import Ranging
 import StepDomain
 import SystemIO
 import Terminal
 
-/// Finds out at which step the rider is, by the way that was chosen.
+/// Finds out at which step the rider is, by the way that was chosen or by all there are.
 struct PresenceFinder {
   let vehicle: Vehicle
   let method: MethodChoice
@@ -17,23 +18,43 @@ struct PresenceFinder {
   let interruption: Interruption
   let console: Console
 
+  /// Tries one way after the other, until one locates the rider.
+  ///
+  /// - Returns: what the last one that was tried found out.
   /// - Throws: also where a tag or a code was read and is not one of this vehicle's.
   func find() throws -> any PresenceReport {
-    switch method {
-    case .beacon: return try listen()
-    case .nfc: return try readTag()
-    case .qr: return try readCode()
-    case .auto:
-      // What else is at hand is what somebody named.
-      guard codes != nil || settings.nfc.value != nil else { return try listen() }
+    let ways = ways
+    for way in ways.dropLast() {
       do {
-        let report = try listen()
+        let report = try find(by: way)
         if report.presence != nil { return report }
         console.note("not located by radio: \(report.summary)")
       } catch let error as RadioError where error != .interrupted {
         console.note("not located by radio: \(printable("\(error)"))")
+      } catch let error as CodeReaderError where error != .interrupted {
+        console.note("not located by code: \(printable("\(error)"))")
+      } catch let failure as CommandFailure where failure.status == .notLocated {
+        console.note(printable(failure.message))
       }
-      return codes != nil ? try readCode() : try readTag()
+    }
+    return try find(by: ways.last!)
+  }
+
+  private var ways: [ProofMethod] {
+    switch method {
+    case .beacon: [.beacon]
+    case .nfc: [.nfc]
+    case .qr: [.qr]
+    // What else is at hand is what somebody named. To look takes less of the rider than to hold something to a tag.
+    case .auto: [.beacon] + (codes != nil ? [.qr] : []) + (settings.nfc.value != nil ? [.nfc] : [])
+    }
+  }
+
+  private func find(by way: ProofMethod) throws -> any PresenceReport {
+    switch way {
+    case .beacon: try listen()
+    case .nfc: try readTag()
+    case .qr: try readCode()
     }
   }
 }
