@@ -23,8 +23,8 @@ struct Locate: ParsableCommand {
 
   func validate() throws {
     guard (0.05...60).contains(interval) else { throw ValidationError("--interval takes 0.05 to 60 seconds.") }
-    if watch, presence.by == .nfc || presence.by == .qr {
-      throw ValidationError("--watch listens: it goes with beacons alone.")
+    if watch || saving.save != nil, presence.by == .nfc || presence.by == .qr {
+      throw ValidationError("\(watch ? "--watch" : "--save") listens: it goes with beacons alone.")
     }
   }
 

@@ -251,3 +251,11 @@ def test_a_disk_that_was_full_before_gets_no_empty_file(stepctl, folder):
     ended = stepctl("scan", "--radio", "btsnoop:long.btsnoop", "--save", "disk/saved", prefix=full, folder=folder)
     assert ended.error == "cannot save to disk/saved: No space left on device"
     assert ended.stdout == "all\n"
+
+
+@pytest.mark.parametrize("method", ["nfc", "qr"])
+@pytest.mark.parametrize("given", [("--save", "x"), ("--watch",)], ids=["save", "watch"])
+def test_what_listens_goes_with_beacons_alone(stepctl, folder, method, given):
+    ended = stepctl("locate", "--by", method, "--vehicle", "car.toml", *given, folder=folder)
+    assert ended.status == 64 and f"{given[0]} listens: it goes with beacons alone." in ended.stderr
+    assert not (folder / "x").exists()
