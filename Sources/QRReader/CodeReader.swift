@@ -35,7 +35,9 @@ package struct CodeReader: ~Copyable {
   }
 
   /// The content of the next code, each once; nil when there are no more. A camera has no last one.
-  package mutating func next() throws(CodeReaderError) -> [UInt8]? {
+  ///
+  /// - Parameter progress: is told every second or so how much time is left to look through a camera.
+  package mutating func next(progress: (Duration) -> Void = { _ in }) throws(CodeReaderError) -> [UInt8]? {
     while true {
       let reply: DecoderReply?
       do throws(DecoderReplies.Malformed) { reply = try replies.next() } catch { throw .gaveUp(source) }
@@ -43,16 +45,23 @@ package struct CodeReader: ~Copyable {
       case .code(let content): return content
       case .flaw(let flaw): throw .flaw(flaw, source)
       case .end: return nil
-      case nil: try read()
+      case nil: try read(progress)
       }
     }
   }
 
-  private mutating func read() throws(CodeReaderError) {
+  private mutating func read(_ progress: (Duration) -> Void) throws(CodeReaderError) {
     let waiting = [child.output.number] + (interruption.map { [$0.number] } ?? [])
-    let ready = try rethrowing { () throws(SystemError) in try waitReadable(waiting, until: deadline) }
-    if ready.count > 1, ready[1] { throw .interrupted }
-    guard ready[0] else { throw .timedOut(source) }
+    var isReady = false
+    while !isReady {
+      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      if let left { progress(left) }
+      let pause = left.map { ContinuousClock.now + min($0, .seconds(1)) }
+      let ready = try rethrowing { () throws(SystemError) in try waitReadable(waiting, until: pause) }
+      if ready.count > 1, ready[1] { throw .interrupted }
+      isReady = ready[0]
+      if !isReady, let deadline, deadline <= .now { throw .timedOut(source) }
+    }
     var chunk = [UInt8](repeating: 0, count: 8192)
     let output = child.output.number
     let count = try rethrowing { () throws(SystemError) in

@@ -3,9 +3,11 @@
 So stepctl's part is shown, by the rules that the kernel's documentation has; whether a camera keeps them is not.
 """
 
+import re
 import signal
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy
@@ -14,6 +16,7 @@ from PIL import Image
 
 import pictures
 from programs import STEPCTL, wait_until
+from terminal import Terminal
 from test_codes import OTHER, VEHICLE, label
 
 WIDTH, HEIGHT = 640, 480
@@ -152,6 +155,18 @@ def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
         assert time.monotonic() - began < 5, "half of the time that it has"
         assert process.stderr.read() == b""
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the camera is free again")
+
+
+def test_a_look_shows_how_much_time_is_left(camera, stepctl, tmp_path):
+    locate = ["locate", "--by", "qr", "--vehicle", tmp_path / "car.toml"]
+    for command, code in ((locate, b"the code on the step"), (["config", "import"], b"the vehicle's code")):
+        arguments = [STEPCTL, *command, "--qr", tmp_path / "video", "--timeout", "3600"]
+        with closing(Terminal(arguments, stepctl.environment | camera(EMPTY))) as terminal:
+            shown = re.compile(rb"\rshow " + code + rb" to the camera, (\d+) s left\x1b\[K")
+            wait_until(lambda: len(set(shown.findall(terminal.read()))) > 1, "it shows how time goes on")
+            terminal.process.send_signal(signal.SIGINT)
+            assert terminal.ends() == -signal.SIGINT
+            assert terminal.written.endswith(b"\r\x1b[K")
 
 
 def test_a_vehicles_code_is_imported_by_camera(camera, stepctl, tmp_path):

@@ -40,7 +40,7 @@ struct ConfigImport: ParsableCommand {
     let console = output.console
     let settings = try Settings(timeout: timeout.timeout)
     let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
-    let handover = try source.read(settings.patience, Interruption.init)
+    let handover = try source.read(settings.patience, console.progress, Interruption.init)
     let interruption = try Interruption()
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)

@@ -13,11 +13,14 @@ enum ImportSource {
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
+  ///   - progress: where it is shown that a camera is looked through.
   ///   - interruption: is made for a picture only: a file can be a pipe that nobody writes to, which a signal has to end.
-  func read(_ patience: Duration, _ interruption: () throws -> Interruption) throws -> Handover {
+  func read(
+    _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
+  ) throws -> Handover {
     switch self {
     case .file(let path): try Self.read(path)
-    case .picture(let source): try Self.scan(source, patience, interruption())
+    case .picture(let source): try Self.scan(source, patience, progress, interruption())
     }
   }
 
@@ -38,15 +41,19 @@ enum ImportSource {
 
   /// The only vehicle's code in a picture, or the first that comes before a camera.
   private static func scan(
-    _ source: String, _ patience: Duration, _ interruption: Interruption
+    _ source: String, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
   ) throws -> Handover {
+    defer { progress.clear() }
+    func show(_ left: Duration) {
+      progress.show("show the vehicle's code to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
+    }
     let source = try CodeSource.open(source)
     let (name, isCamera) = (source.name, source.isCamera)
     var reader = try CodeReader(source, patience: patience, interruption: interruption)
     var found: [SignedCode] = []
     var problem = "there is no code in \(name)"
     do {
-      while let bytes = try reader.next() {
+      while let bytes = try reader.next(progress: show) {
         switch Self.verified(String(decoding: bytes, as: UTF8.self)) {
         case .success(let signed): found.append(signed)
         case .failure(let reason): problem = "\(name): \(reason)"

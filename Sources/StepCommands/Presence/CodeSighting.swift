@@ -19,16 +19,18 @@ struct CodeSighting {
   /// - Parameters:
   ///   - source: a path, or `-` for standard input.
   ///   - patience: how long to look through a camera.
+  ///   - progress: is told now and then how much of that is left.
   /// - Throws: `CodeReaderError` for what is wrong with the source, `CommandFailure` for everything about the codes.
   static func find(
-    _ vehicle: Vehicle, in source: String, patience: Duration, interruption: Interruption
+    _ vehicle: Vehicle, in source: String, patience: Duration, interruption: Interruption,
+    progress: (Duration) -> Void = { _ in }
   ) throws -> CodeSighting {
     let source = try CodeSource.open(source)
     var reader = try CodeReader(source, patience: patience, interruption: interruption)
     var sighting: CodeSighting?
     var refusal: CommandFailure?
     do {
-      while let code = try reader.next() {
+      while let code = try reader.next(progress: progress) {
         let found: CodeSighting
         do {
           found = try CodeSighting(code, of: vehicle, at: .now)

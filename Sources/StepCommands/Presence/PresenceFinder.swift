@@ -102,7 +102,13 @@ extension PresenceFinder {
       throw CommandFailure(.usage, "--by qr takes --qr, which says where to look: a picture, - or a camera")
     }
     let started = ContinuousClock.now
-    let sighting = try CodeSighting.find(vehicle, in: codes, patience: settings.patience, interruption: interruption)
+    let progress = console.progress
+    defer { progress.clear() }
+    let sighting = try CodeSighting.find(
+      vehicle, in: codes, patience: settings.patience, interruption: interruption
+    ) { left in
+      progress.show("show the code on the step to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
+    }
     return ReadReport(
       vehicle: vehicle, step: sighting.step, proof: sighting.proof, time: sighting.time,
       elapsed: started.duration(to: sighting.time).inSeconds)
