@@ -57,6 +57,12 @@ def test_a_token_ends(shared_vehicle):
     assert shared_vehicle.is_unmoved()
 
 
+def test_a_time_is_the_same_in_every_unit(shared_vehicle):
+    for number, time_given in enumerate(("604800s", "10080m", "168h", "7d")):
+        given = claims(shared_vehicle.rider(f"unit-{number}", "--for", time_given))
+        assert given["exp"] - given["nbf"] == 604800
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

@@ -71,6 +71,8 @@ WRONG = [
     ("provision", "token", "car", "--rider", "alice", "--for", "0h"),
     ("provision", "token", "car", "--rider", "alice", "--for", "-1h"),
     ("provision", "token", "car", "--rider", "alice", "--for", "1.5h"),
+    ("provision", "token", "car", "--rider", "alice", "--for", "36501d"),
+    ("provision", "token", "car", "--rider", "alice", "--for", "9223372036854775807d"),
     ("provision", "token", "car", "--rider", "alice", "--steps", "left,left"),
     ("provision", "token", "car", "--rider", "alice", "--steps", ""),
     ("provision", "token", "car", "--rider", "alice", "--steps", "left,"),

@@ -85,12 +85,15 @@ struct StepList: ExpressibleByArgument {
 struct Lifetime: ExpressibleByArgument {
   let seconds: Int64
 
+  /// A century, which no certificate lasts.
+  private static let longest: Int64 = 36_500 * 86400
+
   init(seconds: Int64) { self.seconds = seconds }
 
   init?(argument: String) {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
     guard let unit = argument.last.flatMap({ units[$0] }), argument.dropLast().allSatisfy(\.isNumber),
-      let count = Int64(argument.dropLast()), count > 0, count <= 36_500
+      let count = Int64(argument.dropLast()), (1...Self.longest / unit).contains(count)
     else { return nil }
     seconds = count * unit
   }
