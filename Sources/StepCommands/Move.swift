@@ -131,6 +131,7 @@ struct Move {
     _ target: Command.Move.Target, _ step: Step, _ pending: RiderSession.Pending, _ session: RiderSession
   ) throws -> Statement {
     var limit = ContinuousClock.now + .milliseconds(Move.deadline) + Move.delay
+    var isMoving = false
     while true {
       let statement: Statement
       do throws(RiderSession.Failure) {
@@ -148,6 +149,9 @@ struct Move {
       if case .refused(let code)? = statement.answer?.outcome { throw CommandFailure(code) }
       switch statement.phase {
       case .moving:
+        // Once: the broker may send copies of it for as long as it likes.
+        if isMoving { continue }
+        isMoving = true
         note("answer", "moving")
         limit = .now + Move.longestMotion
       case .idle:

@@ -16,8 +16,9 @@ final class RiderSession {
   private let broker: MQTTClient.Broker
   private let connection: MQTTConnection
   private var isConnected = false
-  /// What came while something else was waited for.
-  private var setAside: [Answer] = []
+  /// What came while something else was waited for, the newest of each step: a broker can send old statements again
+  /// without end.
+  private var setAside: [StepID: Answer] = [:]
   private let interruption: Interruption
   private let console: Console
 
@@ -118,20 +119,37 @@ final class RiderSession {
         content.command == pending.digest, content.nonce == pending.nonce || content.outcome == .refused(.malformed),
         content.outcome != .refused(.replayed)
       else {
-        setAside.append(answer)
+        keep(answer)
         continue
       }
       return answer
     }
   }
 
-  /// The next statement of this vehicle, whatever it is about.
+  private func keep(_ answer: Answer) {
+    let statement = answer.statement
+    if let kept = setAside[statement.step]?.statement, kept.epoch == statement.epoch,
+      kept.sequence >= statement.sequence
+    {
+      return
+    }
+    setAside[statement.step] = answer
+  }
+
+  /// The next statement of this vehicle, whatever it is about; of what came while an answer was waited for, only the
+  /// newest of each step.
   func next(until deadline: ContinuousClock.Instant?) throws(Failure) -> Answer {
-    setAside.isEmpty ? try receive(until: deadline) : setAside.removeFirst()
+    if let kept = setAside.popFirst() { return kept.value }
+    return try receive(until: deadline)
   }
 
   private func receive(until deadline: ContinuousClock.Instant?) throws(Failure) -> Answer {
     while true {
+      // At each turn, for the broker may send more than can be read.
+      if interruption.isPending { throw .interrupted }
+      // The connection's own patience ends at about the same time, and it knows how far it had come.
+      let limit = isConnected ? deadline : deadline.map { $0 + .milliseconds(250) }
+      if let limit, limit <= .now { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
       let event: MQTTConnection.Event?
       do throws(MQTTError) { event = try connection.next(until: .now) } catch { throw .connection(error) }
       switch event {
@@ -145,16 +163,11 @@ final class RiderSession {
       case .acknowledged:
         break
       case nil:
-        let ready: [Bool]
-        // The connection's own patience ends at about the same time, and it knows how far it had come.
-        let limit = isConnected ? deadline : deadline.map { $0 + .milliseconds(250) }
         do throws(SystemError) {
-          ready = try waitReadable([interruption.number, connection.descriptor], until: limit)
+          _ = try waitReadable([interruption.number, connection.descriptor], until: limit)
         } catch {
           throw .system(error)
         }
-        if ready[0] { throw .interrupted }
-        if !ready[1] { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
       }
     }
   }

@@ -1,4 +1,4 @@
-"""Somebody whom the broker lets publish, and who publishes more than stepd can read: what moves still ends."""
+"""Somebody whom the broker lets publish, and who publishes more than can be read: what was begun still ends."""
 
 import multiprocessing
 import signal
@@ -9,7 +9,9 @@ import pytest
 
 import client
 import stepproto as proto
-from test_crash import begins_to_open
+from peers import Connection, PlayedController, new_challenge
+from programs import wait_until
+from test_crash import begins_to_open, seconds_of_work
 
 TRAVEL_S = 2.0
 
@@ -27,26 +29,37 @@ def flood(login: client.Vehicle, topic: str, payload: bytes):
 
 
 @pytest.fixture
-def flooded(parked):
+def begin_flood():
+    """Begins floods, which end with the test."""
+    flooders = []
+
+    def begin(*arguments):
+        for _ in range(2):
+            flooders.append(multiprocessing.Process(target=flood, args=arguments, daemon=True))
+            flooders[-1].start()
+
+    yield begin
+    for flooder in flooders:
+        flooder.kill()
+        flooder.join()
+
+
+# --- stepd ---
+
+
+@pytest.fixture
+def flooded(parked, begin_flood):
     """A vehicle whose controller has more to decrypt than it can, and a way to begin that."""
     parked.edit("stepd.toml", travel_s=TRAVEL_S, limit_s=30.0)
     parked.starts_all()
     login = parked.rider("mallory").peer
     rubbish = proto.seal(login.encryption_key, b"rubbish", proto.to_json(proto.envelope_header(login.encryption_key)))
-    flooders = [
-        multiprocessing.Process(target=flood, args=(login, parked.set_position("right"), rubbish), daemon=True)
-        for _ in range(2)
-    ]
 
     def begin():
-        for flooder in flooders:
-            flooder.start()
+        begin_flood(login, parked.set_position("right"), rubbish)
         parked.stepd.says("more since the last such line")
 
-    yield parked, begin
-    for flooder in flooders:
-        flooder.kill()
-        flooder.join()
+    return parked, begin
 
 
 def test_a_motion_ends_in_a_flood(flooded):
@@ -69,3 +82,47 @@ def test_what_is_lost_in_a_flood_is_told(flooded):
     vehicle, begin = flooded
     begin()
     vehicle.stepd.says("messages were lost: more come than can be read")
+
+
+# --- stepctl, with a broker that sends what the controller has signed again and again ---
+
+
+@pytest.fixture
+def repeat(parked, begin_flood):
+    """Begins to send a status of the left step again without end."""
+    return lambda status: begin_flood(client.Vehicle.read(str(parked.controller_file)), parked.status("left"), status)
+
+
+def test_a_rider_loses_patience_in_a_flood(vehicle, alice, repeat):
+    with Connection(alice.peer, vehicle.status("left")) as connection:
+        status = connection.next().payload
+    vehicle.stepd.kill()
+    before = vehicle.broker.said
+    repeat(status)
+    vehicle.broker.says("Received PUBLISH", after=before)
+    ended = alice.types("status", "--timeout", "5")
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error == "the vehicle does not answer; nothing was sent that could move a step"
+
+
+def test_a_signal_ends_a_riders_command_in_a_flood(parked, repeat):
+    """And copies of the answer that it has begun do not begin the time anew that a motion may take."""
+    parked.starts_broker()
+    answers = []
+
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            return [controller.status(command, challenge=new_challenge())]
+        answers.append(controller.status(command, phase="moving"))
+        return answers
+
+    with PlayedController(parked, script):
+        opening = parked.rider("alice").starts_to_move("open", "left")
+        opening.says("moving")
+        repeat(answers[0])
+        wait_until(lambda: seconds_of_work(opening.process.pid) > 1, "it has more to read than it can")
+        opening.signal(signal.SIGINT)
+        ended = opening.ends()
+    assert ended.status == 6
+    assert ended.error == "interrupted after the command was sent: the left step may have moved"
+    assert ended.stderr.count("moving") == 1
