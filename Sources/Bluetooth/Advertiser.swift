@@ -60,7 +60,8 @@ package final class Advertiser {
     while try controller.receive(until: .now, interruption) != nil {}
   }
 
-  /// Gives the beacons other frames, without a pause between the old and the new.
+  /// Gives the beacons other frames, without a pause between the old and the new but for the milliseconds in which a
+  /// Bluetooth 4 controller is told everything anew.
   ///
   /// To be called now and then also when nothing has changed: it begins anew what somebody else has ended.
   ///
@@ -69,6 +70,9 @@ package final class Advertiser {
   package func update(_ beacons: [IBeacon]) throws(RadioError) {
     precondition(beacons.count == data.count, "another number of beacons")
     data = beacons.map(\.advertisingData)
+    // Its one beacon has no handle: what was reset, or is somebody else's by now, takes data just the same, and would
+    // send them connectable (7.8.5: ADV_IND is the default), every 1.28 s.
+    guard extended else { return try begin() }
     do throws(RadioError) {
       try setData()
     } catch .refused {

@@ -81,7 +81,7 @@ struct AdvertiserTests {
       let advertiser = try spec.advertise([Self.beacon(1, minor: 7)])
       try advertiser.update([Self.beacon(1, minor: 8)])
     }
-    try #require(commands.count == 8)
+    try #require(commands.count == 11)
     #expect(commands[0] == Command(opcode: 0x200A, parameters: [0]))
     #expect(commands[1].opcode == 0x2005 && commands[1].parameters.last.map { $0 & 0xC0 } == 0xC0)
     #expect(
@@ -89,10 +89,11 @@ struct AdvertiserTests {
         == Command(opcode: 0x2006, parameters: [160, 0, 160, 0, 0x03, 0x01, 0, 0, 0, 0, 0, 0, 0, 0x07, 0x00]))
     #expect(commands[3] == Command(opcode: 0x2008, parameters: [30] + data(1, minor: 7) + [0]))
     #expect(commands[4] == Command(opcode: 0x200A, parameters: [1]))
-    #expect(commands[5] == Command(opcode: 0x2008, parameters: [30] + data(1, minor: 8) + [0]))
-    #expect(commands[6] == Command(opcode: 0x200A, parameters: [1]))
+    #expect(commands[5..<8] == commands[0..<3], "with the same address")
+    #expect(commands[8] == Command(opcode: 0x2008, parameters: [30] + data(1, minor: 8) + [0]))
+    #expect(commands[9] == commands[4])
     // Going out of scope is as good as closing.
-    #expect(commands[7] == Command(opcode: 0x200A, parameters: [0]))
+    #expect(commands[10] == commands[0])
   }
 
   @Test("get other data without a pause")
@@ -111,7 +112,7 @@ struct AdvertiserTests {
 
   @Test("are begun anew when somebody else has removed them")
   func lostSets() throws {
-    let commands = try commands(.init(losesSets: true)) { spec in
+    let commands = try commands(.init(meddling: .reset)) { spec in
       let advertiser = try spec.advertise([Self.beacon(1, minor: 7)])
       try advertiser.update([Self.beacon(1, minor: 8)])
     }
@@ -121,14 +122,24 @@ struct AdvertiserTests {
     #expect(commands[last + 1] == Command(opcode: 0x2039, parameters: [1, 1, 0xE0, 0, 0, 0]))
   }
 
-  @Test("stay on when the controller refuses to enable what is enabled", arguments: [true, false])
-  func enabledAlready(extended: Bool) throws {
-    let commands = try commands(.init(extended: extended, refusesEnablingTwice: true)) { spec in
+  @Test("are nothing that one can connect to, whatever somebody else does", arguments: VirtualController.Meddling.allCases)
+  func meddling(meddling: VirtualController.Meddling) throws {
+    let commands = try commands(.init(extended: false, meddling: meddling)) { spec in
+      let advertiser = try spec.advertise([Self.beacon(1, minor: 7)])
+      try advertiser.update([Self.beacon(1, minor: 8)])
+    }
+    // Parameters are taken while nothing is advertised, and without them it is connectable.
+    #expect(commands.dropLast().suffix(5).map(\.opcode) == [0x200A, 0x2005, 0x2006, 0x2008, 0x200A])
+  }
+
+  @Test("stay on when the controller refuses to enable what is enabled")
+  func enabledAlready() throws {
+    let commands = try commands(.init(refusesEnablingTwice: true)) { spec in
       let advertiser = try spec.advertise([Self.beacon(1, minor: 7)])
       try advertiser.update([Self.beacon(1, minor: 8)])
       try advertiser.update([Self.beacon(1, minor: 9)])
     }
-    #expect(commands.count { $0.opcode == (extended ? 0x2036 : 0x2006) } == 1)
+    #expect(commands.count { $0.opcode == 0x2036 } == 1)
   }
 
   @Test("are no more than the controller can be", arguments: [true, false])

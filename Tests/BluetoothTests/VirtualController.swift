@@ -12,8 +12,8 @@ final class VirtualController: Sendable {
     var givesCreditsLate = false
     /// How many beacons it can be at a time.
     var advertisingSets: UInt8 = 2
-    /// Loses every advertising set when they were enabled for the first time, as when somebody else resets it.
-    var losesSets = false
+    /// What somebody else does with it when advertising was enabled for the first time.
+    var meddling: Meddling?
     /// Says 0x0C when advertising is enabled that already is. It need not (7.8.56), but there are such.
     var refusesEnablingTwice = false
     /// Commands that it answers with an error status, by opcode.
@@ -28,6 +28,13 @@ final class VirtualController: Sendable {
     var hangsUp = false
     /// Closes the connection after having obeyed such a command.
     var hangsUpAfter: UInt16?
+  }
+
+  enum Meddling: CaseIterable, Sendable {
+    /// Resets it, as `hciconfig hci0 reset`: every set and parameter of advertising is gone.
+    case reset
+    /// Advertises in our place, where a controller can be one beacon only.
+    case takeover
   }
 
   struct Command: Equatable, Sendable {
@@ -103,9 +110,12 @@ final class VirtualController: Sendable {
     let character: Character
     private var isAdvertising = false
     private var sets: [UInt8: AdvertisingSet] = [:]
-    private var hasLostSets = false
+    private var meddling: Meddling?
 
-    init(_ character: Character) { self.character = character }
+    init(_ character: Character) {
+      self.character = character
+      meddling = character.meddling
+    }
 
     private struct AdvertisingSet {
       var hasAddress = false
@@ -157,8 +167,11 @@ final class VirtualController: Sendable {
       case 0x2008 where parameters.count == 32 && parameters[0] <= 31:
         return 0
       case 0x200A where parameters.count == 1 && parameters[0] <= 1:
-        if isAdvertising, parameters[0] == 1, character.refusesEnablingTwice { return 0x0C }
         isAdvertising = parameters[0] == 1
+        if isAdvertising, let meddling {
+          isAdvertising = meddling == .takeover
+          self.meddling = nil
+        }
         return 0
       default: return 0x12
       }
@@ -185,9 +198,9 @@ final class VirtualController: Sendable {
           return 0x0C
         }
         for handle in handles { sets[handle]?.isOn = parameters[0] == 1 }
-        if parameters[0] == 1, character.losesSets, !hasLostSets {
+        if parameters[0] == 1, meddling == .reset {
           sets = [:]
-          hasLostSets = true
+          meddling = nil
         }
       case 0x203C where parameters.count == 1:
         if set?.isOn == true { return 0x0C }
