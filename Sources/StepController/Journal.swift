@@ -74,18 +74,23 @@ package struct Journal: ~Copyable {
       try Descriptor.open(path + ".lock", O_RDWR | O_CREAT, mode: 0o600)
     }
     guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw .inUse(path) }
-    var content = Files.exists(path) ? try read(path) : Content()
+    var content = try read(path) ?? Content()
     for id in steps where content.entries[id] == nil { content.entries[id] = Entry(position: installed) }
     return Journal(path: path, lock: lock, content)
   }
 
   /// Throws when there is a journal that cannot be read.
   package static func check(_ path: String) throws(Failure) {
-    if Files.exists(path) { _ = try read(path) }
+    _ = try read(path)
   }
 
-  private static func read(_ path: String) throws(Failure) -> Content {
-    let bytes = try unlessUnavailable { () throws(SystemError) in try Files.read(path, limit: 65536) }
+  /// - Returns: nil when there is none. One that cannot be opened or read is not taken for that.
+  private static func read(_ path: String) throws(Failure) -> Content? {
+    let bytes: [UInt8]
+    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch {
+      if error.code == ENOENT { return nil }
+      throw .unavailable(error)
+    }
     let value: JSON
     do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
       throw .damaged(path, error.description)

@@ -2,6 +2,7 @@ import Foundation
 import StepController
 import StepDomain
 import StepProtocol
+import SystemIO
 import Testing
 
 @Suite("Journal") struct JournalTests {
@@ -74,6 +75,16 @@ import Testing
       return
     }
     #expect(where_ == path)
+  }
+
+  @Test("a journal that cannot be opened is not taken for none")
+  func unavailable() throws {
+    try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: path)
+    let loops = Journal.Failure.unavailable(SystemError("open", path, code: ELOOP))
+    #expect(throws: loops) {
+      do throws(Journal.Failure) { _ = try Journal.open(path, steps: [left], installed: .close) } catch { throw error }
+    }
+    #expect(throws: loops) { try Journal.check(path) }
   }
 
   @Test("an unfinished temporary file of a crash is no obstacle")
