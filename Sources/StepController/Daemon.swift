@@ -142,7 +142,7 @@ package struct Daemon {
     }
     // The last word of a motion that has just ended is to reach the broker, if there is one.
     let patience = ContinuousClock.now + .seconds(2)
-    while !unacknowledged.isEmpty, let event = try? connection.next(until: patience) {
+    while !unacknowledged.isEmpty, .now < patience, let event = try? connection.next(until: patience) {
       if case .acknowledged(let id) = event { unacknowledged.remove(id) }
       if case .disconnected = event { break }
     }
