@@ -18,6 +18,8 @@ struct Log {
   let isVerbose: Bool
   private let isJournal: Bool
   private var repetitions: [String: Repetition] = [:]
+  /// Lines that nobody was there to take, since the last that was written.
+  private var lost = 0
 
   /// Of lines that anybody can bring about as often as they like.
   private struct Repetition {
@@ -31,11 +33,21 @@ struct Log {
     self.isJournal = isJournal
   }
 
+  /// Writes a line where that takes no waiting: a reader that has stopped, as a pager, must not stop a motion half-way.
+  ///
   /// - Parameter text: one line; whatever would make more of it, or steer a terminal, is shown and not obeyed.
-  func write(_ priority: Priority, _ text: String) {
+  mutating func write(_ priority: Priority, _ text: String) {
     if priority == .debug, !isVerbose { return }
-    let line = (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + printable(text) + "\n"
-    _ = Array(line.utf8).withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else {
+      lost += 1
+      return
+    }
+    let told = lost > 0 ? "\(text) (lines lost before this one: \(lost))" : text
+    lost = 0
+    // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4009 at most.
+    let line = (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + String(printable(told).unicodeScalars.prefix(1000))
+    _ = Array((line + "\n").utf8).withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 
   /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.

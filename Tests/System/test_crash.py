@@ -1,5 +1,6 @@
 """stepd that is started, killed, asked to end, or finds its journal in a bad way: nothing moves by itself."""
 
+import contextlib
 import json
 import os
 import signal
@@ -160,6 +161,39 @@ def test_a_message_that_comes_while_it_ends_costs_it_nothing(slow):
         # Twenty milliseconds of each second are usual.
         assert seconds_of_work(slow.stepd.process.pid) - before < 0.3
     assert slow.stepd.ends().status == 0
+
+
+def test_a_log_that_nobody_reads_stops_no_motion(parked):
+    parked.starts_broker()
+    alice, log = parked.rider("alice"), parked.folder / "log"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDWR | os.O_NONBLOCK)
+
+    def fill():
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(reader, bytes(4096))
+
+    def read() -> str:
+        read = b""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                read += os.read(reader, 1 << 16)
+        return read.decode()
+
+    command = ("sh", "-c", 'exec "$0" --config "$1" 2>"$2"', STEPD, parked.folder / "stepd.toml", log)
+    before = parked.broker.said
+    stepd = parked.starts("stepd", *command)
+    parked.broker.says(f"'{parked.status('right')}'", after=before)
+    fill()
+    assert alice.moves("open", "left").status == 0
+    read()
+    assert alice.moves("close", "left").status == 0
+    assert "stepd: left: close for “alice” (lines lost before this one: 2)\n" in read()
+    fill()
+    stepd.signal(signal.SIGTERM)
+    assert stepd.ends().status == 0
+    os.close(reader)
 
 
 def seconds_of_work(process: int) -> float:
