@@ -57,6 +57,7 @@ final class RiderSession {
     do throws(ProtocolError) { token = try Token(unverified: tokenText) } catch {
       throw CommandFailure(.configuration, "\(access.rider.token): not a token: \(error)")
     }
+    try access.rider.check(token, isBoundTo: device.verificationKey)
     do throws(KeyError) {
       controllerKey = try EncryptionKey(access.controller.encryption)
       statementKey = try VerificationKey(access.controller.signing)

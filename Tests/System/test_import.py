@@ -507,6 +507,18 @@ def test_a_private_file_is_not_copied_as_a_certificate(phone, van, tmp_path, nam
     assert status == 65 and error.startswith(f"{tmp_path}/private: ") and "my own" not in error
 
 
+@pytest.mark.parametrize("name", ["device.jwk", "token.jwt"])
+def test_a_token_that_is_bound_to_another_device_is_refused(phone, van, tmp_path, name):
+    folder, stranger = van.rider("hans", "--force").folder, van.rider("inge", "--force").folder
+    shutil.copytree(folder, tmp_path / "folder")
+    shutil.copy(stranger / name, tmp_path / "folder")
+    token, key = tmp_path / "folder/token.jwt", tmp_path / "folder/device.jwk"
+    assert phone.refuses(tmp_path / "folder") == (
+        78,
+        f"{token}: the token is bound to another device key than {key}: take both as the operator made them",
+    )
+
+
 def test_a_token_of_another_operator_or_vehicle_is_refused(phone, parked_van, tmp_path):
     van, forged, other = parked_van
     for stranger, reason in (forged, "made for another key"), (other, "made for another key"):

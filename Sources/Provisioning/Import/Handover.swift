@@ -110,17 +110,20 @@ package struct Handover: Sendable {
     }
   }
 
-  /// A token of somebody else, or for something else, would be found out only in front of the vehicle.
+  /// A token of somebody else, for something else or for another device would be found out only in front of the vehicle.
   private static func check(_ rider: Rider, of vehicle: UUID, by operatorKey: VerificationKey?)
     throws(ProvisioningError)
   {
     let text = try rethrowing { () throws(ConfigurationError) in try KeyFile.token(rider.token) }
+    let token: Token
     do throws(ProtocolError) {
-      let token =
-        if let operatorKey { try Token(verifying: text, by: operatorKey) } else { try Token(unverified: text) }
+      token = if let operatorKey { try Token(verifying: text, by: operatorKey) } else { try Token(unverified: text) }
       guard token.vehicle == vehicle else { throw .malformed("the token is for another vehicle") }
     } catch {
       throw .token(rider.token, error)
+    }
+    try rethrowing { () throws(ConfigurationError) in
+      try rider.check(token, isBoundTo: KeyFile.verificationKey(rider.deviceKey))
     }
   }
 }
