@@ -26,11 +26,13 @@ struct Status: ParsableCommand {
       access, steps: access.vehicle.steps, patience: settings.patience, interruption: interruption, console: console)
     defer { session.close() }
 
-    // Each step that the token is for is asked by name: only the answer to one's own command is known to be fresh.
-    var newest: [StepID: Statement] = [:]
-    for step in access.vehicle.steps where session.token.steps.contains(step.id) {
-      newest[step.id] = try ask(session, step, settings, console)
+    let steps = access.vehicle.steps.filter { session.token.steps.contains($0.id) }
+    guard !steps.isEmpty else {
+      throw CommandFailure(.configuration, "\(access.rider.token): the token is for none of the vehicle's steps")
     }
+    // Each step is asked by name: only the answer to one's own command is known to be fresh.
+    var newest: [StepID: Statement] = [:]
+    for step in steps { newest[step.id] = try ask(session, step, settings, console) }
     while watch {
       let statement = try session.next(until: nil).statement
       guard let step = access.vehicle.step(statement.step), let known = newest[step.id] else { continue }

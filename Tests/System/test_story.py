@@ -124,6 +124,16 @@ def test_a_rider_is_told_of_the_steps_that_the_token_is_for(shared_vehicle):
     assert (status.status, status.stdout, status.stderr) == (0, "right    closed\n", "")
 
 
+def test_a_token_for_none_of_the_steps_is_told(shared_vehicle):
+    doris = shared_vehicle.rider("doris", "--steps", "right")
+    text = doris.file.read_text()
+    doris.file.write_text(text.replace('id = "right"', 'id = "rear"'))
+    for more in (), ("--watch",):
+        status = doris.types("status", *more)
+        assert (status.status, status.stdout) == (78, "")
+        assert status.error == f"{doris.folder}/token.jwt: the token is for none of the vehicle's steps"
+
+
 # --- JSON ---
 
 
