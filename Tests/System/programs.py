@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -184,6 +185,13 @@ class Stepctl:
 
     def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL, prefix: tuple = ()) -> Running:
         return Running([*prefix, STEPCTL, *arguments], log, self.environment, self.transcript, stdin)
+
+
+def blocked(process: int) -> set[int]:
+    """The signals that a process holds back (proc(5), SigBlk)."""
+    status = Path(f"/proc/{process}/status").read_text()
+    mask = int(re.search(r"^SigBlk:\s*(\w+)$", status, re.MULTILINE)[1], 16)
+    return {number for number in signal.valid_signals() if mask >> number - 1 & 1}
 
 
 def mounted(source: Path, place: str) -> tuple:

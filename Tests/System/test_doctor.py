@@ -1,14 +1,16 @@
 """`doctor`: what is wrong with a radio, and the line to type."""
 
 import os
+import signal
 import subprocess
+from contextlib import closing
 
 import pytest
 
 import captures
 from adapter import Adapter
 from captures import AWAY, HERE
-from programs import AS_ANYBODY, STEPCTL, wait_until
+from programs import AS_ANYBODY, STEPCTL, blocked, wait_until
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -168,6 +170,19 @@ def test_who_else_uses_bluetooth_is_told(examine):
             btmon.kill()
     texts = [finding["text"] for finding in radios["hci0"]["findings"] if finding["subject"] == "others"]
     assert texts == [f"Bluetooth is also used by btmon ({btmon.pid})"]
+
+
+@in_rig
+def test_a_signal_ends_it_while_a_controller_does_not_answer(stepctl, tmp_path):
+    controller = int(subprocess.check_output(["pgrep", "beaconctl"]))
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        with closing(stepctl.start(tmp_path / "log", "doctor", "--radio", "hci0")) as examining:
+            wait_until(lambda: signal.SIGINT in blocked(examining.process.pid), "it has taken charge of SIGINT")
+            examining.signal(signal.SIGINT)
+            assert examining.ends().status == -signal.SIGINT
+    finally:
+        os.kill(controller, signal.SIGCONT)
 
 
 @in_rig

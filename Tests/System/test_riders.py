@@ -11,7 +11,7 @@ import attacks
 import client
 import stepproto as proto
 from peers import PlayedController, Witness, new_challenge
-from programs import AS_ANYBODY, wait_until
+from programs import AS_ANYBODY, blocked, wait_until
 
 UNANSWERED = "the vehicle does not answer; nothing was sent that could move a step"
 
@@ -290,13 +290,7 @@ def test_a_signal_before_the_command_ends_it_as_the_signal_does(held, alice, num
 def test_a_signal_while_it_listens_ends_it_as_the_signal_does(shared_vehicle, shared_rider):
     before = shared_vehicle.connections
     opening = shared_rider.starts("open", "--side", "left", "--radio", "btsnoop:-", stdin=subprocess.PIPE)
-    status = f"/proc/{opening.process.pid}/status"
-
-    def blocked() -> int:
-        with open(status) as file:
-            return next(int(line.split()[1], 16) for line in file if line.startswith("SigBlk:"))
-
-    wait_until(lambda: blocked() >> (signal.SIGINT - 1) & 1, "it has taken charge of SIGINT")
+    wait_until(lambda: signal.SIGINT in blocked(opening.process.pid), "it has taken charge of SIGINT")
     opening.signal(signal.SIGINT)
     ended = opening.ends()
     opening.process.stdin.close()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif("STEPCTL_RIG" not in os.environ, reason="STEPCTL
     "file, chosen, options, least",
     [
         ("test_beacons.py", "not provision and not bought and not check", ("--scn", "none", "--noup"), 10),
-        ("test_doctor.py", "", (), 14),
+        ("test_doctor.py", "", (), 15),
     ],
     ids=["beacons", "doctor"],
 )

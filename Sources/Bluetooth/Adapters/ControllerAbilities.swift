@@ -1,4 +1,4 @@
-import SystemIO
+package import SystemIO
 
 /// What a controller's Bluetooth Low Energy can do.
 package struct ControllerAbilities: Sendable, Equatable {
@@ -11,11 +11,12 @@ package struct ControllerAbilities: Sendable, Equatable {
 extension RadioSpec {
   /// Asks an adapter of this machine what it can do, without changing anything about it.
   ///
+  /// - Parameter interruption: what ends every wait.
   /// - Returns: nil for other radios. A controller at the end of a stream would have to be reset first.
   /// - Throws: `RadioError`, as when it is opened.
-  package func abilities() throws(RadioError) -> ControllerAbilities? {
+  package func abilities(interruption: Interruption? = nil) throws(RadioError) -> ControllerAbilities? {
     guard case .hci(let index) = self else { return nil }
-    return try HCIController(HCISocket(adapter: index, hears: false)).abilities(nil)
+    return try HCIController(HCISocket(adapter: index, hears: false)).abilities(interruption)
   }
 }
 

@@ -59,7 +59,7 @@ struct RadioExamination {
   }
 
   private func examineController(_ report: inout RadioReport) throws(RadioError) {
-    guard let abilities = try radio.abilities() else { return }
+    guard let abilities = try radio.abilities(interruption: interruption) else { return }
     report.findings.append(.init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
     let sets = abilities.advertisingSets
     let commands = abilities.isExtended ? "Bluetooth 5's commands" : "Bluetooth 4's commands"
