@@ -51,12 +51,20 @@ struct StagingFolder: ~Copyable {
     try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
   }
 
-  /// Removes a file, or a folder with all that is in it; links are removed and not followed.
-  static func remove(_ path: String) throws(SystemError) {
+  /// Removes a file, or a folder with all that is in it; links are removed and not followed, whoever may put them there
+  /// meanwhile.
+  static func remove(_ path: String) throws(SystemError) { try remove(path, in: AT_FDCWD, path) }
+
+  /// - Parameters:
+  ///   - folder: the descriptor of the folder that has the name.
+  ///   - path: for errors.
+  private static func remove(_ name: String, in folder: Int32, _ path: String) throws(SystemError) {
     // Linux says EISDIR where POSIX has EPERM (unlink(2)).
-    if unlink(path) == 0 || errno == ENOENT { return }
+    if unlinkat(folder, name, 0) == 0 || errno == ENOENT { return }
     guard errno == EISDIR else { throw SystemError("remove", path) }
-    for name in try Files.names(in: path) { try remove("\(path)/\(name)") }
-    _ = try check("remove", path) { rmdir(path) }
+    let inner = Descriptor(
+      adopting: try check("open", path) { openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) })
+    for name in try Files.names(in: inner, path) { try remove(name, in: inner.number, "\(path)/\(name)") }
+    _ = try check("remove", path) { unlinkat(folder, name, AT_REMOVEDIR) }
   }
 }

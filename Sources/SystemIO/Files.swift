@@ -151,7 +151,19 @@ package enum Files {
 
   /// What a folder holds, in no order.
   package static func names(in folder: String) throws(SystemError) -> [String] {
-    guard let stream = opendir(folder) else { throw SystemError("open", folder) }
+    try names(in: .open(folder, O_RDONLY | O_DIRECTORY), folder)
+  }
+
+  /// What an open folder holds, in no order. It is read once.
+  package static func names(in folder: borrowing Descriptor, _ subject: String) throws(SystemError) -> [String] {
+    let number = folder.number
+    // A stream closes the descriptor that it is given.
+    let own = try check("open", subject) { fcntl(number, F_DUPFD_CLOEXEC, 3) }
+    guard let stream = fdopendir(own) else {
+      let error = SystemError("open", subject)
+      close(own)
+      throw error
+    }
     defer { closedir(stream) }
     var names: [String] = []
     while let entry = readdir(stream) {

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -337,6 +338,21 @@ def test_a_vehicle_is_not_overwritten_unless_forced(new_vehicle):
     assert not any(name.startswith("riders/") for name in after)
     opened = vehicle.starts_all().rider("alice").moves("open", "left")
     assert opened.status == 0
+
+
+def test_what_is_cleared_away_is_in_the_folder_whoever_puts_links_there(stepctl, tmp_path):
+    library, source = tmp_path / "swapped.so", Path(__file__).with_name("swapped.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
+    left, victim = tmp_path / "car/.provisioning/inner", tmp_path / "victim"
+    for folder in (left, victim):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    command = ("provision", "vehicle", "car", "--force")
+    ended = stepctl(*command, folder=tmp_path, LD_PRELOAD=str(library), VICTIM=str(victim))
+    assert (ended.status, ended.error) == (74, "cannot open car/.provisioning/inner: Not a directory")
+    assert (victim / "file").exists()
+    assert stepctl(*command, folder=tmp_path).status == 0
+    assert (victim / "file").exists() and not left.parent.exists()
 
 
 @pytest.mark.parametrize("command", [("vehicle", ""), ("token", "", "--rider", "alice")])
