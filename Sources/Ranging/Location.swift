@@ -20,7 +20,7 @@ package struct Location: Sendable, Equatable {
     package let distance: Distance?
     /// The level that zone and distance rest on, as an RSSI, dBm.
     package let rssi: Int?
-    /// Frames in the last seconds.
+    /// Frames in `RangingModel.window`, which is shorter than what the zone rests on.
     package let packets: Int
     /// Seconds since the last frame; nil when there was none.
     package let age: Double?

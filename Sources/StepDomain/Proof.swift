@@ -24,12 +24,12 @@ package struct HeardBeacon: Hashable, Sendable {
   package let major: UInt16
   /// Of the last frame.
   package let minor: UInt16
-  /// The mean that the decision rests on, dBm.
+  /// The mean that the zone rests on, dBm.
   package let rssi: Int
-  /// The RSSI at 1 m, dBm, as measured on the vehicle or as the frame gives it: beacons of different strengths compare
-  /// by the difference.
+  /// The RSSI at 1 m, dBm, as measured on the vehicle or as the last frame gives it: beacons of different strengths
+  /// compare by the difference.
   package let measuredPower: Int
-  /// How many frames it rests on.
+  /// How many frames were heard lately; the mean may rest on more of them.
   package let packets: Int
 
   package init(major: UInt16, minor: UInt16, rssi: Int, measuredPower: Int, packets: Int) {
