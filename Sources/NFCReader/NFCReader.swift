@@ -44,8 +44,7 @@ package final class NFCReader {
     } else {
       port = nil
     }
-    self.process = process
-    try open(process)
+    try open(with: process)
   }
 
   /// Switches off the field, if that can be done at once.
@@ -146,25 +145,26 @@ package final class NFCReader {
     return nil
   }
 
-  private func start() throws(NFCError) {
-    let process = try ReaderProcess(program, interruption: interruption)
-    self.process = process
-    try open(process)
+  private func start(isRepeated: Bool = false) throws(NFCError) {
+    try open(with: ReaderProcess(program, interruption: interruption), isRepeated: isRepeated)
   }
 
   private static func program() throws(NFCError) -> String {
     do throws(SystemError) { return try ChildProcess.program("stepctl-nfc") } catch { throw .system(error) }
   }
 
-  private func open(_ process: ReaderProcess) throws(NFCError) {
-    let reply = try process.ask(.open(connection: connection.text))
-    if case .opened = reply { return }
-    self.process = nil
+  private func open(with process: ReaderProcess, isRepeated: Bool = false) throws(NFCError) {
+    if case .opened = try process.ask(.open(connection: connection.text)) {
+      self.process = process
+      return
+    }
     if port?.isUnplugged == true { throw .unplugged(connection: connection.text) }
     if connection.isPN532OnSerialLine, let speed = connection.speed, let reason = port?.diagnosis(speed: speed) {
       throw reason
     }
-    throw .cannotOpen(connection: connection.text)
+    // libnfc gives a reader a third of a second for an answer, which a busy machine can take all of.
+    guard !isRepeated else { throw .cannotOpen(connection: connection.text) }
+    try start(isRepeated: true)
   }
 
   private static func find(_ process: ReaderProcess) throws(NFCError) -> String {

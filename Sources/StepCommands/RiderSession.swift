@@ -149,7 +149,7 @@ final class RiderSession {
       // At each turn, for the broker may send more than can be read.
       if interruption.isPending { throw .interrupted }
       // The connection's own patience ends at about the same time, and it knows how far it had come.
-      let limit = isConnected ? deadline : deadline.map { $0 + .milliseconds(250) }
+      let limit = isConnected ? deadline : deadline.map { $0 + .seconds(1) }
       if let limit, limit <= .now { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
       let event: MQTTConnection.Event?
       do throws(MQTTError) { event = try connection.next(until: .now) } catch { throw .connection(error) }

@@ -122,7 +122,8 @@ struct AdvertiserTests {
     #expect(commands[last + 1] == Command(opcode: 0x2039, parameters: [1, 1, 0xE0, 0, 0, 0]))
   }
 
-  @Test("are nothing that one can connect to, whatever somebody else does", arguments: VirtualController.Meddling.allCases)
+  @Test(
+    "are nothing that one can connect to, whatever somebody else does", arguments: VirtualController.Meddling.allCases)
   func meddling(meddling: VirtualController.Meddling) throws {
     let commands = try commands(.init(extended: false, meddling: meddling)) { spec in
       let advertiser = try spec.advertise([Self.beacon(1, minor: 7)])

@@ -35,7 +35,10 @@ import Testing
 
   @Test("provision beacon documents what it prints")
   func provisionBeacon() throws {
-    let output = try json(["provision", "beacon", "--step", "left", "--vehicle", "\(vehicle)/vehicle.toml"])
+    // Of a vehicle that does not send its beacons itself.
+    let van = "\(folder.path)/van"
+    _ = try json(["provision", "vehicle", van])
+    let output = try json(["provision", "beacon", "--step", "left", "--vehicle", "\(van)/vehicle.toml"])
     try expect("stepctl-provision-beacon.1", toDocument: [output])
   }
 

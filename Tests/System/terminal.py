@@ -62,9 +62,10 @@ class Terminal:
         wait_until(lambda: text in self.read(), f"it writes {text!r}: {self.written!r}")
 
     def ends(self) -> int:
-        status = self.process.wait(PATIENCE)
+        # A terminal holds some kilobytes that nobody has read, and then its program waits.
+        wait_until(lambda: (self.read(), self.process.poll())[1] is not None, "it ends")
         self.read()
-        return status
+        return self.process.returncode
 
     def close(self):
         self.process.kill()

@@ -155,7 +155,7 @@ def test_little_is_kept_for_a_client_that_is_gone(vehicle, alice):
         for _ in range(100):
             witness.ask("left")
     mallory, last = come(), time.monotonic()
-    while time.monotonic() < last + 1:
+    while time.monotonic() < last + 4:
         before = len(heard)
         mallory.loop(0.02)
         last = time.monotonic() if len(heard) > before else last
@@ -200,7 +200,7 @@ def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     with socket.create_server(("127.0.0.1", parked.port)):
         ended = alice.moves("open", "left", "--timeout", "0.5")
     assert (ended.status, ended.stdout) == (69, "")
-    assert ended.seconds < 5
+    assert ended.seconds < 9
 
 
 def test_a_broker_that_never_answers_is_named(parked):
@@ -223,11 +223,11 @@ def test_a_broker_that_speaks_no_tls_is_told(parked):
 def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
     alice = parked.rider("alice")
     parked.starts_broker()
-    ended = alice.moves("open", "left", "--timeout", "0.5")
+    ended = alice.moves("open", "left", "--timeout", "3")
     assert (ended.status, ended.stdout, ended.error) == (69, "", UNSENT)
     assert ended.stderr.splitlines()[-1] == "hint: is stepd running, and is this vehicle file its own?"
     assert parked.published("left") == 1, "the question alone"
-    status = alice.types("status", "--json", "--timeout", "0.5")
+    status = alice.types("status", "--json", "--timeout", "3")
     assert (status.status, status.stdout) == (69, "")
 
 
@@ -235,7 +235,7 @@ def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
 
 
 def test_a_motion_goes_on_without_the_broker_and_is_told_when_it_is_back(parked):
-    parked.edit("stepd.toml", travel_s=1)
+    parked.edit("stepd.toml", travel_s=3)
     parked.starts_all()
     alice = parked.rider("alice")
     opening = alice.starts_to_move("open", "left", "--json")

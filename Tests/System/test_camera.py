@@ -111,7 +111,7 @@ def test_what_was_seen_instead_is_told_when_the_time_is_up(camera, look):
     assert (nothing.status, nothing.stdout) == (3, "")
     assert nothing.error == "not located: the camera saw no code in 0.7 s"
     assert nothing.seconds < 5
-    other = look(camera(frame(label(uuid=OTHER))), "--timeout", "1.5")
+    other = look(camera(frame(label(uuid=OTHER))), "--timeout", "4")
     assert other.status == 3
     assert other.error == f"not located: the code is another vehicle's ({OTHER}), not one of Rolling Chassis"
 

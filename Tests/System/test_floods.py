@@ -74,7 +74,7 @@ def test_a_signal_ends_it_in_a_flood(flooded):
     vehicle, begin = flooded
     begin()
     vehicle.stepd.signal(signal.SIGTERM)
-    assert vehicle.stepd.ends(5).status == 0
+    assert vehicle.stepd.ends().status == 0
 
 
 def test_what_is_lost_in_a_flood_is_told(flooded):

@@ -71,7 +71,7 @@ def test_stepctl_believes_a_controller_in_python(parked, python_controller):
 def test_stepctl_sends_no_command_on_the_word_of_a_controller_that_lies(name, parked, python_controller):
     alice = parked.rider("alice")
     python_controller("--forge", name)
-    lied_to = alice.moves("open", "left", "--timeout", "0.5")
+    lied_to = alice.moves("open", "left", "--timeout", "3")
     assert (lied_to.status, lied_to.stdout) == (69, "")
     assert lied_to.error == "the vehicle does not answer; nothing was sent that could move a step"
     assert parked.published("left") == 1, "the question alone"
@@ -154,7 +154,7 @@ def test_what_is_said_of_a_forgery_does_not_steer_the_terminal(played):
         return [proto.to_json({"position": "close", "phase": "idle", "statement": statement})]
 
     with PlayedController(played.vehicle, script):
-        ended = played.types("status", "-v", "--timeout", "0.5")
+        ended = played.types("status", "-v", "--timeout", "3")
     assert "ignored a status that the controller did not sign" in ended.stderr
     assert all(character.isprintable() for character in ended.stderr.replace("\n", ""))
 

@@ -107,7 +107,7 @@ def test_a_watch_goes_on_when_the_controller_starts_anew(vehicle, alice):
 
 
 def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
-    parked.edit("stepd.toml", travel_s=1.5)
+    parked.edit("stepd.toml", travel_s=3)
     parked.starts_all()
     alice = parked.rider("alice")
     watch = alice.starts("status", "--watch")
@@ -116,7 +116,7 @@ def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
     parked.stepd.kill()
     parked.starts_stepd()
     fault = "right    somewhere between open and closed; fault: interrupted"
-    wait_until(lambda: fault in watch.stdout.read_text(), fault, patience=5)
+    wait_until(lambda: fault in watch.stdout.read_text(), fault)
 
 
 def test_a_rider_is_told_of_the_steps_that_the_token_is_for(shared_vehicle):

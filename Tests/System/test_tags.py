@@ -625,7 +625,7 @@ def test_that_no_tag_came_in_time_ends_the_pile(model, status, summary, provisio
 
 @pytest.mark.parametrize("arguments", [(), ("--batch",)])
 def test_a_tag_that_is_left_in_the_middle_is_told(arguments, starts, chip):
-    chip.fault("slow=60")
+    chip.fault("slow=150")
     running = starts(*arguments)
     wait_until(lambda: chip.counts()["writes"] > 2, "it writes")
     running.signal(signal.SIGINT)
