@@ -56,7 +56,8 @@ package struct StepCalibration: Sendable {
     self.step = step
     self.recordings = recordings
     measuredPower = Int8(power.rounded())
-    previousPower = step.measuredPower ?? recordings.last?.announcedPower ?? 0
+    // That nothing was heard is a fatal flaw.
+    previousPower = step.measuredPower ?? recordings.last!.announcedPower!
     residuals = recordings.map { ($0.power ?? power) - power }
     before = recordings.compactMap { $0.zones() }.reduce(ZoneCount(), +)
     after = recordings.indices.compactMap { left in
