@@ -46,7 +46,7 @@ final class Reader {
     device = nfc_open(context, connection)
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
     // What tags say from here on is read with no more privileges than that takes.
-    guard (try? Confinement.dropCapabilities()) != nil else { return .failed(code: NFCReply.noSuchDevice) }
+    guard (try? Confinement.dropPrivileges()) != nil else { return .failed(code: NFCReply.noSuchDevice) }
     var result = nfc_initiator_init(device)
     // A search that ends: an empty field is no reason to wait for ever.
     if result >= 0 { result = nfc_device_set_property_bool(device, NP_INFINITE_SELECT, false) }

@@ -20,10 +20,22 @@ package enum Confinement {
     try limit(RLIMIT_CPU, seconds)
   }
 
-  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)). What is open stays open.
-  package static func dropCapabilities() throws(SystemError) {
+  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and what belongs to root.
+  /// What is open stays open.
+  package static func dropPrivileges() throws(SystemError) {
+    if geteuid() == 0 {
+      // As far as it can: a container's root may lack the capability, or there is nobody else (user_namespaces(7)).
+      _ = setgroups(0, nil)
+      _ = setgid(nobody)
+      _ = setuid(nobody)
+      // Other credentials have cleared it.
+      try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
+    }
     _ = try check("give up capabilities") { drop_capabilities() }
   }
+
+  /// The user and the group that own nothing, in Debian as in the kernel (`/proc/sys/kernel/overflowuid`).
+  private static let nobody: uid_t = 65534
 
   /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
   /// with EPERM from here on (seccomp(2)).

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is 
 
 UID = "04A1B2C3D4E580"
 OTHER = "04AABBCCDDEEFF"
+NOBODY = 65534
 SMALL = bytes.fromhex("e1100600 0300fe00")  # a formatted tag with room for 46 bytes
 
 
@@ -486,6 +487,15 @@ def test_it_reads_tags_without_privileges(starts, chip):
     assert status["NoNewPrivs"] == "1"
     # Root has them all, and others have none to give up.
     assert {int(status[name], 16) for name in ("CapEff", "CapPrm", "CapInh")} == {0}
+    if os.geteuid() == 0:
+        # Real, effective, saved, and that of the file system.
+        assert status["Uid"].split() == status["Gid"].split() == [str(NOBODY)] * 4
+        assert status["Groups"].split() == []
+
+
+def test_root_who_cannot_be_anybody_else_reads_tags_too(provision):
+    """As in a container without that capability, or without other users."""
+    assert provision(prefix=AS_ANYBODY).status == 0
 
 
 def test_it_ends_with_stepctl_however_that_ends(starts, chip):
