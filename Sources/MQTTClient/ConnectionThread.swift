@@ -2,7 +2,7 @@ import Glibc
 import SystemIO
 
 /// The thread that connects, serves the connection, and connects again, until it is told to stop.
-final class ConnectionThread {
+final class ConnectionThread: Sendable {
   private let exchange: Exchange
   private let reconnecting: MQTTConnection.Reconnecting
   private let settings: MosquittoClient.Settings

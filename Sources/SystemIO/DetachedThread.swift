@@ -2,8 +2,8 @@ import Glibc
 
 /// A thread that nobody waits for.
 package enum DetachedThread {
-  /// Starts one that runs `body` once, and keeps alive until then what `body` holds.
-  package static func start(_ body: @escaping () -> Void) throws(SystemError) {
+  /// Starts one that runs `body` once, and keeps alive until then what `body` holds, which is the thread's from here on.
+  package static func start(_ body: sending @escaping () -> Void) throws(SystemError) {
     let context = Unmanaged.passRetained(Body(run: body))
     var thread = pthread_t()
     let code = pthread_create(

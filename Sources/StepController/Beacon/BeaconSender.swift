@@ -29,7 +29,7 @@ final class BeaconSender: Sendable {
     arrival = try Wakeup()
     stop = try Wakeup()
     ended = try Wakeup()
-    try BeaconThread(self, interruption).start()
+    try BeaconThread.start(self, interruption)
   }
 
   /// Readable while `next` has an event: lent to `waitReadable`.

@@ -18,20 +18,21 @@ final class BeaconThread {
   /// What was told last.
   private var told: BeaconSender.Event?
 
-  init(_ sender: BeaconSender, _ interruption: Interruption) {
+  private init(_ sender: BeaconSender, _ interruption: Interruption) {
     self.sender = sender
     self.interruption = interruption
   }
 
-  /// Tries once, then starts the thread, which keeps this object until it ends.
+  /// Tries once, then starts the thread.
   ///
   /// - Throws: `RadioError` for what will not mend itself, else `SystemError`.
-  func start() throws {
-    do throws(RadioError) { try begin() } catch {
+  static func start(_ sender: BeaconSender, _ interruption: Interruption) throws {
+    let thread = BeaconThread(sender, interruption)
+    do throws(RadioError) { try thread.begin() } catch {
       if error.isLasting { throw error }
-      tell(.failed(error))
+      thread.tell(.failed(error))
     }
-    try DetachedThread.start(run)
+    try DetachedThread.start { thread.run() }
   }
 
   private func run() {
