@@ -80,7 +80,7 @@ let package = Package(
       "Provisioning", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL"]),
 
     // The frame of both programs: what is printed where, and how they end.
-    module("Terminal", ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", argumentParser]),
+    module("Terminal", ["StepDomain", "SystemIO", "StrictJSON", "Configuration", "MQTTClient", argumentParser]),
 
     // The programs' insides.
     module("QRDecoder", ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
@@ -88,7 +88,6 @@ let package = Package(
       "StepController",
       [
         "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
-        "Terminal",
       ]),
     module(
       "StepCommands",

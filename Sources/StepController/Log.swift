@@ -1,7 +1,6 @@
 import Glibc
 import StepDomain
 import StepProtocol
-import Terminal
 
 /// What `stepd` writes to standard error: one line an event, each at once.
 ///

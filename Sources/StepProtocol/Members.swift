@@ -47,10 +47,6 @@ struct Members {
     try take(name, "a whole number", Members.count)
   }
 
-  mutating func countIfPresent(_ name: String) throws(ProtocolError) -> Int64? {
-    try takeIfPresent(name, "a whole number", Members.count)
-  }
-
   mutating func word<Word: RawRepresentable>(
     _ name: String, _ type: Word.Type
   ) throws(ProtocolError) -> Word where Word.RawValue == String {

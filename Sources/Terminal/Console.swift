@@ -1,4 +1,5 @@
 import Glibc
+import StepDomain
 package import StrictJSON
 
 /// Where a command writes: results to standard output, everything else to standard error.
@@ -81,16 +82,4 @@ package struct Console: Sendable {
   package func styled(_ text: String, _ style: Style) -> String {
     isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
   }
-}
-
-/// Text from outside that may stand in a terminal or a log: what would steer it is shown, not obeyed.
-package func printable(_ text: String) -> String {
-  var shown = ""
-  for scalar in text.unicodeScalars {
-    switch scalar.properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: shown += "\u{FFFD}"
-    default: shown.unicodeScalars.append(scalar)
-    }
-  }
-  return shown
 }

@@ -34,6 +34,9 @@ struct VehicleLookupTests {
     #expect(try find("van") == "\(systems)/van.toml")
     try folder.write("home/.config/stepctl/vehicles/van.toml")
     #expect(try find("van") == "\(mine)/van.toml")
+    // Whatever order the files are in.
+    try folder.write("home/.config/stepctl/vehicles/van/vehicle.toml")
+    #expect(try find("van") == "\(mine)/van/vehicle.toml")
   }
 
   @Test(

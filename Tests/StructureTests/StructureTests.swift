@@ -26,10 +26,10 @@ import Testing
     "Provisioning": [
       "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
     ],
-    "Terminal": ["SystemIO", "StrictJSON", "Configuration", "MQTTClient", "ArgumentParser", "Glibc"],
+    "Terminal": ["StepDomain", "SystemIO", "StrictJSON", "Configuration", "MQTTClient", "ArgumentParser", "Glibc"],
     "StepController": [
       "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
-      "Terminal", "Glibc", "Synchronization",
+      "Glibc", "Synchronization",
     ],
     "QRDecoder": ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo", "Glibc"],
     "StepCommands": [

@@ -25,11 +25,11 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// Where the vehicle files are: `NAME.toml`, or `NAME/vehicle.toml` with all that belongs to it, in each.
   package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
 
-  /// The vehicle files, by name; the user's hides the system's of the same name.
+  /// The vehicle files, by name; the user's hides the system's of the same name, and in either of them a folder a file.
   package func vehicles() -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
     for folder in vehicleFolders {
-      for entry in (try? Files.names(in: folder)) ?? [] where !entry.hasPrefix(".") {
+      for entry in ((try? Files.names(in: folder)) ?? []).sorted() where !entry.hasPrefix(".") {
         let isFile = entry.hasSuffix(".toml")
         let path = isFile ? "\(folder)/\(entry)" : "\(folder)/\(entry)/vehicle.toml"
         let name = isFile ? String(entry.dropLast(5)) : entry

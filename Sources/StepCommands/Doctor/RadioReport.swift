@@ -1,4 +1,5 @@
 import Bluetooth
+import StepDomain
 import StrictJSON
 import Terminal
 

@@ -1,3 +1,4 @@
+import StepDomain
 import Terminal
 
 /// The characters that a view is drawn with. Each takes one column.

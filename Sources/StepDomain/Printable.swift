@@ -1,0 +1,11 @@
+/// Text from outside that may stand in a terminal or a log: what would steer it is shown, not obeyed.
+package func printable(_ text: String) -> String {
+  var shown = ""
+  for scalar in text.unicodeScalars {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: shown += "\u{FFFD}"
+    default: shown.unicodeScalars.append(scalar)
+    }
+  }
+  return shown
+}
