@@ -12,7 +12,7 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case riderExists(String)
   /// An earlier run ended in the middle, or another is at work; what it left is at that path.
   case unfinished(String)
-  /// The vehicle's name is empty, or has control characters in it.
+  /// What the vehicle is to be called is no name for one.
   case unusableName
   /// The folder's absolute path cannot be written into mosquitto.conf.
   case unusablePath
@@ -58,7 +58,7 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
     case .riderExists(let path): "\(path) exists already; use --force to renew its token"
     case .unfinished(let path):
       "\(path) is there: provisioning the vehicle was interrupted, or is going on; to begin anew, use --force for it"
-    case .unusableName: "a vehicle's name has at least one character, and no control characters"
+    case .unusableName: "a vehicle's name is \(Vehicle.nameRule)"
     case .unusablePath:
       "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
     case .noSteps: "a token is for at least one step"

@@ -25,6 +25,7 @@ package struct Step: Hashable, Sendable {
 
 /// What a rider's program has to know of a vehicle to say which step it hears.
 package struct Vehicle: Hashable, Sendable {
+  /// What people call it; see `isName`.
   package let name: String
   package let uuid: UUID
   /// In file order; ids, sides, majors and tags are unique, and there is at least one step.
@@ -53,6 +54,15 @@ package struct Vehicle: Hashable, Sendable {
     self.uuid = uuid
     self.steps = steps
   }
+
+  /// Whether a text can be a vehicle's name. Terminals show it, and a code has to hold it.
+  package static func isName(_ text: String) -> Bool {
+    (1...128).contains(text.utf8.count)
+      && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+  }
+
+  /// The same, for people.
+  package static let nameRule = "1 to 128 bytes of text without control characters"
 
   /// As riders are told of it: which tags are on its steps it knows itself, and they may be others tomorrow.
   package var withoutTags: Vehicle {

@@ -72,8 +72,8 @@ package struct VehicleCode: Sendable, Equatable {
   private init(claims: JSON) throws(ProtocolError) {
     var members = try Members(claims, of: "the vehicle's code")
     let uuid = try members.uuid("uuid")
-    let name = try members.take("name", "1 to 128 bytes of text without control characters") { value in
-      value.string.flatMap { isPrintable($0) && (1...128).contains($0.utf8.count) ? $0 : nil }
+    let name = try members.take("name", Vehicle.nameRule) { value in
+      value.string.flatMap { Vehicle.isName($0) ? $0 : nil }
     }
     topic = try members.take("topic", "the beginning of MQTT topics") { $0.string.flatMap { TopicPrefix($0) } }
     host = try members.take("host", "the name or the address of a computer") { $0.string.flatMap(VehicleCode.host) }
@@ -144,9 +144,4 @@ extension Step {
       minor: try members.takeIfPresent("minor", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } })
     try members.end()
   }
-}
-
-/// Whether a text has no control characters (C0, DEL, C1), which a terminal would obey.
-private func isPrintable(_ text: String) -> Bool {
-  text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
 }

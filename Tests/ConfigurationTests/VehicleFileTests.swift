@@ -59,15 +59,15 @@ struct VehicleFileTests {
     arguments: [
       (
         "name = \"Rolling Chassis\"", "name = \"\"",
-        "vehicle.toml:1: name: expected non-empty text without control characters, found \"\""
+        "vehicle.toml:1: name: expected 1 to 128 bytes of text without control characters, found \"\""
       ),
       (
         "name = \"Rolling Chassis\"", "name = \"a\\u001b[2Jb\"",
-        "vehicle.toml:1: name: expected non-empty text without control characters, found \"a\\u001b[2Jb\""
+        "vehicle.toml:1: name: expected 1 to 128 bytes of text without control characters, found \"a\\u001b[2Jb\""
       ),
       (
         "name = \"Rolling Chassis\"", "name = 1979-05-27",
-        "vehicle.toml:1: name: expected non-empty text without control characters, found a date or time"
+        "vehicle.toml:1: name: expected 1 to 128 bytes of text without control characters, found a date or time"
       ),
       ("name = \"Rolling Chassis\"", "", "vehicle.toml: name is missing"),
       (

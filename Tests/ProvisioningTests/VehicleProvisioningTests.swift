@@ -168,7 +168,9 @@ import Testing
     try listing.filter { $0.contains(".") }.map { try Files.read("\(vehicle.path)/\($0.split(separator: " ")[0])") }
   }
 
-  @Test("refuses names that no file can have", arguments: ["", "a\nb", "a\u{1B}[2J", "\u{85}"])
+  @Test(
+    "refuses names that no file can have",
+    arguments: ["", "a\nb", "a\u{1B}[2J", "\u{85}", String(repeating: "x", count: 129)])
   func names(name: String) throws {
     #expect(throws: ProvisioningError.unusableName) {
       try VehicleFolder("\(folder.path)/vehicle").provisionVehicle(.sample(name), now: now, force: false)

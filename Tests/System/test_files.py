@@ -52,7 +52,12 @@ def told(stepctl, tmp_path):
         (
             'name = "Rolling Chassis"',
             'name = ""',
-            'car.toml:1: name: expected non-empty text without control characters, found ""',
+            'car.toml:1: name: expected 1 to 128 bytes of text without control characters, found ""',
+        ),
+        (
+            'name = "Rolling Chassis"',
+            f'name = "{"x" * 129}"',
+            f'car.toml:1: name: expected 1 to 128 bytes of text without control characters, found "{"x" * 40}"…',
         ),
         ("1b2a90", "1b2a9", r'car.toml:2: uuid: expected a UUID \(8-4-4-4-12 hexadecimal digits\), found "5f3c1c0e.*"'),
         ("uuid =", "uiud =", 'car.toml:2: uiud: unknown key, did you mean "uuid"?'),
@@ -425,6 +430,14 @@ def test_provisioning_prints_what_it_made_as_json(stepctl, tmp_path):
     assert token.json["steps"] == ["left"]
     assert token.json["expires"] - token.json["not_before"] == 1800
     assert all(Path(file).is_file() for file in token.json["files"])
+
+
+def test_a_name_is_no_longer_than_a_code_can_have(stepctl, tmp_path):
+    assert stepctl("provision", "vehicle", "car", "--name", "ä" * 64, folder=tmp_path).status == 0
+    assert stepctl("provision", "qr", "--vehicle", tmp_path / "car", "--json").status == 0
+    ended = stepctl("provision", "vehicle", "van", "--name", "ä" * 64 + "x", folder=tmp_path)
+    assert (ended.status, ended.error) == (64, "a vehicle's name is 1 to 128 bytes of text without control characters")
+    assert not (tmp_path / "van").exists()
 
 
 @pytest.mark.parametrize(

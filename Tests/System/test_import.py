@@ -126,20 +126,14 @@ def test_the_fingerprint_is_the_one_that_was_shown_when_the_vehicle_was_made(ste
     assert made["operator_key"] in ended.stderr.replace(" ", "")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (r'^name = ".*"', f'name = "{"x" * 129}"', "name is not 1 to 128 bytes of text without control characters"),
-        (r'^host = ".*"', 'host = "my_broker"', "host is not the name or the address of a computer"),
-    ],
-)
-def test_a_code_that_riders_would_refuse_is_not_made(old, new, reason, new_vehicle):
+def test_a_code_that_riders_would_refuse_is_not_made(new_vehicle):
     vehicle = new_vehicle()
     file = vehicle.folder / "vehicle.toml"
-    file.write_text(re.sub(old, new, file.read_text(), count=1, flags=re.MULTILINE))
+    file.write_text(re.sub(r'^host = ".*"', 'host = "my_broker"', file.read_text(), count=1, flags=re.MULTILINE))
     ended = vehicle.stepctl("provision", "qr", "--vehicle", file, "--json")
     assert (ended.status, ended.stdout) == (78, "")
-    assert ended.error == f"{file}: makes a code that riders would refuse: not well formed: {reason}"
+    reason = "not well formed: host is not the name or the address of a computer"
+    assert ended.error == f"{file}: makes a code that riders would refuse: {reason}"
 
 
 def test_a_vehicle_without_its_operator_has_no_code(van, stepctl, tmp_path):

@@ -24,6 +24,8 @@ extension TOMLForm<String> {
     }
   }
 
+  static var vehicleName: TOMLForm { .text(Vehicle.nameRule) { Vehicle.isName($0) ? $0 : nil } }
+
   /// The path of a file; a relative one leads from the folder of the document.
   static func path(in document: TOMLDocument) -> TOMLForm {
     TOMLForm(expectation: "the path of a file") { TOMLForm.text.read($0).map(document.resolve) }

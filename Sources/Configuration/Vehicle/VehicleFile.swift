@@ -52,7 +52,7 @@ package struct VehicleFile: Equatable, Sendable {
   init(_ document: TOMLDocument) throws(ConfigurationError) {
     let table = try TOMLTable<Key>(document)
     path = document.path
-    let name = try table.required(.name, .text)
+    let name = try table.required(.name, .vehicleName)
     let uuid = try table.required(.uuid, .uuid)
     vehicle = try Self.vehicle(name: name, uuid: uuid, try table.tables(.steps), in: table)
     operatorKey = try table.optional(.operatorKey, .key)

@@ -29,7 +29,7 @@ extension VehicleFolder {
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,
       authority: authority, encryptionKey: encryptionKey, signingKey: signingKey, issued: now)
     let text = code.signed(by: key)
-    // A name that is too long, a host that is none: who makes the code can mend that, and no rider could.
+    // A host that is none, for one: who makes the code can mend that, and no rider could.
     do throws(ProtocolError) { _ = try VehicleCode.verify(text) } catch {
       throw .configuration(ConfigurationError(file.path, "makes a code that riders would refuse: \(error)"))
     }

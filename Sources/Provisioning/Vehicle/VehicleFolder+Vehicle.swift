@@ -21,9 +21,7 @@ extension VehicleFolder {
   package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws(ProvisioningError)
     -> VehicleSummary
   {
-    guard !plan.vehicle.name.isEmpty,
-      plan.vehicle.name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
-    else { throw .unusableName }
+    guard Vehicle.isName(plan.vehicle.name) else { throw .unusableName }
     let isNew = !Files.exists(path)
     do throws(ProvisioningError) {
       try rethrowing { () throws(SystemError) in try Files.createFolder(path, mode: 0o755) }
