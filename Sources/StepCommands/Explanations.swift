@@ -55,7 +55,9 @@ extension CommandFailure {
     switch error {
     case .malformedConnection: self.init(.configuration, error.description)
     case .notPermitted: self.init(.noPermission, error.description)
-    case .noAnswer, .tagGone, .otherTag, .refused: self.init(.inputOutput, error.description)
+    case .tagGone:
+      self.init(.inputOutput, error.description, hint: "hold it still, and run the command again")
+    case .noAnswer, .otherTag, .refused: self.init(.inputOutput, error.description)
     case .unsupportedTag, .dynamicTag, .unsupported: self.init(.badData, error.description)
     case .content(.occupied):
       self.init(.badData, error.description, hint: "--replace-all gives up what else the tag holds")

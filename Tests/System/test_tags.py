@@ -269,6 +269,16 @@ def test_a_locked_tag_is_read_only_for_everyone(provision, chip, file_vehicle):
     assert provision("--json").json["outcome"] == "unchanged", "the right content need not be writable"
 
 
+def test_a_tag_that_was_written_and_not_locked_is_told(provision, chip, file_vehicle):
+    chip.fault("tear=old@write:22")
+    ended = provision("--lock", "--yes", "--timeout", "0.1")
+    assert ended.status == 74
+    assert f"hint: the tag {UID} is written, but may not be read-only; run the command again with it" in ended.stderr
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+    chip.place()
+    assert provision("--lock", "--yes").lines[1:] == ["it is read-only now"]
+
+
 def test_locking_is_asked_about_before_anything_is_written(provision, chip):
     for given, status in ((b"n\n", 1), (b"\n", 1), (b"", 66)):
         ended = provision("--lock", input=given)

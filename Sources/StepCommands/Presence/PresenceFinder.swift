@@ -27,6 +27,7 @@ struct PresenceFinder {
     for way in ways.dropLast() {
       do {
         let report = try find(by: way)
+        // Other ways find a step, or throw.
         if report.presence != nil { return report }
         console.note("not located by radio: \(report.summary)")
       } catch let error as RadioError where error != .interrupted {

@@ -26,11 +26,10 @@ struct TagJob {
   /// The end of a job that had begun to write.
   struct Unfinished: Error {
     let uid: TagUID
-    let isDynamic: Bool
+    /// What may be left behind: `may be empty`
+    let state: String
     let cause: NFCError
 
-    /// What may be left behind.
-    var state: String { isDynamic ? "may be set up in part" : "may be empty" }
     var advice: String { "the tag \(uid) \(state); run the command again with it" }
   }
 
@@ -72,7 +71,8 @@ struct TagJob {
     do {
       record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
     } catch let error as NFCError where hasBegun {
-      throw Unfinished(uid: target.uid, isDynamic: dynamicIn != nil, cause: error)
+      let state = dynamicIn == nil ? "may be empty" : "may be set up in part"
+      throw Unfinished(uid: target.uid, state: state, cause: error)
     }
     do {
       if !isRehearsal { try dynamicIn?.noteTaken(by: target.uid) }
@@ -99,7 +99,11 @@ struct TagJob {
       else { throw error }
       throw NFCError.content(.occupied(needed: needed, available: available))
     }
-    if locks { try writer.lock() }
+    if locks {
+      do throws(NFCError) { try writer.lock() } catch {
+        throw Unfinished(uid: writer.target.uid, state: "is written, but may not be read-only", cause: error)
+      }
+    }
     return TagRecord(
       uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, former: former,
       changes: report.changes, unit: report.unit, isRehearsal: isRehearsal, isLocked: locks)
