@@ -9,7 +9,8 @@ import StepDomain
 package struct TagWriter {
   /// How far it has come.
   package enum Progress: Equatable, Sendable {
-    /// So many pages, bytes, or parts of a setup, of those that the present attempt has to write; before the first, too.
+    /// So many pages, bytes, or parts of a setup, of those that the present attempt has to write. The first of them is
+    /// not written before this was said.
     case written(Int, of: Int)
     /// The tag is gone; it has this much time to come back.
     case waiting(Duration)

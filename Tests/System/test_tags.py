@@ -635,7 +635,9 @@ def test_a_reader_that_is_lost_ends_the_pile_and_its_tag_is_told(starts, chip):
     assert ended.stderr.splitlines()[-2] == "1 done, 1 failed"
 
 
-@pytest.mark.parametrize("model, status, summary", [("ntag213", 69, "1 done, 0 failed"), ("ntag203", 65, "0 done, 1 failed")])
+@pytest.mark.parametrize(
+    "model, status, summary", [("ntag213", 69, "1 done, 0 failed"), ("ntag203", 65, "0 done, 1 failed")]
+)
 def test_that_no_tag_came_in_time_ends_the_pile(model, status, summary, provision, chip):
     chip.place(Type2(model))
     ended = provision("--batch", "--lock", "--yes", "--timeout", "0.3")
