@@ -13,6 +13,8 @@ changes       of the zone, a minute, where nothing moves
 first         seconds to the first decision, median
 side          which of two receivers that hear one beacon is nearer: within 4 m, and a third of the other's distance
 available     share of the ticks within 1 m of the right step at which a rider may move it; wait: seconds until then
+nearer        share of the ticks at which a rider might have moved a step that is at the nearer of two real receivers,
+              one, two or four metres away at most, with no vehicle between them; farther: one at the other
 away          share of the ticks beyond 2 m, or at neither step, at which a rider may move one
 wrong traces  recordings in which at some tick the wrong step, or one where none is right, might have been moved
 """
@@ -142,8 +144,17 @@ def streams(data: Data, name: str, traces: dict) -> Iterator[Stream]:
                 yield Stream(packets, is_static, [row["true_distance_m"] for row in kept])
 
 
-def pairs(data: Data, name: str, traces: dict) -> Iterator[tuple[list[Packet], str]]:
-    """Two still receivers of one beacon at a time, and the side that is nearer."""
+class Pair(NamedTuple):
+    """Two still receivers of one beacon at a time."""
+
+    packets: list[Packet]
+    nearer: str
+    distance: float  # of the nearer, m
+    ratio: float  # of the farther's distance to that
+
+
+def pairs(data: Data, name: str, traces: dict) -> Iterator[Pair]:
+    """Those of which one is within 4 m."""
     for beacons in traces.values():
         for both in itertools.combinations(sorted(beacons), 2):
             rows = [beacons[beacon] for beacon in both]
@@ -151,7 +162,7 @@ def pairs(data: Data, name: str, traces: dict) -> Iterator[tuple[list[Packet], s
             if any(max(each) - min(each) >= 0.02 for each in distances) or min(map(len, rows)) < 5:
                 continue
             medians = [statistics.median(each) for each in distances]
-            if min(medians) > 4 or max(medians) / min(medians) < 3:
+            if min(medians) > 4:
                 continue
             begin = min(each[0]["time_s"] for each in rows)
             packets = [
@@ -159,7 +170,11 @@ def pairs(data: Data, name: str, traces: dict) -> Iterator[tuple[list[Packet], s
                 for major, each in enumerate(rows, 1)
                 for row in each
             ]
-            yield sorted(packets, key=lambda packet: packet.time), SIDES[medians.index(min(medians))]
+            nearer = min(medians)
+            yield Pair(
+                sorted(packets, key=lambda packet: packet.time), SIDES[medians.index(nearer)], nearer,
+                max(medians) / nearer,
+            )
 
 
 def walks(data: Data, name: str, traces: dict) -> Iterator[tuple[list[Packet], str | None, list[tuple[float, float]]]]:
@@ -364,8 +379,9 @@ def score_zones(sets: list[list[Stream]], decide: Callable, each: Callable) -> d
 
 
 def score_sides(cases: list, decide: Callable, each: Callable) -> dict[str, float]:
-    decisions = each(lambda case: decide(case[0], ticks_of(case[0])[2:]), cases)
-    said = [(side, nearer) for sides, (_, nearer) in zip(decisions, cases) for side in sides]
+    cases = [pair for pair in cases if pair.ratio >= 3]
+    decisions = each(lambda pair: decide(pair.packets, ticks_of(pair.packets)[2:]), cases)
+    said = [(side, pair.nearer) for sides, pair in zip(decisions, cases) for side in sides]
     right = sum(side == nearer for side, nearer in said)
     wrong = sum(side not in (None, nearer) for side, nearer in said)
     return {
@@ -374,6 +390,21 @@ def score_sides(cases: list, decide: Callable, each: Callable) -> dict[str, floa
         "open": 1 - (right + wrong) / len(said),
         "recordings": len(cases),
     }
+
+
+def score_pairs(cases: list, decide: Callable, each: Callable) -> dict[str, float]:
+    decisions = list(each(lambda pair: decide(pair.packets, ticks_of(pair.packets)), cases))
+    row = {}
+    for low, high in ((0, 1), (1, 2), (2, 4)):
+        said = [
+            (step, pair.nearer)
+            for steps, pair in zip(decisions, cases)
+            if low < pair.distance <= high
+            for step in steps
+        ]
+        row[f"nearer, to {high} m"] = sum(step == nearer for step, nearer in said) / max(1, len(said))
+        row[f"farther, to {high} m"] = sum(step not in (None, nearer) for step, nearer in said) / max(1, len(said))
+    return row | {"recordings": len(cases)}
 
 
 def score_permits(cases: list, decide: Callable, each: Callable) -> dict[str, float]:
@@ -438,6 +469,7 @@ def main():
         for title, cases, score, method in (
             ("zone", zone_sets, score_zones, "zones"),
             ("side", sides, score_sides, "sides"),
+            ("may move, real pairs", sides, score_pairs, "permits"),
             ("may move, modelled", permits, score_permits, "permits"),
         ):
             if cases:
