@@ -22,7 +22,7 @@ final class ScanningRadio: Radio {
   private static let longestSilence = Duration.seconds(10)
   /// How often in a row that may fail: the controller refuses it when others are at it, and the adapter is down for a
   /// second or so when bluetoothd is restarted.
-  private static let attempts = 6
+  private static let attempts = 10
   private var failures = 0
   private var lastPacket = ContinuousClock.now
   private var lastRestart = ContinuousClock.now
