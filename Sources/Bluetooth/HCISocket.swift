@@ -16,6 +16,11 @@ final class HCISocket: HCILink {
   private var untilWait = 0
   private(set) var emptied = ContinuousClock.now
 
+  /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent, and
+  /// bluetoothd that is restarted takes it down for a moment.
+  private static let patience = Duration.seconds(5)
+  private var lastPacket = ContinuousClock.now
+
   /// HCIGETCONNINFO of hci.h, a macro that Swift does not import: _IOR('H', 213, int).
   private static let getConnectionInformation: UInt = 0x8004_48D5
 
@@ -116,8 +121,7 @@ final class HCISocket: HCILink {
         untilWait = Self.packetsPerWait
       } else {
         emptied = .now
-        // Its going down is silent.
-        try requireUsable()
+        if lastPacket.duration(to: .now) > Self.patience { try requireUsable() }
         if let deadline, deadline <= .now { return nil }
       }
     }
@@ -132,6 +136,7 @@ final class HCISocket: HCILink {
     do {
       let count = try check("read", name) { recv(number, &packet, packet.count, Int32(MSG_DONTWAIT)) }
       guard count > 0 else { return nil }
+      lastPacket = .now
       return switch Int32(packet[0]) {
       case HCI_EVENT_PKT: .event(Array(packet[1..<count]))
       case HCI_COMMAND_PKT: .command(Array(packet[1..<count]))
