@@ -100,7 +100,12 @@ def test_what_is_wrong_with_an_adapter_is_told_in_a_line(kernel, radio, options,
     assert (seen.status, seen.stdout) == (status, "")
     told, *hints = seen.stderr.splitlines()
     assert told.startswith(f"stepctl: error: {error}")
-    assert hints == (["hint: `stepctl doctor` says which radios there are"] if "no such adapter" in error else [])
+    known = {
+        "no such adapter": "`stepctl doctor` says which radios there are",
+        "is down": "`stepctl doctor` looks for the reason",
+        "not permitted": "where bluetoothd runs, --radio bluez:hci0 needs no permission",
+    }
+    assert hints == [f"hint: {hint}" for part, hint in known.items() if part in error]
 
 
 @pytest.mark.parametrize("radio", ["hci0", "bluez:hci0"])
