@@ -1,7 +1,6 @@
 /// Which side of the vehicle a step is on, seen by someone who sits in it and looks forward.
 package enum Side: String, Sendable, CaseIterable {
   case left, right
-
 }
 
 /// What a step can be asked to be. A status may also say that it is not known (after an interrupted motion).

@@ -1,4 +1,5 @@
 import Configuration
+import Glibc
 import Provisioning
 import StepDomain
 import StepProtocol
@@ -53,6 +54,16 @@ import Testing
     }
     let added = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").tags
     #expect(Set(added.map(\.uid)) == Set(tags.map(\.uid)))
+  }
+
+  @Test("keys that cannot be read are not replaced")
+  func unreadableKeys() throws {
+    let vehicle = try folder.vehicle()
+    let file = "\(vehicle.path)/keys/tags.json"
+    #expect(unlink(file) == 0 && symlink("tags.json", file) == 0)
+    #expect(throws: ProvisioningError.self) { try vehicle.add(tag("04A1B2C3D4E5F6")) }
+    var status = stat()
+    #expect(lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK, "it is the same still")
   }
 
   @Test("tags are added for the controller to verify, and one that is written again takes its own place")

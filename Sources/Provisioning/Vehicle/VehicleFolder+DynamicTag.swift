@@ -27,11 +27,8 @@ extension VehicleFolder {
     let controller = path(VehicleLayout.controller)
     // A vehicle file alone, as riders have it, is no place for keys.
     guard Files.exists(controller) else { throw .system(SystemError("open", controller, code: ENOENT)) }
-    let path = path(VehicleLayout.tagKeys)
-    let known = try rethrowing { () throws(ConfigurationError) in
-      Files.exists(path) ? try TagKeyFile(reading: path).tags.first { $0.uid == uid } : nil
-    }
-    if let known, known.step != step { throw .tagOfAnotherStep(uid, known.step, path) }
+    let known = try tagKeys().tags.first { $0.uid == uid }
+    if let known, known.step != step { throw .tagOfAnotherStep(uid, known.step, self.path(VehicleLayout.tagKeys)) }
     let areTaken = Files.exists(self.path(VehicleLayout.masterKey(of: uid)))
     let master = try masterKey(of: uid, areTaken, isRehearsal: isRehearsal)
     let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!

@@ -20,11 +20,19 @@ extension VehicleFolder {
       return lock
     }
     defer { withExtendedLifetime(lock) {} }
-    var file = try rethrowing { () throws(ConfigurationError) in
-      Files.exists(path) ? try TagKeyFile(reading: path) : TagKeyFile(path: path)
-    }
+    var file = try tagKeys()
     file.set(tag)
     guard file.tags.count <= TagKeyFile.maximumCount else { throw .tooManyTags(path) }
     try rethrowing { () throws(SystemError) in try Files.replace(path, with: file.render().utf8, mode: 0o600) }
+  }
+
+  /// The dynamic tags' keys, none before the first. A file that cannot be read is not taken for that: it would be
+  /// replaced, and the keys in it lost.
+  func tagKeys() throws(ProvisioningError) -> TagKeyFile {
+    let path = path(VehicleLayout.tagKeys)
+    do throws(ConfigurationError) { return try TagKeyFile(reading: path) } catch {
+      guard error.kind == .missing else { throw .configuration(error) }
+      return TagKeyFile(path: path)
+    }
   }
 }
