@@ -76,7 +76,7 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
-	install -D -m 644 Sources/stepd/stepd.service $(unit)
+	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
 
 uninstall: ## remove what was installed

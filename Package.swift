@@ -11,14 +11,31 @@ let swiftSettings: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (strict ? [.treatAllWarnings(as: .error)] : [])
 
-/// A module of ours: what it may import is what it names here, and a test checks that it imports no more.
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
-  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: swiftSettings)
+/// A module of ours, in the folder that shows its room. What it may import is what it names here; a test checks that it
+/// imports no more, and that rooms depend downward only.
+func module(
+  _ name: String, in folder: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: "Sources/\(folder)", exclude: exclude, swiftSettings: swiftSettings)
+}
+
+func program(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: "Sources/Programs/\(name)", exclude: exclude,
+    swiftSettings: swiftSettings)
+}
+
+func library(_ name: String, pkgConfig: String? = nil, _ packages: [String] = []) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/Libraries/\(name)", pkgConfig: pkgConfig,
+    providers: packages.isEmpty ? nil : [.apt(packages)])
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies, path: "Tests/\(name)", exclude: exclude, swiftSettings: swiftSettings)
+    name: name, dependencies: dependencies + ["TestSupport"], path: "Tests/Unit/\(name)", exclude: exclude,
+    swiftSettings: swiftSettings)
 }
 
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
@@ -39,94 +56,98 @@ let package = Package(
   ],
   targets: [
     // C libraries: a module map and a header, one importer each.
-    .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
-    .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
-    .systemLibrary(
-      name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev", "libssl-dev"])]),
-    .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    library("CBluetooth", pkgConfig: "bluez", ["libbluetooth-dev"]),
+    library("CNFC", pkgConfig: "libnfc", ["libnfc-dev"]),
+    library("CMosquitto", pkgConfig: "libmosquitto", ["libmosquitto-dev", "libssl-dev"]),
+    library("COpenSSL", pkgConfig: "libcrypto", ["libssl-dev"]),
     // Headers alone: the library is loaded when a radio needs it.
-    .systemLibrary(name: "CSystemd", providers: [.apt(["libsystemd-dev"])]),
-    .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
-    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-    .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
-    .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
-    .systemLibrary(name: "CZBar", pkgConfig: "zbar", providers: [.apt(["libzbar-dev"])]),
-    .systemLibrary(name: "CLinux"),
-    .systemLibrary(name: "CVideo"),
-    .target(name: "CTOML"),
-    .target(name: "CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
+    library("CSystemd", ["libsystemd-dev"]),
+    library("CQREncode", pkgConfig: "libqrencode", ["libqrencode-dev"]),
+    library("CZlib", pkgConfig: "zlib", ["zlib1g-dev"]),
+    library("CPNG", pkgConfig: "libpng", ["libpng-dev"]),
+    library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
+    library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
+    library("CLinux"),
+    library("CVideo"),
+    .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
+    .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
 
-    // Pure: bytes and values in, values out; no I/O and no clock.
-    module("StepDomain"),
-    module("StrictJSON"),
-    module("NDEF"),
-    module("NFCMessages", ["StepDomain"]),
-    module("NTAG424", [crypto, cryptoExtras]),
-    module("Ranging", ["StepDomain"], exclude: ["RANGING.md"]),
-    module("StepProtocol", ["StepDomain", "StrictJSON", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
+    // Core: bytes and values in, values out; no I/O and no clock.
+    module("Encoding", in: "Core/Encoding"),
+    module("Domain", in: "Core/Domain", ["Encoding"]),
+    module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
+    module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
+    module(
+      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
+
+    // System: what the kernel gives.
+    module("SystemIO", in: "System", ["CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
-    module("SystemIO", ["CLinux"]),
-    module("Bluetooth", ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "CSystemd"]),
-    // libnfc sometimes ends its process: it has one of its own, which NFCReader speaks with.
-    module(
-      "NFCReader", ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424"], exclude: ["NFC.md"]),
-    module("NFCDevice", ["SystemIO", "NFCMessages", "CNFC"]),
-    module("MQTTClient", ["SystemIO", "CMosquitto"]),
-    module("QRCode", ["CQREncode", "CZlib"]),
-    module("QRReader", ["SystemIO"]),
-    module("Configuration", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML"]),
-    module(
-      "Provisioning", ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL"]),
+    module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
+    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "CMosquitto"]),
+    // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
+    module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
+    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
 
-    // The frame of both programs: what is printed where, and how they end.
-    module("Terminal", ["StepDomain", "SystemIO", "StrictJSON", "Configuration", "MQTTClient", argumentParser]),
-
-    // The programs' insides.
-    module("QRDecoder", ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+    // Controller: the vehicle's side.
     module(
-      "StepController",
+      "StepController", in: "Controller/Core",
+      ["SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT", "Configuration"]),
+
+    // Configuration: files and settings, read into the types that are used.
+    module("Configuration", in: "Configuration", ["SystemIO", "Domain", "Encoding", "StepProtocol", "CTOML"]),
+
+    // Operator: whoever makes vehicles and hands out access.
+    module(
+      "Provisioning", in: "Operator",
+      ["SystemIO", "Domain", "Encoding", "StepProtocol", "Configuration", "COpenSSL"]),
+
+    // CommandLine: the frame of both programs: what is printed where, and how they end.
+    module(
+      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", "MQTT", argumentParser]),
+
+    // Commands: a file for each, at the path that is typed.
+    module(
+      "StepCommands", in: "Commands",
       [
-        "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
+        "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
+        "CodeReading", "MQTT", "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
-    module(
-      "StepCommands",
-      [
-        "SystemIO", "StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol", "Bluetooth",
-        "NFCReader", "QRCode", "QRReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", argumentParser,
-      ]),
-    .executableTarget(name: "stepctl-qr", dependencies: ["QRDecoder"], swiftSettings: swiftSettings),
-    .executableTarget(name: "stepctl", dependencies: ["StepCommands", "Terminal"], swiftSettings: swiftSettings),
-    .executableTarget(name: "stepctl-nfc", dependencies: ["NFCDevice"], swiftSettings: swiftSettings),
-    .executableTarget(
-      name: "stepd",
-      dependencies: ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", argumentParser],
-      exclude: ["stepd.service"], swiftSettings: swiftSettings),
 
-    tests("StrictJSONTests", ["StrictJSON"]),
-    tests("StepDomainTests", ["StepDomain"]),
-    tests("NDEFTests", ["NDEF", "StrictJSON"]),
-    tests("RangingTests", ["Ranging", "StepDomain", "StrictJSON"]),
-    tests("StepProtocolTests", ["StepProtocol", "StepDomain", "StrictJSON", crypto]),
+    // Programs: entry points, and what runs in a process of its own because a library may fail.
+    program("stepctl", ["StepCommands", "Terminal"]),
+    program(
+      "stepd", ["StepController", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      exclude: ["stepd.service"]),
+    program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
+    program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+
+    // What tests of several modules share.
+    .target(
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding"], path: "Tests/Support", swiftSettings: swiftSettings),
+    tests("EncodingTests", ["Encoding"]),
+    tests("DomainTests", ["Domain"]),
+    tests("TagsTests", ["Tags", "Domain", "Encoding"]),
+    tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
+    tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
-    tests("BluetoothTests", ["Bluetooth", "Ranging", "StepDomain", "SystemIO"]),
-    tests("NTAG424Tests", ["NTAG424"]),
-    tests("NFCMessagesTests", ["NFCMessages", "StepDomain"]),
-    tests("NFCReaderTests", ["NFCReader", "NFCMessages", "SystemIO"]),
-    tests("QRCodeTests", ["QRCode"]),
-    tests("QRReaderTests", ["QRReader", "SystemIO"]),
-    tests("QRDecoderTests", ["QRDecoder", "QRCode", "QRReader"]),
-    tests("MQTTClientTests", ["MQTTClient", "SystemIO"]),
-    tests("ConfigurationTests", ["Configuration", "StepDomain", "StepProtocol", "SystemIO"]),
+    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
+    tests("CodeDrawingTests", ["CodeDrawing"]),
+    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
+    tests("MQTTTests", ["MQTT", "SystemIO"]),
+    tests("ConfigurationTests", ["Configuration", "Domain", "StepProtocol", "SystemIO"]),
     tests(
-      "ProvisioningTests", ["Provisioning", "Configuration", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO"]),
+      "ProvisioningTests", ["Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO"]),
     tests(
       "StepControllerTests",
       [
-        "StepController", "StepDomain", "StepProtocol", "StrictJSON", "SystemIO", "Ranging", "Bluetooth",
-        "Configuration", crypto,
+        "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth", "Configuration",
+        crypto,
       ]),
-    tests("StepCommandsTests", ["StepCommands", "Ranging", "StepDomain", "Terminal"]),
+    tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
     tests("StructureTests", []),
     tests("DocumentationTests", []),
   ],
@@ -139,8 +160,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "Configuration", "NDEF", "NFCMessages", "NTAG424", "QRReader", "Ranging", "StepDomain",
-        "StepProtocol", "StrictJSON",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepProtocol", "Tags",
       ],
       path: "Tests/Fuzz",
       swiftSettings: swiftSettings,

@@ -56,7 +56,7 @@ install_missing() {
 install_missing "${packages[@]}"
 
 # The tests in Python run in an environment of their own, made anew when what it has to hold has changed.
-requirements=Tests/Interop/requirements.txt
+requirements=Tests/Peers/requirements.txt
 if [[ $1 == test ]] && ! cmp -s $requirements .build/venv/requirements.txt; then
   python3 -m venv --clear .build/venv
   .build/venv/bin/python -m pip install --quiet --requirement $requirements

@@ -46,7 +46,7 @@ if check 'build' swift build --build-tests "${quiet[@]}"; then
   export STEPCTL_BIN_DIR
   tests 'modules' "$results/modules.xml" \
     swift test --skip-build --disable-xctest --xunit-output "$results/modules.xml"
-  for suite in System Tags Interop Install; do
+  for suite in System Tags Peers Install; do
     if compgen -G "Tests/$suite/test_*.py" >/dev/null; then
       tests "$suite" "$results/$suite.xml" .build/venv/bin/python -m pytest -q -rs -p no:cacheprovider \
         --junit-xml "$PWD/$results/$suite.xml" "Tests/$suite"

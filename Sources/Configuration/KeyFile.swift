@@ -1,5 +1,5 @@
 package import StepProtocol
-import StrictJSON
+import Encoding
 import SystemIO
 
 /// Keys in files: JWKs (RFC 7517), private ones readable by their owner only.

@@ -6,7 +6,7 @@
 In turn, over one mosquitto with mutual TLS, on this machine:
 
     stepctl open    against stepd; the step is open already, so that it is obeyed without any motion
-    client.py open  the same in Python (paho-mqtt and cryptography): Tests/Interop
+    client.py open  the same in Python (paho-mqtt and cryptography): Tests/Peers
     floor           the same messages in C without any cryptography but TLS's, against a peer that only answers: floor.c
 
 and, beside a C program that says hello, `stepctl --version`. Printed are medians, and the medians of the ratios of a
@@ -123,7 +123,7 @@ def prepare(runner: Runner, binaries: Path, python: Path) -> dict[str, list]:
         "floor": [*floor, rider / "rider.pem", rider / "rider.key", request, status],
         "stepctl open": open_,
         "client.py open": [
-            python, REPOSITORY / "Tests/Interop/client.py",
+            python, REPOSITORY / "Tests/Peers/client.py",
             "open", "--vehicle", rider / "vehicle.toml", "--step", "left",
         ],
         "hello": [runner.folder / "hello"],

@@ -1,14 +1,12 @@
 import Bluetooth
 import Configuration
 import Glibc
-import NDEF
-import NFCMessages
-import NTAG424
-import QRReader
+import Tags
+import CodeReading
 import Ranging
-import StepDomain
+import Domain
 import StepProtocol
-import StrictJSON
+import Encoding
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main

@@ -10,10 +10,10 @@ seeds=.build/fuzz/seeds
 mkdir -p "$seeds"/{advertisement,btsnoop,h4,json,command,statement,proof,code,tags,vehicle,controller}
 mkdir -p "$seeds"/{ndef,nfc,ntag424,qr,type2,type4}
 cp Tests/Fixtures/captures/*.btsnoop "$seeds/btsnoop/"
-cp Tests/Interop/example.json "$seeds/json/"
+cp Tests/Peers/example.json "$seeds/json/"
 python3 - "$seeds" <<'PYTHON'
 import json, pathlib, sys
-seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Interop/example.json"))
+seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 (seeds / "command/open").write_text(example["open-command"])
 (seeds / "command/token").write_text(example["token"])
 (seeds / "statement/idle").write_text(example["idle-status"])

@@ -81,13 +81,13 @@ def test_the_unit_is_confined():
     # In tenths of a point; 1.2 of 10 are left: the network, and a broker at an address that only its user knows.
     subprocess.run(
         ["systemd-analyze", "security", "--offline=yes", "--threshold=15", "--no-pager",
-         ROOT / "Sources/stepd/stepd.service"],
+         ROOT / "Sources/Programs/stepd/stepd.service"],
         check=True, stdout=subprocess.DEVNULL)
 
 
 def additions() -> list[str]:
     """What the unit's comments say is to be added for this or that, each a drop-in of its own."""
-    lines = (ROOT / "Sources/stepd/stepd.service").read_text().splitlines()
+    lines = (ROOT / "Sources/Programs/stepd/stepd.service").read_text().splitlines()
     indented = [line[4:] if line.startswith("#   ") else "" for line in lines]
     return [block for block in "\n".join(indented).split("\n\n") if block.strip()]
 

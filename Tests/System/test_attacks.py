@@ -1,4 +1,4 @@
-"""Every attack of Tests/Interop on stepd, over a real broker: the right refusal or no answer, and nothing moves."""
+"""Every attack of Tests/Peers on stepd, over a real broker: the right refusal or no answer, and nothing moves."""
 
 import time
 from contextlib import ExitStack

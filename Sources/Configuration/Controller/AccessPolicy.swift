@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// What a proof of presence must show before a step moves.
 package struct AccessPolicy: Equatable, Sendable {

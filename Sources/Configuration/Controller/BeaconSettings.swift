@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 import StepProtocol
 
 /// Steps whose iBeacons send another minor in each period.

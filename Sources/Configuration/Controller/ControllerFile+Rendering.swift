@@ -1,4 +1,5 @@
-import StepDomain
+import Encoding
+import Domain
 import StepProtocol
 
 extension ControllerFile {

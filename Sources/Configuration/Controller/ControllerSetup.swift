@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// All that a controller works from: `stepd.toml` and the vehicle file that it names, found to agree.
 package struct ControllerSetup: Equatable, Sendable {

@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// Servos on the kernel's PWM channels (Linux, Documentation/driver-api/pwm.rst, sysfs interface).
 package struct PWMSettings: Equatable, Sendable {

@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// What moves the steps, and how long that may take.
 package struct ServoSettings: Equatable, Sendable {

@@ -1,6 +1,6 @@
-package import StepDomain
+package import Domain
 package import StepProtocol
-import StrictJSON
+import Encoding
 import SystemIO
 
 /// `tags.json`: the tags whose messages the controller verifies, each with its keys. Nobody but its owner may read it.

@@ -1,4 +1,5 @@
-import StepDomain
+import Encoding
+import Domain
 import StepProtocol
 
 /// A form that a value in a file can have: what people are told that it is, and how it is read.

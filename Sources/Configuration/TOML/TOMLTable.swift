@@ -1,4 +1,4 @@
-import StepDomain
+import Domain
 
 /// The keys that a table may have, by their names in the file.
 protocol TOMLKey: Hashable, CaseIterable, Sendable, RawRepresentable where RawValue == String {}

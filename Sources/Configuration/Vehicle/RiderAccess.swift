@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// All that a rider's program needs to command a vehicle: a vehicle file without gaps.
 package struct RiderAccess: Equatable, Sendable {

@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 extension VehicleFile {
   /// Notes a step's measured power in the text of a vehicle file, in place of one that is there or behind the step's

@@ -1,4 +1,4 @@
-package import StepDomain
+package import Domain
 
 /// `vehicle.toml`: a vehicle, how to reach its controller, and, in a rider's own copy, who the rider is.
 ///

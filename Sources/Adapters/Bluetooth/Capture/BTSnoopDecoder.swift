@@ -1,0 +1,135 @@
+package import Domain
+
+/// Reads HCI events out of a btsnoop file, piece by piece.
+///
+/// The format is that of RFC 1761 with data link types of its own; two of them are in use: H4 (1002: Android, and
+/// Wireshark) and the Linux monitor (2001: `btmon -w`), which puts the kind of packet into the flags.
+package struct BTSnoopDecoder: Sendable {
+  /// Why decoding cannot go on.
+  package enum Defect: Error, Equatable {
+    /// The file is something else, or holds packets of another kind.
+    case notACapture(reason: String)
+    /// At this byte of the file, something else was expected.
+    case damaged(offset: UInt64, expected: String)
+  }
+
+  private enum DataLink: UInt32 {
+    case h4 = 1002
+    case linuxMonitor = 2001
+  }
+
+  private static let fileHeader = 16
+  private static let recordHeader = 24
+  /// The longest HCI packet: ACL data of 65,535 bytes, its header of 4, and the packet type.
+  package static let maximumPacket = 65_540
+  /// What a file begins with.
+  static let magic = Array("btsnoop\0".utf8)
+  /// 1970-01-01 in microseconds since the year 0, from which btsnoop counts.
+  static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
+  /// Whose differences nothing can overflow: to the end of the year 9999, which is longer than anybody records.
+  private static let times = 0..<epoch + 253_402_300_800_000_000
+
+  private var bytes: [UInt8] = []
+  /// Where the next record, or the file header, begins in `bytes`.
+  private var position = 0
+  /// How many bytes of the file came before `bytes`.
+  private var dropped: UInt64 = 0
+  /// Known when the file header has been read.
+  private var dataLink: DataLink?
+
+  package init() {}
+
+  /// Adds what was read.
+  package mutating func append(_ new: UnsafeRawBufferPointer) {
+    dropped += UInt64(position)
+    bytes.removeSubrange(..<position)
+    position = 0
+    bytes += new
+  }
+
+  /// Hands over the next record: when it was recorded, and the event packet from its event code on. That is empty for
+  /// commands and data, and may be cut short, because captures can be limited to so many bytes a packet.
+  ///
+  /// - Returns: what `body` returned, or nil when the record is not all there yet.
+  package mutating func next<Result>(
+    _ body: (_ time: UnixTime, _ event: Span<UInt8>) -> Result
+  ) throws(Defect) -> Result? {
+    if dataLink == nil {
+      guard let link = try readFileHeader() else { return nil }
+      dataLink = link
+    }
+    guard bytes.count - position >= Self.recordHeader else { return nil }
+    let originalLength = word(0)
+    let includedLength = word(4)
+    let flags = word(8)
+    guard includedLength <= originalLength else {
+      throw .damaged(offset: offset + 4, expected: "an included length of at most the original \(originalLength)")
+    }
+    guard includedLength <= Self.maximumPacket else {
+      throw .damaged(offset: offset + 4, expected: "a packet of at most \(Self.maximumPacket) bytes")
+    }
+    let time = Int64(bitPattern: UInt64(word(16)) << 32 | UInt64(word(20)))
+    guard Self.times.contains(time) else {
+      throw .damaged(offset: offset + 16, expected: "a time in the years 0 to 9999")
+    }
+    let start = position + Self.recordHeader
+    let end = start + Int(includedLength)
+    guard bytes.count >= end else { return nil }
+    position = end
+
+    let event: Range<Int>
+    switch dataLink {
+    case .h4: event = start < end && bytes[start] == 0x04 ? start + 1..<end : end..<end
+    // The low half is the monitor's opcode, where 3 is an event; the high half is the adapter's number.
+    case .linuxMonitor: event = flags & 0xFFFF == 3 ? start..<end : end..<end
+    case nil: event = end..<end
+    }
+    return body(UnixTime(microseconds: time - Self.epoch), bytes.span.extracting(event))
+  }
+
+  /// To be called when there are no more bytes: throws if the file ends in the middle of something.
+  package func finish() throws(Defect) {
+    let left = bytes.count - position
+    if dataLink == nil {
+      throw left == 0
+        ? .notACapture(reason: "it is empty")
+        : .damaged(offset: dropped + UInt64(bytes.count), expected: "the rest of a 16-byte file header")
+    }
+    guard left == 0 else {
+      let missing = left < Self.recordHeader ? Self.recordHeader - left : Self.recordHeader + Int(word(4)) - left
+      throw .damaged(
+        offset: dropped + UInt64(bytes.count), expected: "\(missing) more bytes of the record at byte \(offset)")
+    }
+  }
+
+  /// Where the next record begins in the file.
+  private var offset: UInt64 { dropped + UInt64(position) }
+
+  /// A big-endian number in the record or header that comes next.
+  private func word(_ at: Int) -> UInt32 {
+    bytes[position + at..<position + at + 4].reduce(0) { $0 << 8 | UInt32($1) }
+  }
+
+  private mutating func readFileHeader() throws(Defect) -> DataLink? {
+    guard bytes.starts(with: Self.magic.prefix(bytes.count)) else { throw .notACapture(reason: guess) }
+    guard bytes.count >= Self.fileHeader else { return nil }
+    guard word(8) == 1 else { throw .notACapture(reason: "its version is \(word(8)), and only version 1 is known") }
+    guard let link = DataLink(rawValue: word(12)) else {
+      throw .notACapture(reason: "its data link type is \(word(12)); only 1002 (H4) and 2001 (Linux monitor) are known")
+    }
+    position = Self.fileHeader
+    return link
+  }
+
+  /// What a file is that is not btsnoop, by its first bytes.
+  private var guess: String {
+    let others: [(magic: [UInt8], name: String)] = [
+      ([0x0A, 0x0D, 0x0D, 0x0A], "pcapng"),
+      ([0xD4, 0xC3, 0xB2, 0xA1], "pcap"), ([0xA1, 0xB2, 0xC3, 0xD4], "pcap"),
+      ([0x4D, 0x3C, 0xB2, 0xA1], "pcap"), ([0xA1, 0xB2, 0x3C, 0x4D], "pcap"),
+      ([0x1F, 0x8B], "gzip"), ([0x50, 0x4B, 0x03, 0x04], "zip"),
+    ]
+    let name = others.first { bytes.starts(with: $0.magic) }?.name
+    return name.map { "it is \($0)" } ?? "it does not begin with `btsnoop`"
+  }
+}

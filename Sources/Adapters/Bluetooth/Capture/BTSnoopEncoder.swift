@@ -1,0 +1,51 @@
+package import Ranging
+package import Domain
+
+/// Writes advertisements as a btsnoop file (RFC 1761 with data link type 1002, H4), for `BTSnoopDecoder`, btmon and
+/// Wireshark.
+///
+/// Whatever radio heard it, an advertisement becomes the event with which a controller would have reported it. What
+/// an `Advertisement` does not hold is filled in: the kind of address is random, as it is of nearly all beacons.
+package enum BTSnoopEncoder {
+  /// The first 16 bytes of a file.
+  package static let fileHeader = BTSnoopDecoder.magic + bigEndian(UInt32(1)) + bigEndian(UInt32(1002))
+
+  /// The most that a report holds (Core 5.4, Vol 4, Part E, 7.7.65.13); what is longer is cut.
+  private static let maximumData = 229
+
+  /// A record of one report: a legacy one (7.7.65.2) where the data fit, else an extended one (7.7.65.13).
+  package static func record(of advertisement: Advertisement) -> [UInt8] {
+    let data = advertisement.data.prefix(maximumData)
+    let address = (0..<6).map { UInt8(truncatingIfNeeded: advertisement.address.value >> (8 * $0)) }
+    // 127: not available.
+    let rssi = UInt8(bitPattern: advertisement.rssi ?? 127)
+    let random: UInt8 = 0x01
+    let report: [UInt8] =
+      if data.count <= 31 {
+        // ADV_NONCONN_IND.
+        [0x02, 1, 0x03, random] + address + [UInt8(data.count)] + data + [rssi]
+      } else {
+        // Neither connectable nor scannable, and complete; LE 1M on both channels; no advertising set and no transmit
+        // power given; not periodic; directed to nobody.
+        [0x0D, 1, 0x00, 0x00, random] + address + [0x01, 0x01, 0xFF, 127, rssi] + [UInt8](repeating: 0, count: 9)
+          + [UInt8(data.count)] + data
+      }
+    return record([0x04, 0x3E, UInt8(report.count)] + report, at: advertisement.time)
+  }
+
+  /// A record of nothing but a time: Command Complete for no command (7.7.14), of which every reader takes no notice.
+  package static func mark(at time: UnixTime) -> [UInt8] { record([0x04, 0x0E, 3, 1, 0x00, 0x00], at: time) }
+
+  private static func record(_ packet: [UInt8], at time: UnixTime) -> [UInt8] {
+    // Bit 0: from the controller. Bit 1: a command or an event.
+    let flags: UInt32 = 0b11
+    let drops: UInt32 = 0
+    let length = UInt32(packet.count)
+    return bigEndian(length) + bigEndian(length) + bigEndian(flags) + bigEndian(drops)
+      + bigEndian(BTSnoopDecoder.epoch &+ time.microseconds) + packet
+  }
+
+  private static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
+    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+  }
+}

@@ -1,0 +1,72 @@
+package import Configuration
+import Glibc
+package import MQTT
+package import Encoding
+package import SystemIO
+
+/// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
+package struct CommandFailure: Error {
+  package let status: ExitStatus
+  /// Lower case, no full stop: what, where.
+  package let message: String
+  /// What to do.
+  package let hint: String?
+  /// What a program is told besides, where the command prints JSON.
+  package let details: [JSON.Member]
+
+  package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
+    self.status = status
+    self.message = message
+    self.hint = hint
+    self.details = details
+  }
+
+  package init(_ error: ConfigurationError) {
+    let status: ExitStatus =
+      switch error.kind {
+      case .invalid: .configuration
+      case .usage: .usage
+      case .missing: .noInput
+      case .permission: .noPermission
+      }
+    self.init(status, error.description)
+  }
+
+  package init(_ error: SystemError) {
+    let status: ExitStatus =
+      switch error.code {
+      case ENOENT: .noInput
+      case EACCES, EPERM: .noPermission
+      default: .inputOutput
+      }
+    self.init(status, error.description)
+  }
+}
+
+extension CommandFailure {
+  package init(_ error: MQTTError) {
+    switch error {
+    case .unusableFile(_, let path, .unreadable(let code)):
+      self.init(SystemError("read", path, code: code))
+    case .unusableFile: self.init(.configuration, error.description)
+    case .refused(_, .notAuthorized), .subscriptionRefused: self.init(.noPermission, error.description)
+    case .system(let error): self.init(error)
+    default: self.init(.unavailable, error.description)
+    }
+  }
+}
+
+/// A signal ended the command before it had done anything that would have to be told.
+package struct Interrupted: Error {
+  /// Nil for the one that is waiting.
+  package let signal: Int32?
+
+  package init(signal: Int32? = nil) { self.signal = signal }
+}
+
+/// The command has said all there is to say, and ends with another status than 0.
+package struct Ended: Error {
+  package let status: ExitStatus
+
+  package init(_ status: ExitStatus) { self.status = status }
+}

@@ -1,0 +1,103 @@
+import ArgumentParser
+import Configuration
+import Glibc
+import Provisioning
+import Domain
+import StepProtocol
+import Encoding
+import SystemIO
+import Terminal
+
+struct ConfigImport: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.",
+    usage: "stepctl config import [<options>] [<file>]")
+
+  @Argument(
+    help: ArgumentHelp(
+      "A folder with a vehicle.toml, such a file, or the text of a vehicle's code.", valueName: "file"),
+    completion: .file())
+  var file: String?
+
+  @OptionGroup var codes: QROptions
+
+  @Option(help: "What to call the vehicle (default: its own name, in letters that can be typed).")
+  var name: String?
+
+  @Flag(name: .shortAndLong, help: "Trust it without asking.")
+  var yes = false
+
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var input: InputOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard (file == nil) != (codes.qr == nil) else { throw ValidationError("Give either a file or --qr.") }
+  }
+
+  func run() throws {
+    let console = output.console
+    let settings = try Settings(timeout: timeout.timeout)
+    let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
+    let handover = try source.read(settings.patience, console.progress, Interruption.init)
+    let interruption = try Interruption()
+    let store = VehicleStore(settings.folders)
+    let place = try store.place(for: handover, as: name)
+    if yes { show(handover, place, console) } else { try confirm(handover, place, input.questions(interruption)) }
+    try store.install(handover, at: place)
+
+    let vehicle = handover.vehicleFile.vehicle
+    let hasRider = handover.vehicleFile.rider != nil || place.known?.rider != nil
+    if console.isJSON {
+      try console.result([
+        "name": .string(vehicle.name), "uuid": .string(vehicle.uuid.description),
+        "operator_key": handover.operatorKey.map { .string($0.thumbprint.description) } ?? .null,
+        "vehicle_file": .string(place.vehicleFile), "is_new": .bool(place.known == nil), "has_rider": .bool(hasRider),
+      ])
+      return
+    }
+    try console.result("\(printable(vehicle.name)) is in \(settings.folders.displayed(place.vehicleFile))")
+    if !hasRider { console.note("to move its steps takes a token besides: ask the operator for one") }
+  }
+
+  // MARK: - Trust
+
+  private func confirm(_ handover: Handover, _ place: VehicleStore.Place, _ questions: Questions) throws {
+    guard input.noInput || isatty(STDIN_FILENO) == 1 else {
+      throw CommandFailure(
+        .noInput, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
+    }
+    // What is asked about is shown, quiet or not.
+    show(handover, place, Console(isJSON: false, isQuiet: false, isVerbose: false, isColored: false))
+    guard try questions.confirm("Trust it?", suggestion: false) else {
+      throw CommandFailure(.failure, "not trusted; nothing was changed")
+    }
+  }
+
+  private func show(_ handover: Handover, _ place: VehicleStore.Place, _ console: Console) {
+    let file = handover.vehicleFile
+    console.note("vehicle   \(printable(file.vehicle.name))")
+    console.note("          \(file.vehicle.uuid)")
+    if let broker = file.broker { console.note("broker    \(printable(broker.host)):\(broker.port)") }
+    if let key = handover.operatorKey?.thumbprint {
+      // 43 characters, in two lines of a terminal of 80 columns.
+      console.note("operator  \(key.grouped)")
+      let isPinned = place.known?.operatorKey != nil
+      let new =
+        handover.isSigned
+        ? "new: compare it with what the operator shows"
+        : "new, and nothing here is signed: take it from the operator alone"
+      console.note("          \(isPinned ? "the same as before" : new)")
+    } else {
+      console.note("operator  none is named: nothing shows who made this")
+    }
+    if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
+    if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }
+    if let known = place.known {
+      let changes = place.changes(by: handover)
+      console.note("changes   \(changes.isEmpty ? "nothing" : changes.joined(separator: ", "))")
+      console.note("in        \(known.path)")
+    }
+  }
+}

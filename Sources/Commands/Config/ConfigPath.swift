@@ -1,0 +1,24 @@
+import ArgumentParser
+import Configuration
+import Encoding
+import SystemIO
+import Terminal
+
+struct ConfigPath: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "path",
+    abstract: "Print the files that are looked at, in order of precedence.")
+
+  @OptionGroup var output: OutputOptions
+
+  func run() throws {
+    let console = output.console
+    let folders = try Settings().folders
+    let paths = folders.configFiles + folders.vehicles().map(\.path)
+    for path in paths {
+      try console.isJSON
+        ? console.result(["path": .string(path), "exists": .bool(Files.exists(path))])
+        : console.result(Files.exists(path) ? path : "\(path) (not there)")
+    }
+  }
+}

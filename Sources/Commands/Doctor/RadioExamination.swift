@@ -1,0 +1,169 @@
+import Bluetooth
+import Ranging
+import Domain
+import SystemIO
+
+/// Looks at a radio from below upward, as far as it goes, and then listens with it.
+struct RadioExamination {
+  /// How long is listened: thirty frames of a beacon that is near.
+  private static let seconds = 3.0
+
+  private let radio: RadioSpec
+  private let interruption: Interruption
+
+  init(_ radio: RadioSpec, _ interruption: Interruption) {
+    self.radio = radio
+    self.interruption = interruption
+  }
+
+  /// - Throws: `RadioError.interrupted` alone.
+  func report() throws -> RadioReport {
+    var report = RadioReport(radio: radio)
+    do throws(RadioError) {
+      switch radio {
+      case .hci(let number):
+        try examineAdapter(number, &report)
+        try examineController(&report)
+        examineOthers(&report)
+      case .bluez(let number):
+        try examineAdapter(number, &report)
+      case .h4, .btsnoop:
+        break
+      }
+      try listen(&report)
+    } catch .interrupted {
+      throw RadioError.interrupted
+    } catch {
+      report.failure = error
+      report.findings.append(finding(of: error))
+      if case .adapterInUse = error { examineOthers(&report) }
+    }
+    return report
+  }
+
+  // MARK: - What is there
+
+  private func examineAdapter(_ number: UInt16, _ report: inout RadioReport) throws(RadioError) {
+    // The rest says itself why it does not go any further.
+    guard let adapter = Adapter.all().first(where: { $0.number == number }) else { return }
+    let name = "hci\(number)"
+    if let block = adapter.block {
+      report.findings.append(
+        .init(
+          subject: "rfkill", state: .bad,
+          text: block == .hard ? "a switch of the machine blocks \(name)" : "\(name) is blocked, as in airplane mode",
+          remedy: block == .hard ? nil : "sudo rfkill unblock bluetooth"))
+    }
+    guard adapter.isUp else { throw .adapterDown(radio: name) }
+    report.findings.append(.init(subject: "adapter", state: .good, text: "\(adapter.address), up"))
+  }
+
+  private func examineController(_ report: inout RadioReport) throws(RadioError) {
+    guard let abilities = try radio.abilities(interruption: interruption) else { return }
+    report.findings.append(.init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
+    let sets = abilities.advertisingSets
+    let commands = abilities.isExtended ? "Bluetooth 5's commands" : "Bluetooth 4's commands"
+    report.findings.append(
+      .init(
+        subject: "controller", state: .good,
+        text: "Low Energy, \(commands); \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
+  }
+
+  private func examineOthers(_ report: inout RadioReport) {
+    let users = BluetoothUser.others().filter { $0.name != Self.daemon }
+    let names = users.map { "\($0.name) (\($0.process))" }.joined(separator: ", ")
+    if !users.isEmpty {
+      report.findings.append(.init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
+    }
+    if BluetoothUser.isRunning(Self.daemon) {
+      report.findings.append(
+        .init(subject: Self.daemon, state: .warning, text: "runs; what it ends of a scan is begun again"))
+    } else if users.isEmpty {
+      report.findings.append(.init(subject: "others", state: .good, text: "nobody else is seen to scan"))
+    }
+  }
+
+  private static let daemon = "bluetoothd"
+
+  // MARK: - What is heard
+
+  private func listen(_ report: inout RadioReport) throws(RadioError) {
+    let notices = Notices()
+    let radio = try radio.open(interruption: interruption) { notices.texts.append($0) }
+    defer { radio.close() }
+    var table = ScanTable()
+    let end = UnixTime(microseconds: radio.start.microseconds + Int64(Self.seconds * 1e6))
+    listening: while true {
+      switch try radio.next(until: end) {
+      case .heard(let advertisement):
+        table.hear(advertisement, at: advertisement.time.seconds(since: radio.start))
+      case .deadline, .ended: break listening
+      }
+    }
+    let rows = table.rows(at: Self.seconds)
+    let heard = RadioReport.Heard(
+      seconds: Self.seconds, advertisements: table.frames + table.others, frames: table.frames, beacons: rows.count,
+      readingsPerSecond: Double(rows.map(\.history.readings).max() ?? 0) / Self.seconds)
+    report.heard = heard
+    report.findings.append(finding(of: heard))
+    if case .bluez = self.radio, heard.frames > 0, heard.readingsPerSecond < RangingModel.leastRate {
+      report.findings.append(
+        .init(
+          subject: Self.daemon, state: .warning, text: "passes on few while it scans for another program: end that one")
+      )
+    }
+    report.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
+  }
+
+  /// What the radio has to tell besides.
+  private final class Notices {
+    var texts: [String] = []
+  }
+
+  private func finding(of heard: RadioReport.Heard) -> RadioReport.Finding {
+    func found(_ state: RadioReport.Finding.State, _ text: String) -> RadioReport.Finding {
+      .init(subject: "listening", state: state, text: text)
+    }
+    if heard.advertisements == 0 { return found(.warning, "nothing heard in \(Int(heard.seconds)) s") }
+    if heard.beacons == 0 { return found(.warning, "\(heard.advertisements) heard, none of a beacon") }
+    let beacons = "\(heard.beacons) beacon\(heard.beacons == 1 ? "" : "s")"
+    let readings = "up to \(tenths(heard.readingsPerSecond)) readings/s"
+    let text = "\(heard.advertisements) heard, \(heard.frames) of \(beacons), \(readings)"
+    return heard.readingsPerSecond < RangingModel.leastRate
+      ? found(.warning, "\(text): too few to locate by") : found(.good, text)
+  }
+
+  // MARK: - What is wrong
+
+  private func finding(of error: RadioError) -> RadioReport.Finding {
+    func wrong(_ subject: String, _ text: String? = nil, _ remedy: String?) -> RadioReport.Finding {
+      .init(subject: subject, state: .bad, text: text ?? error.description, remedy: remedy)
+    }
+    return switch error {
+    case .noBluetooth:
+      wrong("kernel", "no Bluetooth in this kernel, or none in this container", "sudo modprobe btusb")
+    case .noAdapter(let radio):
+      wrong("adapter", "there is no \(radio)", "sudo dmesg | grep -i bluetooth")
+    case .adapterDown(let radio):
+      wrong(
+        "adapter", "\(radio) is down",
+        BluetoothUser.isRunning(Self.daemon) ? "bluetoothctl power on" : "sudo hciconfig \(radio) up")
+    case .poweredOff(let radio):
+      wrong("adapter", "\(radio) is powered off", "bluetoothctl power on")
+    case .notPermitted(_, let program):
+      wrong("permission", "raw HCI sockets take CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
+    case .adapterInUse:
+      wrong("adapter", "another program has it for itself, as a virtual machine may", nil)
+    case .notAuthorized:
+      wrong(Self.daemon, "the system bus does not let you speak to it", "sudo usermod -aG bluetooth $USER")
+    case .noSystemBus:
+      wrong(Self.daemon, "there is no D-Bus system bus to reach it by", "sudo systemctl start dbus")
+    case .noBluetoothDaemon:
+      wrong(Self.daemon, "is not running", "sudo systemctl start bluetooth")
+    case .refused(let radio, _, _), .noAnswer(let radio, _):
+      wrong("controller", nil, radio.hasPrefix("hci") ? "sudo hciconfig \(radio) reset" : nil)
+    default:
+      wrong("radio", nil, nil)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Bluetooth
+import Domain
+
+/// Which radio sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
+struct BeaconAdapter: ExpressibleByArgument {
+  /// Nil for all.
+  let step: StepID?
+  let radio: RadioSpec
+
+  init?(argument: String) {
+    // A radio may have an equals sign too, in a path; what is in front of that is no step's id then.
+    let step = argument.firstIndex(of: "=").flatMap { equals in
+      StepID(String(argument[..<equals])).map { ($0, argument[argument.index(after: equals)...]) }
+    }
+    guard let radio = try? RadioSpec(step.map { String($0.1) } ?? argument), radio.canAdvertise else { return nil }
+    self.step = step?.0
+    self.radio = radio
+  }
+}
+
+extension [BeaconAdapter] {
+  /// The radio of each step that has one.
+  ///
+  /// - Throws: `ValidationError`, when a step has two or is not the vehicle's.
+  func adapters(of steps: [StepID]) throws -> [StepID: String] {
+    var adapters: [StepID: String] = [:]
+    for beacon in self {
+      if let step = beacon.step, !steps.contains(step) {
+        throw ValidationError(
+          "--beacon: the vehicle has no step \(step), only \(steps.map(\.description).joined(separator: ", ")).")
+      }
+      for step in beacon.step.map({ [$0] }) ?? steps {
+        guard adapters.updateValue(beacon.radio.description, forKey: step) == nil else {
+          throw ValidationError("--beacon: the step \(step) has two radios.")
+        }
+      }
+    }
+    return adapters
+  }
+}

@@ -1,0 +1,216 @@
+import ArgumentParser
+import Configuration
+import Glibc
+import Provisioning
+import CodeDrawing
+import Domain
+import StepProtocol
+import Encoding
+import SystemIO
+import Terminal
+
+/// The code of a step, a sheet with those of all steps, or, where no step is named, the code of the vehicle itself.
+struct ProvisionQR: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "qr",
+    abstract: "Make the QR code of a step, of all steps, or of the vehicle itself.")
+
+  @Option(help: "The step whose code it is (default: the code of the vehicle itself).")
+  var step: StepID?
+
+  @Flag(help: "Make a sheet with the codes of all steps, to print and cut out.")
+  var sheet = false
+
+  @Option(help: "How to draw it (default: as the name of the output ends, else terminal).")
+  var format: CodeFormat?
+
+  @Option(
+    name: .customLong("output"),
+    help: ArgumentHelp("Write into this file (default: standard output).", valueName: "file"),
+    completion: .file(extensions: ["png", "svg", "pdf"]))
+  var file: String?
+
+  @Option(help: "How much of a code may be damaged (default: M; L for the vehicle's).")
+  var level: QRCode.Level?
+
+  @Option(help: ArgumentHelp("The side of a printed code, without its margin (default: 40).", valueName: "mm"))
+  var size: Double?
+
+  @Option(help: "The paper of a PDF.")
+  var paper: LabelSheet.Paper = .a4
+
+  @Option(help: ArgumentHelp("How many of each code a PDF has.", valueName: "count"))
+  var copies = 1
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard step == nil || !sheet else { throw ValidationError("--step and --sheet exclude each other.") }
+    if format == nil, let ending, CodeFormat(ending: ending) == nil {
+      throw ValidationError("--output takes a name that ends in .png, .svg, .pdf or .txt; --format draws another.")
+    }
+    guard !sheet || chosenFormat == .pdf else { throw ValidationError("--sheet is for --format pdf.") }
+    guard copies == 1 || chosenFormat == .pdf else { throw ValidationError("--copies is for --format pdf.") }
+    guard (1...1000).contains(copies) else { throw ValidationError("--copies takes 1 to 1000.") }
+    guard (10...500).contains(printedSize) else { throw ValidationError("--size takes 10 to 500 mm.") }
+  }
+
+  private var printedSize: Double { size ?? 40 }
+
+  private var chosenFormat: CodeFormat {
+    format ?? ending.flatMap(CodeFormat.init(ending:)) ?? (sheet ? .pdf : .terminal)
+  }
+
+  /// What stands behind the last point in the output's name, if anything does.
+  private var ending: String? {
+    guard let name = file?.split(separator: "/").last, let point = name.lastIndex(of: "."), point > name.startIndex
+    else { return nil }
+    let ending = name[name.index(after: point)...].lowercased()
+    return ending.isEmpty ? nil : ending
+  }
+
+  func run() throws {
+    let console = output.console
+    let path = try vehicleFile()
+    let vehicle = try VehicleFile(reading: path).vehicle
+    let codes = try step == nil && !sheet ? [vehicleCode(path, console)] : labels(vehicle)
+    if console.isJSON, file == nil {
+      try console.result(json(codes))
+      return
+    }
+    let picture = try rendered(codes, vehicle, console)
+    guard let file else { return try console.result(picture) }
+    try write(picture, to: file)
+    try console.isJSON ? console.result(json(codes)) : console.result("wrote \(file)")
+  }
+
+  // MARK: - What is in a code
+
+  private struct Content {
+    let step: StepID?
+    let text: String
+    let code: QRCode
+
+    /// What stands below the vehicle's name on paper.
+    var caption: String { step.map { "\($0) step" } ?? "stepctl config import --qr" }
+  }
+
+  private func labels(_ vehicle: Vehicle) throws -> [Content] {
+    try (step.map { [try vehicle.required($0)] } ?? vehicle.steps).map { step in
+      let text = StepLabel(vehicle: vehicle.uuid, step: step.id).text
+      return Content(step: step.id, text: text, code: try QRCode(Array(text.utf8), level: level ?? .medium))
+    }
+  }
+
+  private func vehicleCode(_ path: String, _ console: Console) throws -> Content {
+    let (text, key): (String, Thumbprint)
+    do throws(ProvisioningError) {
+      (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: WallClock.seconds)
+    } catch {
+      guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
+      throw CommandFailure(
+        .noInput, missing.description,
+        hint: "--vehicle takes the operator's folder of the vehicle; --step makes a step's code")
+    }
+    // 43 characters and 10 blanks: with more beside them they are wider than a terminal.
+    console.note("signed by the operator, with a key that riders are asked to compare:")
+    console.note(key.grouped)
+    return Content(step: nil, text: text, code: try QRCode(Array(text.utf8), level: level ?? .low))
+  }
+
+  /// The vehicle's, by a file, a name, or a folder, as `provision token` takes it.
+  private func vehicleFile() throws -> String {
+    let settings = try Settings(vehicle: vehicle.vehicle)
+    if let folder = settings.vehicle.value, Files.isFolder(folder) { return VehicleFolder(folder).path("vehicle.toml") }
+    return try settings.vehicleFile()
+  }
+
+  // MARK: - What becomes of it
+
+  private func rendered(_ codes: [Content], _ vehicle: Vehicle, _ console: Console) throws -> [UInt8] {
+    let first = codes[0].code
+    switch chosenFormat {
+    case .terminal: return try lines(first, console)
+    case .svg: return Array(first.svg(size: printedSize).utf8)
+    case .png: return try binary(first.png(size: printedSize))
+    case .pdf:
+      let name = title(vehicle, console)
+      let labels = codes.map { LabelSheet.Label($0.code, lines: [name, PDFText($0.caption)!]) }
+      return try binary(LabelSheet(labels, size: printedSize, paper: paper, copies: copies).pdf)
+    }
+  }
+
+  private func write(_ picture: [UInt8], to path: String) throws {
+    var status = stat()
+    if stat(path, &status) == -1 {
+      try Files.replace(path, with: picture, mode: 0o644)
+    } else if status.st_mode & S_IFMT == S_IFREG {
+      try Files.rewrite(path, with: picture)
+    } else {
+      // A pipe or a device, as /dev/stdout, stays what it is.
+      try Descriptor.open(path, O_WRONLY).write(picture, path)
+    }
+  }
+
+  private func lines(_ code: QRCode, _ console: Console) throws -> [UInt8] {
+    if file == nil, let columns = Console.columns, columns < code.columns {
+      throw CommandFailure(
+        .usage, "the code takes \(code.columns) columns, and the terminal has \(columns)",
+        hint: "use --output with a name that ends in .png")
+    }
+    let lines = code.lines(isColored: file == nil && console.isColored)
+    return Array((lines.joined(separator: "\n") + "\n").utf8)
+  }
+
+  private func binary(_ bytes: [UInt8]) throws -> [UInt8] {
+    if file == nil, Console.columns != nil {
+      throw CommandFailure(.usage, "\(chosenFormat.rawValue) is not for a terminal", hint: "use --output")
+    }
+    return bytes
+  }
+
+  /// The vehicle's name, or, where the font does not have its letters, its UUID.
+  private func title(_ vehicle: Vehicle, _ console: Console) -> PDFText {
+    if let name = PDFText(vehicle.name) { return name }
+    console.note(
+      "the name \(printable(vehicle.name)) cannot be printed, because the font has no such letters: the UUID stands for it"
+    )
+    return PDFText(vehicle.uuid.description)!
+  }
+
+  private func json(_ codes: [Content]) -> JSON {
+    [
+      "codes": .array(
+        codes.map {
+          [
+            "step": $0.step.map { .string($0.description) } ?? .null, "content": .string($0.text),
+            "modules": .integer(Int64($0.code.side)),
+          ]
+        }),
+      "file": file.map { .string($0) } ?? .null,
+    ]
+  }
+}
+
+/// How a code is drawn.
+enum CodeFormat: String, CaseIterable, ExpressibleByArgument {
+  case terminal, png, svg, pdf
+
+  /// By the ending of a file's name, in lower case.
+  init?(ending: String) {
+    switch ending {
+    case "txt": self = .terminal
+    case "png": self = .png
+    case "svg": self = .svg
+    case "pdf": self = .pdf
+    default: return nil
+    }
+  }
+}
+
+extension QRCode.Level: ExpressibleByArgument {
+  package init?(argument: String) { self.init(rawValue: argument.uppercased()) }
+}
+
+extension LabelSheet.Paper: ExpressibleByArgument {}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import Configuration
+import Tags
+import NFC
+import Provisioning
+import Domain
+import StepProtocol
+import Encoding
+import SystemIO
+import Terminal
+
+struct ProvisionTag: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tag",
+    abstract: "Write a step's name to an NFC tag, to be put on that step.")
+
+  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
+  var step: StepID
+
+  @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, in place of writing a plain text.")
+  var sdm = false
+
+  @Flag(help: "Make the tag read-only for ever. Asks first.")
+  var lock = false
+
+  @Flag(help: "Give up what else the tag holds.")
+  var replaceAll = false
+
+  @Flag(help: "Add the tag to those that the vehicle file lists for the step.")
+  var register = false
+
+  @Flag(help: "Say what would be written, and write nothing.")
+  var dryRun = false
+
+  @Flag(help: "Write one tag after the other, and print a table of them.")
+  var batch = false
+
+  @Option(help: ArgumentHelp("End after so many tags with --batch (default: at Control-C).", valueName: "n"))
+  var count: Int?
+
+  @Flag(name: .shortAndLong, help: "Do not ask.")
+  var yes = false
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var nfc: NFCOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var input: InputOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if dryRun, lock || register { throw ValidationError("--dry-run excludes --lock and --register.") }
+    if sdm, lock || replaceAll { throw ValidationError("--sdm excludes --lock and --replace-all.") }
+    if let count {
+      guard batch else { throw ValidationError("--count is for --batch.") }
+      guard (1...10_000).contains(count) else { throw ValidationError("--count takes 1 to 10000.") }
+    }
+  }
+
+  func run() throws {
+    let console = output.console
+    let settings = try Settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
+    let file = try VehicleFile(reading: settings.vehicleFile())
+    let step = try file.vehicle.required(step)
+    let place = VehicleFolder(Files.parent(of: file.path))
+    if sdm, !Files.exists(place.path("stepd.toml")) {
+      throw CommandFailure(
+        .noInput, "\(place.path) has no stepd.toml, and keys are kept in a vehicle's own folder only",
+        hint: "--vehicle takes the vehicle.toml in that folder, not a rider's")
+    }
+    let interruption = try Interruption()
+    try askWhetherToLock(input.questions(interruption))
+    let reader = try settings.openReader(interruption)
+    defer { reader.close() }
+    let job = TagJob(
+      reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
+      // Where some are listed, the vehicle refuses all others, but for dynamic ones.
+      register: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
+      dynamicIn: sdm ? place : nil, patience: settings.patience,
+      progress: ProgressLine(isShown: !output.quiet))
+    if batch {
+      let limit = timeout.timeout == nil ? nil : settings.patience
+      try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
+    } else {
+      console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
+      let record = try job.run(until: .now + settings.patience, tell: console.note)
+      try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
+      if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
+      if let failure = record.failure { throw failure }
+    }
+  }
+
+  private func askWhetherToLock(_ questions: Questions) throws {
+    guard lock, !yes else { return }
+    let tags = batch ? "every tag" : "the tag"
+    guard try questions.confirm("make \(tags) read-only for ever?", suggestion: false) else {
+      throw CommandFailure(.failure, "nothing was written", hint: "without --lock the tag can be written again")
+    }
+  }
+}

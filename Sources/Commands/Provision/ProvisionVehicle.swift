@@ -1,0 +1,168 @@
+import ArgumentParser
+import Configuration
+import Provisioning
+import Domain
+import StepProtocol
+import Encoding
+import SystemIO
+import Terminal
+
+struct ProvisionVehicle: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "vehicle",
+    abstract: "Make a vehicle's keys, certificates and configuration.")
+
+  @Argument(
+    help: ArgumentHelp("The vehicle's folder; made if it is not there.", valueName: "dir"), completion: .directory)
+  var folder: String
+
+  @Option(help: "What people call the vehicle (default: the folder's name).")
+  var name: String?
+
+  @Option(help: "The vehicle's UUID, which its beacons send (default: a random one).")
+  var uuid: UUID?
+
+  @Option(help: "The prefix of its MQTT topics (default: vehicles/UUID).")
+  var topic: TopicPrefix?
+
+  @Option(help: "The broker's host name or address, as riders reach it.")
+  var host: BrokerHost = .localhost
+
+  @Option(help: "The broker's port.")
+  var port: UInt16 = Broker.standardPort
+
+  @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl) or pwm.")
+  var servo: ServoKind = .simulated
+
+  @Option(
+    help: ArgumentHelp(
+      "What sends the steps' beacons, with minors that rotate: left=hci0, or hci0 for all (default: other devices).",
+      valueName: "step=spec"))
+  var beacon: [BeaconAdapter] = []
+
+  @Flag(help: "Replace the vehicle that is there. Its riders need new tokens then.")
+  var force = false
+
+  @Flag(help: "Only write mosquitto.conf anew, after the folder has been moved.")
+  var relocate = false
+
+  @Flag(help: "Only renew the certificates of broker and controller.")
+  var renew = false
+
+  @OptionGroup var output: OutputOptions
+
+  private static let steps = [
+    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
+  ]
+
+  func validate() throws {
+    guard [force, relocate, renew].count(where: { $0 }) <= 1 else {
+      throw ValidationError("--force, --relocate and --renew exclude each other.")
+    }
+    guard !relocate && !renew || isAsDefault else {
+      throw ValidationError("--relocate and --renew go by what vehicle.toml says, and take no other of its settings.")
+    }
+    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
+    _ = try beacon.adapters(of: Self.steps.map(\.id))
+  }
+
+  /// Whether nothing was said of the vehicle.
+  private var isAsDefault: Bool {
+    name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
+      && servo == .simulated && beacon.isEmpty
+  }
+
+  func run() throws {
+    let console = output.console
+    let place = VehicleFolder(folder)
+    if relocate {
+      try place.relocate()
+      let file = place.path("mosquitto.conf")
+      try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("wrote \(file) anew")
+    } else if renew {
+      let end = try place.renewCertificates(now: WallClock.seconds)
+      try console.isJSON
+        ? console.result(["certificates_end": .integer(end)])
+        : console.result("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
+    } else {
+      try make(place, console)
+    }
+  }
+
+  private func make(_ place: VehicleFolder, _ console: Console) throws {
+    let uuid = uuid ?? .random()
+    // Two steps that differ in everything.
+    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
+    let adapters = try beacon.adapters(of: Self.steps.map(\.id))
+    let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
+    let summary = try place.provisionVehicle(
+      VehiclePlan(
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconAdapters: adapters),
+      now: WallClock.seconds, force: force)
+
+    if console.isJSON {
+      try console.result([
+        "name": .string(vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
+        "beacons": .array(
+          Self.steps.compactMap { step in
+            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0)] }
+          }),
+        "files": .array(summary.files.map { .string(place.path($0)) }),
+        "operator_key": .string(summary.tokenKey.description),
+        "encryption_key": .string(summary.encryptionKey.description),
+        "signing_key": .string(summary.signingKey.description),
+        "certificates_end": .integer(summary.certificatesEnd),
+      ])
+      return
+    }
+    try console.result(
+      """
+      \(printable(vehicle.name)) is in \(place.path)
+        uuid        \(uuid)
+        steps       left (major 1) and right (major 2)
+        topic       \(topic)
+        beacons     \(Self.describe(adapters))
+        broker      \(host):\(port), certificates until \(dateAndTime(summary.certificatesEnd))
+        operator    \(summary.tokenKey) (signs tokens)
+      """)
+    if adapters.count > Set(adapters.values).count {
+      console.note("one radio sends two beacons: nobody can tell the sides apart by them")
+    }
+    console.note(
+      """
+
+      Next:
+        mosquitto -c \(place.path("mosquitto.conf"))
+        stepd --config \(place.path("stepd.toml"))
+        stepctl provision token \(place.path) --rider NAME
+      What is in operator/ signs for the vehicle: keep it off the vehicle, and safe.
+      """)
+  }
+
+  private static func describe(_ adapters: [StepID: String]) -> String {
+    let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
+    return senders.isEmpty
+      ? "other devices; see stepctl provision beacon" : "\(senders.joined(separator: ", ")), minors rotate"
+  }
+
+  private var defaultName: String {
+    let last = folder.split(separator: "/").last.map(String.init) ?? ""
+    return last.isEmpty || last == "." || last == ".." ? "vehicle" : last
+  }
+}
+
+extension UUID: ExpressibleByArgument {
+  package init?(argument: String) { self.init(argument) }
+}
+
+extension TopicPrefix: ExpressibleByArgument {
+  package init?(argument: String) { self.init(argument) }
+}
+
+extension BrokerHost: ExpressibleByArgument {
+  package init?(argument: String) { self.init(argument) }
+  package var defaultValueDescription: String { description }
+}
+
+extension ServoKind: ExpressibleByArgument {}

@@ -1,0 +1,74 @@
+import Ranging
+import Domain
+import Terminal
+
+/// What a rider does next.
+enum Advice: Equatable {
+  case listen
+  case findVehicle
+  case takeInHand
+  case comeCloser(Side?)
+  case helpRadio
+  case removeBeacon(StepID)
+  case faceOneStep
+  case faceStep(Side)
+  case open(Side)
+
+  /// How long it may take until a first frame is heard, seconds.
+  private static let patience = 3.0
+  /// For how long a rider is left to come closer, seconds.
+  private static let approach = 5.0
+  /// From here on it is not for the distance that a step is not located, metres.
+  private static let reach = RangingModel.metres(at: RangingModel.locatedBeginLevel)
+
+  init(_ report: LocationReport) {
+    let location = report.location
+    let heard = location.readings.filter { $0.packets > 0 }
+    guard let nearest = heard.min(by: { Self.metres($0) < Self.metres($1) }) else {
+      let isNew = location.time < Self.patience && location.readings.allSatisfy { $0.age == nil }
+      self = isNew ? .listen : .findVehicle
+      return
+    }
+    if let contested = heard.first(where: \.isContested) {
+      self = .removeBeacon(contested.step.id)
+      return
+    }
+    let reading = location.facing.flatMap(location.reading) ?? nearest
+    let isReached = Self.metres(reading) <= Self.reach
+    let isScarce =
+      reading.packets < RangingModel.locatedLeast || (reading.age ?? .infinity) > RangingModel.momentWindow
+    self =
+      switch location.facing?.side {
+      case let side? where location.isLocated: .open(side)
+      case _ where isReached && isScarce && location.time >= Self.patience: .takeInHand
+      case _? where !isReached && reading.zone != .far && location.facedFor >= Self.approach: .helpRadio
+      case let side?: isReached ? .faceStep(side) : .comeCloser(side)
+      case nil: isReached ? .faceOneStep : .comeCloser(nil)
+      }
+  }
+
+  private static func metres(_ reading: Location.Reading) -> Double { reading.distance?.metres ?? .infinity }
+
+  func sentence(naming vehicle: String) -> String {
+    switch self {
+    case .listen: "listening for \(vehicle)"
+    case .findVehicle: "no beacon of \(vehicle) is heard"
+    case .takeInHand: "take it out of your pocket"
+    case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
+    case .comeCloser(nil): "come closer to one step"
+    case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
+    case .removeBeacon(let id): "two beacons send as the \(id) step's: one has to go"
+    case .faceOneStep: "stand in front of one step"
+    case .faceStep(let side): "stand in front of the \(side.rawValue) step"
+    case .open(let side): "ready: stepctl open --side \(side.rawValue)"
+    }
+  }
+
+  var style: Console.Style {
+    switch self {
+    case .open: .good
+    case .findVehicle, .removeBeacon: .bad
+    default: .strong
+    }
+  }
+}

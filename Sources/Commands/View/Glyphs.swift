@@ -1,0 +1,74 @@
+import Encoding
+import Domain
+import Terminal
+
+/// The characters that a view is drawn with. Each takes one column.
+struct Glyphs: Sendable {
+  /// Whether text from elsewhere may have other characters than ASCII's.
+  let isUnicode: Bool
+  /// Of the vehicle: the corners at the front, those at the back, and the sides.
+  let body: Box
+  /// A step that is not faced, one that is, and one at which the rider is located.
+  let step: Character
+  let facedStep: Character
+  let locatedStep: Character
+  /// The way to a step, the zones' edges on it, and the part on which the rider may be.
+  let way: Character
+  let edge: Character
+  let interval: Character
+  /// The rider who is faced with a step, and the one who is located.
+  let leaning: Character
+  let decided: Character
+  /// Around the rider, larger with every size.
+  let riders: [Size]
+  let arrow: String
+  let ellipsis: String
+  /// Of a history, from the weakest signal to the strongest.
+  let levels: [Character]
+
+  struct Box: Sendable {
+    let topLeft, topRight, bottomLeft, bottomRight, horizontal, vertical: Character
+  }
+
+  /// A figure's rows, with a `*` where the mark is to stand; a space lets through what is behind it.
+  typealias Size = [String]
+
+  static let unicode = Glyphs(
+    isUnicode: true,
+    body: Box(
+      topLeft: "╭", topRight: "╮", bottomLeft: "└", bottomRight: "┘", horizontal: "─", vertical: "│"),
+    step: "░", facedStep: "▒", locatedStep: "█", way: "┄", edge: "┼", interval: "━", leaning: "○", decided: "●",
+    riders: [
+      ["*"],
+      ["(*)"],
+      ["╭───╮", "│ * │", "╰───╯"],
+      [" ╭─────╮ ", "╭╯     ╰╮", "│   *   │", "╰╮     ╭╯", " ╰─────╯ "],
+    ],
+    arrow: "→", ellipsis: "…", levels: Array("▁▂▃▄▅▆▇█"))
+
+  static let ascii = Glyphs(
+    isUnicode: false,
+    body: Box(topLeft: "/", topRight: "\\", bottomLeft: "+", bottomRight: "+", horizontal: "-", vertical: "|"),
+    step: ":", facedStep: "%", locatedStep: "#", way: ".", edge: "+", interval: "=", leaning: "o", decided: "@",
+    riders: [
+      ["*"],
+      ["(*)"],
+      [".---.", "| * |", "'---'"],
+      [" .-----. ", "/       \\", "|   *   |", "\\       /", " '-----' "],
+    ],
+    arrow: ">", ellipsis: "...", levels: Array("_.:-=+*#"))
+
+  /// Whether a terminal gets UTF-8: the first of these that is set decides (POSIX.1-2017, 8.2).
+  static func isUnicode(_ environment: [String: String]) -> Bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
+    let codeset = locale.split(separator: ".", maxSplits: 1).dropFirst().first?.prefix { $0 != "@" } ?? ""
+    return ["utf-8", "utf8"].contains(codeset.lowercased())
+  }
+
+  /// Text from wherever, in as many columns at most as there is room for.
+  func text(_ text: String, in room: Int) -> String {
+    var text = printable(text)
+    if !isUnicode { text = String(text.map { $0.isASCII ? $0 : "?" }) }
+    return text.truncated(to: room, ellipsis: ellipsis)
+  }
+}

@@ -1,0 +1,97 @@
+import Ranging
+import Domain
+
+/// The beacons that are heard around a technician, whosever they are.
+struct ScanTable {
+  struct Row {
+    let beacon: IBeacon
+    let zone: Zone
+    /// What the zone rests on, or else the last frame's, dBm.
+    let rssi: Int?
+    let history: SignalHistory
+    /// Seconds since the last frame.
+    let age: Double
+
+    /// Still there, as far as one can tell.
+    var isHeard: Bool { age <= RangingModel.silence }
+  }
+
+  private struct Beacon {
+    var frame: IBeacon
+    var address: DeviceAddress
+    var rssi: Int8?
+    var history = SignalHistory()
+    var last: Double
+    var locator: Locator
+
+    init(_ frame: IBeacon, _ advertisement: Advertisement, at time: Double) {
+      self.frame = frame
+      address = advertisement.address
+      last = time
+      // One that could be anybody's is a step of its own to the locator, which knows what a level means.
+      locator = Locator(steps: [Step(id: StepID("beacon")!, side: .left, major: frame.major)])
+    }
+  }
+
+  /// Seconds after which a beacon that is not heard leaves; it fades when its zone is no longer known.
+  static let memory = 30.0
+  /// More than there are anywhere: whoever makes up new ones must not fill the memory.
+  static let most = 512
+
+  private var beacons: [Beacon] = []
+
+  /// How many frames were heard, and how many advertisements that are no beacon's.
+  private(set) var frames = 0
+  private(set) var others = 0
+
+  /// - Parameter time: seconds of the radio's clock since it was opened.
+  mutating func hear(_ advertisement: Advertisement, at time: Double) {
+    guard let frame = advertisement.iBeacon else {
+      others += 1
+      return
+    }
+    frames += 1
+    let index = place(of: frame, from: advertisement.address) ?? add(Beacon(frame, advertisement, at: time))
+    beacons[index].frame = frame
+    beacons[index].address = advertisement.address
+    beacons[index].rssi = advertisement.rssi ?? beacons[index].rssi
+    beacons[index].history.hear(rssi: advertisement.rssi, at: time)
+    beacons[index].locator.hear(frame, rssi: advertisement.rssi, at: time)
+    beacons[index].last = time
+  }
+
+  /// Each beacon that was heard not long ago, by UUID and major, and those of the same in the order they came.
+  ///
+  /// To be asked every half second, as `Locator`.
+  mutating func rows(at time: Double) -> [Row] {
+    beacons.removeAll { time - $0.last > Self.memory }
+    return beacons.indices.map { index in
+      let reading = beacons[index].locator.decide(at: time).readings[0]
+      let beacon = beacons[index]
+      return Row(
+        beacon: beacon.frame, zone: reading.zone, rssi: reading.rssi ?? beacon.rssi.map(Int.init),
+        history: beacon.history, age: max(0, time - beacon.last))
+    }
+  }
+
+  /// A beacon may change its minor or its address from time to time; one that changed both is another.
+  private func place(of frame: IBeacon, from address: DeviceAddress) -> Int? {
+    beacons.firstIndex {
+      $0.frame.uuid == frame.uuid && $0.frame.major == frame.major
+        && ($0.frame.minor == frame.minor || $0.address == address)
+    }
+  }
+
+  private mutating func add(_ beacon: Beacon) -> Int {
+    if beacons.count >= Self.most, let oldest = beacons.indices.min(by: { beacons[$0].last < beacons[$1].last }) {
+      beacons.remove(at: oldest)
+    }
+    let index = beacons.firstIndex { $0.frame.sortKey > beacon.frame.sortKey } ?? beacons.endIndex
+    beacons.insert(beacon, at: index)
+    return index
+  }
+}
+
+extension IBeacon {
+  fileprivate var sortKey: (UInt64, UInt64, UInt16) { (uuidHigh, uuidLow, major) }
+}

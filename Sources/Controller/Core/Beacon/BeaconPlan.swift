@@ -1,0 +1,66 @@
+import Bluetooth
+import Configuration
+import Ranging
+import Domain
+import StepProtocol
+
+/// What one adapter sends: the beacons of one step or more.
+struct BeaconPlan: Sendable {
+  private struct Beacon: Sendable {
+    let step: Step
+    let minor: RotatingMinor
+  }
+
+  let radio: RadioSpec
+  private let uuid: UUID
+  private var beacons: [Beacon] = []
+
+  var steps: [StepID] { beacons.map(\.step.id) }
+
+  /// One for each adapter, in the order of the vehicle's steps.
+  ///
+  /// - Parameters:
+  ///   - minors: of every step that has an adapter.
+  ///   - adapters: the radios as they are configured. Steps without one have a beacon of another maker, or none.
+  /// - Throws: when a radio is none, or cannot advertise.
+  static func all(
+    of vehicle: Vehicle, minors: [StepID: RotatingMinor], adapters: [StepID: String]
+  ) throws(ConfigurationError) -> [BeaconPlan] {
+    var plans: [BeaconPlan] = []
+    for step in vehicle.steps {
+      guard let adapter = adapters[step.id], let minor = minors[step.id] else { continue }
+      let radio: RadioSpec
+      do throws(MalformedRadioSpec) { radio = try RadioSpec(adapter) } catch {
+        throw ConfigurationError("[beacon.steps.\(step.id)] adapter", "\(error)")
+      }
+      guard radio.canAdvertise else {
+        throw ConfigurationError(
+          "[beacon.steps.\(step.id)] adapter", "\(RadioError.cannotAdvertise(radio: radio.description))")
+      }
+      let index = plans.firstIndex { $0.radio == radio }
+      if index == nil { plans.append(BeaconPlan(radio: radio, uuid: vehicle.uuid)) }
+      plans[index ?? plans.count - 1].beacons.append(Beacon(step: step, minor: minor))
+    }
+    return plans
+  }
+
+  private init(radio: RadioSpec, uuid: UUID) {
+    self.radio = radio
+    self.uuid = uuid
+  }
+
+  /// What is to be sent at a time, seconds of Unix time.
+  func frames(at time: Int64) -> [IBeacon] {
+    beacons.map { beacon in
+      IBeacon(
+        uuid: uuid, major: beacon.step.major, minor: beacon.minor.minor(at: time),
+        measuredPower: beacon.step.measuredPower ?? IBeacon.usualMeasuredPower)
+    }
+  }
+
+  /// When something else is to be sent, seconds of Unix time.
+  func change(after time: Int64) -> Int64 {
+    // A plan is made for the first of its beacons.
+    beacons.map { $0.minor.change(after: time) }.min()!
+  }
+}

@@ -1,0 +1,19 @@
+package import Domain
+
+/// Which proofs of presence the vehicle accepts.
+package struct Policy: Sendable, Equatable {
+  package let methods: Set<ProofMethod>
+  /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
+  package let acceptsStatic: Bool
+  /// The farthest zone that is close enough.
+  package let zone: Zone
+  /// How old a proof may be, milliseconds.
+  package let proofAge: Int64
+
+  package init(methods: Set<ProofMethod>, acceptsStatic: Bool = true, zone: Zone, proofAge: Int64) {
+    self.methods = methods
+    self.acceptsStatic = acceptsStatic
+    self.zone = zone
+    self.proofAge = proofAge
+  }
+}

@@ -1,0 +1,93 @@
+import Domain
+import StepProtocol
+
+/// Judges proofs of presence: by the policy, by what is known of the vehicle's steps, and by what was said before.
+struct ProofCheck: Sendable {
+  enum Verdict: Sendable, Equatable {
+    /// Good enough. A dynamic tag's reading is then used up, and must be on the medium before anything moves.
+    case accepted(DynamicTag.Reading?)
+    case refused(RefusalCode)
+  }
+
+  private let vehicle: Vehicle
+  private let policy: Policy
+  private let secrets: StepSecrets
+  private var guesses = GuessLimit()
+
+  init(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
+    self.vehicle = vehicle
+    self.policy = policy
+    self.secrets = secrets
+  }
+
+  /// The checks of the protocol's section 6 that are about the proof, in their order.
+  ///
+  /// - Parameters:
+  ///   - device: whose proof it is.
+  ///   - counters: the last accepted reading of each dynamic tag.
+  mutating func judge(
+    _ move: Command.Move, for step: Step, by device: VerificationKey, counters: [TagUID: UInt32],
+    at time: ControllerTime
+  ) -> Verdict {
+    guard policy.methods.contains(move.proof.method), policy.acceptsStatic || !isStatic(move.proof, for: step) else {
+      return .refused(.proofNotAccepted)
+    }
+    guard move.proofTime <= time.clock, time.clock - move.proofTime <= policy.proofAge else {
+      return .refused(.staleProof)
+    }
+    switch move.proof {
+    case .beacon(let zone, let beacons):
+      return objection(to: beacons, zone, for: step, by: device, at: time).map(Verdict.refused) ?? .accepted(nil)
+    case .tag(let uid, let content) where DynamicTag.isMeant(by: content):
+      return judge(content, of: uid, for: step, counters)
+    case .tag(let uid, let content):
+      let isKnown = step.tags.isEmpty || step.tags.contains(uid)
+      return isKnown && isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
+    case .code(let content):
+      return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
+    }
+  }
+
+  /// Whether a proof could be made of a copy as well.
+  private func isStatic(_ proof: Proof, for step: Step) -> Bool {
+    switch proof {
+    case .beacon: secrets.minors[step.id] == nil
+    case .tag(_, let content): !DynamicTag.isMeant(by: content)
+    case .code: true
+    }
+  }
+
+  private func isLabel(_ content: String, of step: Step) -> Bool {
+    (try? StepLabel(parsing: content))?.step(in: vehicle)?.id == step.id
+  }
+
+  private mutating func objection(
+    to beacons: [HeardBeacon], _ zone: Zone, for step: Step, by device: VerificationKey, at time: ControllerTime
+  ) -> RefusalCode? {
+    // Before anything else, so that no answer tells whether a guess was right.
+    if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) { return .staleProof }
+    guard let own = beacons.first(where: { $0.major == step.major }),
+      !beacons.contains(where: { $0.level > own.level })
+    else { return .wrongStep }
+    if let rotating = secrets.minors[step.id] {
+      guard rotating.accepted(at: time.wall).contains(own.minor) else {
+        guesses.noteWrong(by: device, at: time.clock)
+        return .staleProof
+      }
+    } else if let minor = step.minor, own.minor != minor {
+      return .wrongStep
+    }
+    return zone <= policy.zone ? nil : .notNear
+  }
+
+  private func judge(
+    _ content: String, of uid: TagUID, for step: Step, _ counters: [TagUID: UInt32]
+  ) -> Verdict {
+    guard let message = try? DynamicTag(parsing: content), message.vehicle == vehicle.uuid, message.step == step.id,
+      let tag = secrets.tags[uid], tag.step == step.id, let reading = message.reading(with: tag.keys),
+      reading.uid == uid
+    else { return .refused(.wrongStep) }
+    if let last = counters[uid], reading.counter <= last { return .refused(.staleProof) }
+    return .accepted(reading)
+  }
+}

@@ -1,0 +1,73 @@
+package import Domain
+package import StepProtocol
+
+/// What makes a command good once: the epoch of this run, the challenges that it gave out, and what it has seen.
+///
+/// Nothing of it survives a restart, and nothing needs to: a new epoch makes every older challenge worthless. All of
+/// it is bounded, so that even a rider with a valid token cannot make it grow.
+package struct Session: Sendable {
+  /// How long a challenge can be used, milliseconds.
+  package static let challengeLifetime: Int64 = 10_000
+  /// How far ahead a deadline may lie, milliseconds.
+  package static let longestDeadline: Int64 = 10_000
+  /// How many unused challenges one device may hold, so that no device can crowd out another's.
+  static let challengesPerDevice = 8
+  static let challengesInAll = 256
+  static let remembered = 1024
+
+  package let epoch: [UInt8]
+  private var challenges: [Challenge] = []
+  private var used: RecentSet<[UInt8]>
+  private var seen: RecentSet<CommandDigest>
+
+  private struct Challenge: Sendable {
+    let bytes: [UInt8]
+    let device: VerificationKey
+    let step: StepID
+    let given: Int64
+  }
+
+  /// - Parameter used: challenges that the journal says were used before this start.
+  package init(epoch: [UInt8], used: [[UInt8]]) {
+    self.epoch = epoch
+    self.used = RecentSet(capacity: Session.remembered)
+    seen = RecentSet(capacity: Session.remembered)
+    for challenge in used { self.used.insert(challenge) }
+  }
+
+  /// Takes note of a command; false when the very same one came before.
+  package mutating func admit(_ command: CommandDigest) -> Bool { seen.insert(command) }
+
+  /// A new challenge for a device and a step.
+  package mutating func challenge(for device: VerificationKey, _ step: StepID, at clock: Int64) -> [UInt8] {
+    challenges.removeAll { clock - $0.given >= Session.challengeLifetime }
+    let own = challenges.indices.filter { challenges[$0].device == device }
+    if own.count >= Session.challengesPerDevice {
+      challenges.remove(at: own[0])
+    } else if challenges.count >= Session.challengesInAll {
+      challenges.removeFirst()
+    }
+    let bytes = randomBytes(Statement.challengeSize)
+    challenges.append(Challenge(bytes: bytes, device: device, step: step, given: clock))
+    return bytes
+  }
+
+  /// Uses up the challenge of a command.
+  ///
+  /// - Returns: why it is not good, or nil.
+  package mutating func redeem(
+    _ move: Command.Move, by device: VerificationKey, for step: StepID, at clock: Int64
+  ) -> RefusalCode? {
+    // Challenges are no secret: they stand in the statement. So they may be looked up like any other value.
+    if used.contains(move.challenge) { return .replayed }
+    guard constantTimeEqual(move.epoch, epoch),
+      let index = challenges.firstIndex(where: { $0.bytes == move.challenge && $0.device == device })
+    else { return .expired }
+    let challenge = challenges.remove(at: index)
+    used.insert(challenge.bytes)
+    guard challenge.step == step, clock - challenge.given < Session.challengeLifetime, clock < move.deadline,
+      move.deadline <= clock + Session.longestDeadline
+    else { return .expired }
+    return nil
+  }
+}

@@ -1,0 +1,25 @@
+package import Domain
+package import StepProtocol
+
+/// What only the vehicle knows of its steps' beacons and tags, and by which it tells what is new from a copy.
+package struct StepSecrets: Sendable {
+  package struct Tag: Sendable {
+    package let step: StepID
+    package let keys: DynamicTag.Keys
+
+    package init(step: StepID, keys: DynamicTag.Keys) {
+      self.step = step
+      self.keys = keys
+    }
+  }
+
+  /// Of the steps whose iBeacons rotate their minors.
+  package var minors: [StepID: RotatingMinor]
+  /// The dynamic tags.
+  package var tags: [TagUID: Tag]
+
+  package init(minors: [StepID: RotatingMinor] = [:], tags: [TagUID: Tag] = [:]) {
+    self.minors = minors
+    self.tags = tags
+  }
+}

@@ -1,0 +1,27 @@
+package import Domain
+
+/// What a radio heard once: who sent it, how strongly it arrived, and what it said.
+package struct Advertisement: Hashable, Sendable {
+  /// On the radio's clock: a capture's own, or the wall clock.
+  package let time: UnixTime
+  package let address: DeviceAddress
+  /// dBm; nil when the controller could not tell.
+  package let rssi: Int8?
+  /// AD structures (Core 5.4, Vol 3, Part C, 11), as they came.
+  package let data: [UInt8]
+
+  package init(time: UnixTime, address: DeviceAddress, rssi: Int8?, data: [UInt8]) {
+    self.time = time
+    self.address = address
+    self.rssi = rssi
+    self.data = data
+  }
+
+  /// Copies AD structures that were lent.
+  package init(time: UnixTime, address: DeviceAddress, rssi: Int8?, copying data: Span<UInt8>) {
+    self.init(time: time, address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) })
+  }
+
+  /// The iBeacon frame in it, if that is what it is.
+  package var iBeacon: IBeacon? { IBeacon(advertisingData: data.span) }
+}

@@ -1,0 +1,36 @@
+package import Domain
+
+/// Why a recording of a position is not to be trusted.
+package enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
+  case fewPackets(Int)
+  /// Another step's beacon is stronger, by decibels.
+  case otherStep(StepID, by: Double)
+  /// The second half is above the first by decibels.
+  case drift(Double)
+  /// Decibels between the quartiles.
+  case spread(Double)
+  /// Another step's beacon was not heard at all.
+  case silent(StepID)
+
+  /// Whether the recording must not be used. Else it is worth a look: vehicles do hide beacons, and rooms reflect.
+  package var isFatal: Bool {
+    switch self {
+    case .fewPackets, .otherStep, .drift: true
+    case .spread, .silent: false
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .fewPackets(0): "its beacon was not heard"
+    case .fewPackets(let count): "only \(count) packets were heard, and it takes \(PositionRecording.leastPackets)"
+    case .otherStep(let id, let difference):
+      "the \(id) step is stronger by \(Self.decibels(difference)): is this its side?"
+    case .drift(let drift): "the level changed by \(Self.decibels(drift)): was the device held still?"
+    case .spread(let spread): "the level scatters by \(Self.decibels(spread)): is someone moving nearby?"
+    case .silent(let id): "the \(id) step's beacon was not heard: is it on?"
+    }
+  }
+
+  private static func decibels(_ value: Double) -> String { "\(Int(value.rounded())) dB" }
+}

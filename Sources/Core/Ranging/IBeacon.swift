@@ -1,0 +1,74 @@
+package import Domain
+
+/// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
+@usableFromInline
+package struct IBeacon: Hashable, Sendable {
+  /// The 16 bytes of its UUID in network order. They become a `UUID` only where they are looked at, because that is
+  /// another module's, and a call for each frame.
+  @usableFromInline
+  package let uuidHigh: UInt64
+  @usableFromInline
+  package let uuidLow: UInt64
+  @usableFromInline
+  package let major: UInt16
+  @usableFromInline
+  package let minor: UInt16
+  /// The RSSI that a receiver sees at a distance of 1 m, dBm.
+  @usableFromInline
+  package let measuredPower: Int8
+
+  package init(uuid: Domain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
+    uuidHigh = uuid.high
+    uuidLow = uuid.low
+    self.major = major
+    self.minor = minor
+    self.measuredPower = measuredPower
+  }
+
+  package var uuid: Domain.UUID { Domain.UUID(high: uuidHigh, low: uuidLow) }
+
+  /// Finds the first iBeacon among AD structures, in whatever order they stand and with or without Flags.
+  ///
+  /// The structures up to the beacon must be whole; what follows it is not looked at. A length of zero ends the
+  /// data early (Core 5.4, Vol 3, Part C, 11).
+  ///
+  /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
+  @inlinable @inline(__always)
+  package init?(advertisingData data: Span<UInt8>) {
+    var start = 0
+    while start < data.count {
+      let length = Int(data[unchecked: start])
+      let next = start &+ 1 &+ length
+      guard length > 0, next <= data.count else { return nil }
+      // The 26 bytes behind the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company,
+      // Apple (0x004C); a type, proximity beacon (2), and the length of what follows it; UUID, major, minor, measured
+      // power.
+      let bytes = data.bytes
+      if length == 26,
+        UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self))
+          == 0xFF4C_0002,
+        data[unchecked: start &+ 5] == 0x15
+      {
+        uuidHigh = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 6, as: UInt64.self))
+        uuidLow = UInt64(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 14, as: UInt64.self))
+        major = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 22, as: UInt16.self))
+        minor = UInt16(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 24, as: UInt16.self))
+        measuredPower = Int8(bitPattern: data[unchecked: start &+ 26])
+        return
+      }
+      start = next
+    }
+    return nil
+  }
+
+  /// What makers state where nobody has measured, dBm at 1 m.
+  package static let usualMeasuredPower: Int8 = -59
+
+  /// The data of an advertisement that is this frame: Flags, which say that it is general discoverable and that there
+  /// is no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
+  package var advertisingData: [UInt8] {
+    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+    return [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
+      + bytes(uuidHigh) + bytes(uuidLow) + bytes(major) + bytes(minor) + bytes(measuredPower)
+  }
+}

@@ -1,0 +1,181 @@
+import Glibc
+package import Domain
+
+/// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
+///
+/// Pure: time is passed in, seconds of any clock. Hearing a frame allocates nothing. RANGING.md derives the rules.
+package struct Locator: Sendable {
+  private let steps: [Step]
+  /// One for each step, as are the zones.
+  private var histories: [BeaconHistory]
+  /// The last decisions: it takes more to come to one than to stay with it.
+  private var zones: [Zone]
+  private var facing: Int?
+  private var facedSince = 0.0
+  private var located: Int?
+  private var clock = -Double.infinity
+  private var scratch: [Double] = []
+
+  package init(steps: [Step]) {
+    self.steps = steps
+    histories = steps.map { _ in BeaconHistory() }
+    zones = steps.map { _ in .unknown }
+    scratch.reserveCapacity(RangingModel.capacity)
+  }
+
+  /// Takes note of a frame of this vehicle. One without a valid RSSI, of a major that no step has, or with a measured
+  /// power that no beacon has, says nothing.
+  package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
+    guard let rssi, (-127..<0).contains(rssi), time.isFinite,
+      let index = steps.firstIndex(where: { $0.major == beacon.major })
+    else { return }
+    let measuredPower = steps[index].measuredPower ?? beacon.measuredPower
+    guard RangingModel.measuredPowers.contains(Double(measuredPower)) else { return }
+    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: advance(to: time))
+  }
+
+  /// What can be said at a time. To be asked every half second: each answer builds on the one before.
+  package mutating func decide(at time: Double) -> Location {
+    let now = advance(to: time)
+    let readings = steps.indices.map { reading(of: $0, at: now) }
+    let powers = steps.indices.map { power(of: $0, at: now) }
+
+    let last = facing
+    facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel).flatMap { lead in
+      lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
+    }
+    // What is heard of one step may be anybody's.
+    if readings.contains(where: \.isContested) { facing = nil }
+    if facing != last { facedSince = now }
+    located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
+      lead.index == facing && isInReach(lead) && isSupported(lead, at: now) && isSteady(lead, at: now)
+        ? lead.index : nil
+    }
+    return Location(
+      time: time, readings: readings, facing: facing.map { steps[$0] }, facedFor: facing == nil ? 0 : now - facedSince,
+      isLocated: located != nil)
+  }
+
+  /// Time does not run backwards, except when a clock was set back: then all that was heard before means nothing.
+  private mutating func advance(to time: Double) -> Double {
+    if time < clock - RangingModel.backwards { self = Locator(steps: steps) }
+    clock = max(clock, time)
+    return clock
+  }
+
+  // MARK: - One beacon
+
+  private mutating func reading(of index: Int, at now: Double) -> Location.Reading {
+    let history = histories[index]
+    let age = history.age(at: now)
+    let used = history.frames(within: RangingModel.zoneWindow, of: now)
+    var distance: Location.Distance?
+    var rssi: Int?
+    let isContested = history.isContested(at: now)
+    if used < RangingModel.least || age > RangingModel.silence || isContested {
+      zones[index] = .unknown
+    } else {
+      history.sortedLevels(newest: used, in: &scratch)
+      let level = interquartileMean(scratch)
+      zones[index] = Self.zone(at: level, after: zones[index])
+      distance = Self.distance(at: level, frames: used)
+      let power = Double(history.measuredPower ?? 0)
+      // Somebody else's frames can have mixed powers in, with which it would be none that a receiver knows.
+      rssi = min(max(Int((level + power + 0.5).rounded(.down)), -127), -1)
+    }
+    return Location.Reading(
+      step: steps[index], zone: zones[index], distance: distance, rssi: rssi,
+      packets: history.frames(within: RangingModel.window, of: now), age: age.isFinite ? age : nil,
+      minor: history.minor, measuredPower: history.measuredPower, isContested: isContested)
+  }
+
+  /// Close to an edge nothing is said; a zone that was said is kept down to half the band.
+  private static func zone(at level: Double, after last: Zone) -> Zone {
+    let clear = zone(at: level, bands: 1)
+    return clear == .unknown && zone(at: level, bands: 0.5) == last ? last : clear
+  }
+
+  private static func zone(at level: Double, bands share: Double) -> Zone {
+    let immediateBand = RangingModel.immediateBand * share
+    let farBand = RangingModel.farBand * share
+    if level >= RangingModel.immediateEdge + immediateBand { return .immediate }
+    if level <= RangingModel.farEdge - farBand { return .far }
+    if level >= RangingModel.farEdge + farBand, level <= RangingModel.immediateEdge - immediateBand { return .near }
+    return .unknown
+  }
+
+  /// The law of free space, and the interval that shadowing and what is left of the fading make of it.
+  private static func distance(at level: Double, frames: Int) -> Location.Distance {
+    let half = hypot(RangingModel.shadowing80, RangingModel.fading80 / Double(frames).squareRoot())
+    return Location.Distance(
+      metres: RangingModel.metres(at: level), low: RangingModel.metres(at: level + half),
+      high: RangingModel.metres(at: level - half))
+  }
+
+  // MARK: - Beacons against each other
+
+  /// What is received of a beacon: how many frames, and their mean power as a level; nil when it is not heard.
+  private typealias Power = (frames: Int, level: Double)
+
+  private mutating func power(of index: Int, at now: Double) -> Power? {
+    let frames = histories[index].frames(within: RangingModel.window, of: now)
+    guard frames > 0, histories[index].age(at: now) <= RangingModel.silence else { return nil }
+    histories[index].sortedLevels(newest: frames, in: &scratch)
+    return (frames, meanPower(scratch))
+  }
+
+  /// The strongest beacon, its level, and the decibels by which it exceeds the next.
+  private typealias Lead = (index: Int, level: Double, difference: Double)
+
+  /// - Parameters:
+  ///   - least: frames that it takes of a beacon to compare it.
+  ///   - lone: the level that it takes to conclude anything from another's silence.
+  private func lead(_ powers: [Power?], least: Int, lone: Double) -> Lead? {
+    var strongest: (index: Int, power: Power)?
+    for (index, power) in powers.enumerated() {
+      if let power, power.level > strongest?.power.level ?? -.infinity { strongest = (index, power) }
+    }
+    guard let (index, own) = strongest, own.frames >= least else { return nil }
+
+    // Of a vehicle with one step there is nothing to compare it with: it takes as much as where the others are silent.
+    guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
+    var difference = Double.infinity
+    for (other, power) in powers.enumerated() where other != index {
+      if let power, power.frames >= least {
+        difference = min(difference, own.level - power.level)
+      } else if own.frames >= RangingModel.loneFrames, power != nil || own.level >= lone {
+        let measuredPower =
+          steps[other].measuredPower ?? histories[other].measuredPower ?? histories[index].measuredPower ?? 0
+        let floor = RangingModel.loneFloor - Double(measuredPower)
+        difference = min(difference, own.level - max(power?.level ?? floor, floor))
+      } else {
+        return nil
+      }
+    }
+    return (index, own.level, difference)
+  }
+
+  /// In reach of this step, and of no other.
+  private func isInReach(_ lead: Lead) -> Bool {
+    if lead.level >= RangingModel.locatedBeginLevel, lead.difference >= RangingModel.locatedBeginDifference {
+      return true
+    }
+    return lead.index == located && lead.level >= RangingModel.locatedStayLevel
+      && lead.difference >= RangingModel.locatedStayDifference
+  }
+
+  /// Not by a burst of interference, or of somebody else's frames: enough of them are as strong as that.
+  private mutating func isSupported(_ lead: Lead, at now: Double) -> Bool {
+    let frames = histories[lead.index].frames(within: RangingModel.window, of: now)
+    let strong = histories[lead.index].frames(newest: frames, atLeast: RangingModel.locatedStayLevel)
+    return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
+  }
+
+  /// Still there: heard in the last moment, and not falling, as it does when one walks away.
+  private mutating func isSteady(_ lead: Lead, at now: Double) -> Bool {
+    let frames = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
+    guard frames >= RangingModel.momentLeast else { return false }
+    histories[lead.index].sortedLevels(newest: frames, in: &scratch)
+    return meanPower(scratch) >= lead.level - RangingModel.momentFall
+  }
+}

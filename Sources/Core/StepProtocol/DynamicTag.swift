@@ -1,0 +1,144 @@
+import Encoding
+import Crypto
+import CryptoExtras
+package import Domain
+
+/// What an NTAG 424 DNA says, which is new at each reading: the URI of its secure dynamic message (SDM).
+///
+///     stepctl:<vehicle uuid>/<step>?e=<32 hexadecimal digits>&c=<16 hexadecimal digits>
+///
+/// The tag puts its encrypted UID and reading counter into `e`, and a MAC into `c` (NXP AN12196, "encrypted PICCData"
+/// with a CMAC over no further input). It writes digits in upper case only, so nothing else is read.
+package struct DynamicTag: Hashable, Sendable {
+  package let vehicle: UUID
+  package let step: StepID
+  /// `PICCENCData`.
+  private let encrypted: [UInt8]
+  /// `SDMMAC`.
+  private let mac: [UInt8]
+
+  package static let scheme = "stepctl:"
+  private static let encryptedSize = 16
+  private static let macSize = 8
+
+  /// The two keys of a tag that verify it. Both are the tag's alone.
+  package struct Keys: Hashable, Sendable {
+    package static let size = 16
+    /// `SDMMetaReadKey`: decrypts the UID and the counter.
+    package let metaRead: [UInt8]
+    /// `SDMFileReadKey`: what the MAC's session key is derived from.
+    package let fileRead: [UInt8]
+
+    /// Nil unless each has 16 bytes.
+    package init?(metaRead: [UInt8], fileRead: [UInt8]) {
+      guard metaRead.count == Self.size, fileRead.count == Self.size else { return nil }
+      self.metaRead = metaRead
+      self.fileRead = fileRead
+    }
+  }
+
+  /// What a genuine tag said.
+  package struct Reading: Hashable, Sendable {
+    package let uid: TagUID
+    /// How often it was read (`SDMReadCtr`), 24 bits; it never falls.
+    package let counter: UInt32
+
+    package init(uid: TagUID, counter: UInt32) {
+      self.uid = uid
+      self.counter = counter
+    }
+  }
+
+  /// Why a text is not such a URI.
+  package enum ParsingError: Error, Equatable, CustomStringConvertible {
+    /// Another text.
+    case notDynamicTag
+    /// Of the scheme, but not in its form.
+    case malformed(String)
+
+    package var description: String {
+      switch self {
+      case .notDynamicTag: "not the URI of a dynamic tag"
+      case .malformed(let reason): "the URI of a dynamic tag that cannot be read: \(reason)"
+      }
+    }
+  }
+
+  /// Whether a text is such a URI, if not perhaps a good one.
+  package static func isMeant(by text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
+
+  /// Reads the URI as the tag gave it. Whether it is genuine only `reading(with:)` says.
+  package init(parsing text: String) throws(ParsingError) {
+    guard Self.isMeant(by: text), text.utf8.count <= Proof.maximumContent else { throw .notDynamicTag }
+    func split(_ text: Substring.UTF8View, at separator: Unicode.Scalar) -> [Substring.UTF8View] {
+      text.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: false)
+    }
+    let parts = split(text.utf8.dropFirst(Self.scheme.utf8.count), at: "?")
+    let names = split(parts[0], at: "/")
+    guard parts.count == 2, names.count == 2, let vehicle = UUID(String(decoding: names[0], as: UTF8.self)),
+      vehicle.description.utf8.elementsEqual(names[0])
+    else { throw .malformed("expected a vehicle's UUID in lower case, a slash and a step") }
+    guard let step = StepID(String(decoding: names[1], as: UTF8.self)) else {
+      throw .malformed("the step is not the id of one")
+    }
+    self.vehicle = vehicle
+    self.step = step
+    let values = split(parts[1], at: "&")
+    guard values.count == 2, let encrypted = Self.value("e=", values[0], count: Self.encryptedSize),
+      let mac = Self.value("c=", values[1], count: Self.macSize)
+    else { throw .malformed("expected e= with 32 and c= with 16 hexadecimal digits in upper case") }
+    self.encrypted = encrypted
+    self.mac = mac
+  }
+
+  private static func value(_ name: String, _ text: Substring.UTF8View, count: Int) -> [UInt8]? {
+    guard text.starts(with: name.utf8) else { return nil }
+    let digits = String(decoding: text.dropFirst(name.utf8.count), as: UTF8.self)
+    guard let bytes = hexadecimal(digits), bytes.count == count, hexadecimal(bytes).utf8.elementsEqual(digits.utf8)
+    else { return nil }
+    return bytes
+  }
+
+  /// What to write to a tag: the URI with zeros where the tag will put its own digits, and where those are, counted in
+  /// bytes from the URI's beginning. The MAC is over no input: `SDMMACInputOffset` is `SDMMACOffset`.
+  package static func template(vehicle: UUID, step: StepID) -> (uri: String, encryptedOffset: Int, macOffset: Int) {
+    func zeros(_ size: Int) -> String { String(repeating: "0", count: 2 * size) }
+    let beforeEncrypted = "\(scheme)\(vehicle)/\(step)?e="
+    let beforeMAC = beforeEncrypted + zeros(encryptedSize) + "&c="
+    return (beforeMAC + zeros(macSize), beforeEncrypted.utf8.count, beforeMAC.utf8.count)
+  }
+
+  /// The UID and the counter, if the tag that has these keys said so; nil for all that is forged or changed.
+  package func reading(with keys: Keys) -> Reading? {
+    // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
+    // tag byte: UID and counter are both there, and the UID has 7 bytes.
+    let data = decrypt(encrypted, keys.metaRead)
+    let counter = Array(data[8..<11])
+    let genuine = Self.truncated(cmac([], Self.sessionKey(keys.fileRead, data[1..<11])))
+    guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
+    return Reading(uid: uid, counter: UInt32(counter[0]) | UInt32(counter[1]) << 8 | UInt32(counter[2]) << 16)
+  }
+
+  /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.
+  static func sessionKey(_ fileRead: [UInt8], _ uidAndCounter: ArraySlice<UInt8>) -> [UInt8] {
+    cmac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
+  }
+
+  /// `MACt`: every second byte, from the second one on.
+  private static func truncated(_ mac: [UInt8]) -> [UInt8] { stride(from: 1, to: mac.count, by: 2).map { mac[$0] } }
+}
+
+/// AES-CMAC (RFC 4493, NIST SP 800-38B).
+func cmac(_ message: [UInt8], _ key: [UInt8]) -> [UInt8] {
+  // Only a key of the wrong size can fail, and every key here has 16 bytes.
+  var code = try! AES.CMAC(key: SymmetricKey(data: key))
+  code.update(data: message)
+  return code.finalize().withUnsafeBytes { Array($0) }
+}
+
+/// One block with AES-128-CBC and an initialization vector of zeros, which is the block cipher itself.
+private func decrypt(_ block: [UInt8], _ key: [UInt8]) -> [UInt8] {
+  var block = block
+  try! AES.inversePermute(&block, key: SymmetricKey(data: key))
+  return block
+}

@@ -1,0 +1,193 @@
+import Crypto
+package import Encoding
+
+/// Why a key cannot be used.
+package enum KeyError: Error, Equatable, CustomStringConvertible {
+  /// Not a JWK of the kind that is needed (RFC 7517, RFC 8037).
+  case notJWK(expected: String)
+  /// Not 32 bytes, or 32 bytes that no key agreement may use.
+  case unusable(String)
+
+  package var description: String {
+    switch self {
+    case .notJWK(let expected): "not a key in JWK form: expected \(expected)"
+    case .unusable(let reason): reason
+    }
+  }
+}
+
+/// A JWK thumbprint (RFC 7638) with SHA-256: the name of a key in `kid` and in what people compare.
+package struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  init(curve: String, publicKey: [UInt8]) {
+    // RFC 7638 3.2: the required members only, in lexicographic order, without white space.
+    let canonical = #"{"crv":"\#(curve)","kty":"OKP","x":"\#(Base64URL.encode(publicKey))"}"#
+    description = Base64URL.encode(SHA256.hash(data: Array(canonical.utf8)))
+  }
+}
+
+/// A public Ed25519 key that checks signatures: of the operator, of a rider's device, of a controller.
+package struct VerificationKey: Hashable, Sendable {
+  package let bytes: [UInt8]
+  let key: Curve25519.Signing.PublicKey
+
+  /// - Parameter bytes: the 32 bytes of RFC 8032.
+  package init(_ bytes: [UInt8]) throws(KeyError) {
+    guard bytes.count == 32, let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else {
+      throw .unusable("an Ed25519 key has 32 bytes")
+    }
+    self.bytes = bytes
+    self.key = key
+  }
+
+  /// The public JWK (RFC 8037 2).
+  package init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "Ed25519")) }
+
+  package var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
+  package var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
+
+  package static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+/// A private Ed25519 key.
+package struct SigningKey: Sendable {
+  private let key: Curve25519.Signing.PrivateKey
+
+  /// A new key.
+  package init() { key = Curve25519.Signing.PrivateKey() }
+
+  /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
+  package init(jwk: JSON) throws(KeyError) {
+    let secret = try secretBytes(of: jwk, curve: "Ed25519")
+    guard let key = try? Curve25519.Signing.PrivateKey(rawRepresentation: secret) else {
+      throw .unusable("an Ed25519 key has 32 bytes")
+    }
+    guard try publicBytes(of: jwk, curve: "Ed25519") == Array(key.publicKey.rawRepresentation) else {
+      throw .unusable("the public part of the key does not belong to its private part")
+    }
+    self.key = key
+  }
+
+  package var jwk: JSON {
+    [
+      "kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
+      "d": .string(Base64URL.encode(key.rawRepresentation)),
+    ]
+  }
+
+  package var verificationKey: VerificationKey {
+    // A public key that the library derived has the right length.
+    try! VerificationKey(Array(key.publicKey.rawRepresentation))
+  }
+
+  func signature(for bytes: [UInt8]) -> [UInt8] {
+    // Signing fails only when memory runs out.
+    Array(try! key.signature(for: bytes))
+  }
+}
+
+/// A controller's public X25519 key, to which commands are encrypted.
+package struct EncryptionKey: Hashable, Sendable {
+  package let bytes: [UInt8]
+  let key: Curve25519.KeyAgreement.PublicKey
+
+  /// - Parameter bytes: the 32 bytes of RFC 7748; the points that make every shared secret zero are refused.
+  package init(_ bytes: [UInt8]) throws(KeyError) {
+    guard bytes.count == 32, let key = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes) else {
+      throw .unusable("an X25519 key has 32 bytes")
+    }
+    // RFC 9180 7.1.4 has the sender abort on a zero secret; swift-crypto does not. Any scalar shows a low-order
+    // point, because clamping makes all of them multiples of the cofactor.
+    guard isContributory(Curve25519.KeyAgreement.PrivateKey(), key) else {
+      throw .unusable("the X25519 key is a point of low order, which protects nothing")
+    }
+    self.bytes = bytes
+    self.key = key
+  }
+
+  package var thumbprint: Thumbprint { Thumbprint(curve: "X25519", publicKey: bytes) }
+
+  package static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+/// A controller's private X25519 key.
+package struct DecryptionKey: Sendable {
+  let key: Curve25519.KeyAgreement.PrivateKey
+  /// The name that a command's header must give.
+  package let thumbprint: Thumbprint
+
+  /// A new key.
+  package init() { self.init(Curve25519.KeyAgreement.PrivateKey()) }
+
+  private init(_ key: Curve25519.KeyAgreement.PrivateKey) {
+    self.key = key
+    thumbprint = Thumbprint(curve: "X25519", publicKey: Array(key.publicKey.rawRepresentation))
+  }
+
+  /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
+  package init(jwk: JSON) throws(KeyError) {
+    let secret = try secretBytes(of: jwk, curve: "X25519")
+    guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: secret) else {
+      throw .unusable("an X25519 key has 32 bytes")
+    }
+    guard try publicBytes(of: jwk, curve: "X25519") == Array(key.publicKey.rawRepresentation) else {
+      throw .unusable("the public part of the key does not belong to its private part")
+    }
+    self.init(key)
+  }
+
+  package var jwk: JSON {
+    [
+      "kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
+      "d": .string(Base64URL.encode(key.rawRepresentation)),
+    ]
+  }
+
+  package var encryptionKey: EncryptionKey {
+    // A public key that the library derived is neither short nor of low order.
+    try! EncryptionKey(Array(key.publicKey.rawRepresentation))
+  }
+}
+
+/// What a step's rotating minor is computed from: known to the vehicle, and to a beacon of its own that has a clock.
+package struct BeaconSecret: Sendable {
+  package static let size = 32
+  let bytes: [UInt8]
+
+  /// A new secret.
+  package init() { bytes = randomBytes(Self.size) }
+
+  /// A symmetric JWK (RFC 7518 6.4) of 32 bytes.
+  package init(jwk: JSON) throws(KeyError) {
+    guard let kty = jwk["kty"]?.string, identical(kty, "oct"), let k = jwk["k"]?.string,
+      let bytes = Base64URL.decode(k), bytes.count == Self.size
+    else { throw .notJWK(expected: #"{"kty":"oct","k":…} of \#(Self.size) bytes"#) }
+    self.bytes = bytes
+  }
+
+  package var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
+}
+
+/// Whether the agreed secret is not all zero (RFC 7748 6.1, RFC 9180 7.1.4).
+func isContributory(_ secret: Curve25519.KeyAgreement.PrivateKey, _ point: Curve25519.KeyAgreement.PublicKey) -> Bool {
+  guard let agreed = try? secret.sharedSecretFromKeyAgreement(with: point) else { return false }
+  return agreed.withUnsafeBytes { $0.reduce(0, |) } != 0
+}
+
+private func publicBytes(of jwk: JSON, curve: String) throws(KeyError) -> [UInt8] {
+  guard let kty = jwk["kty"]?.string, identical(kty, "OKP"), let crv = jwk["crv"]?.string, identical(crv, curve),
+    let x = jwk["x"]?.string,
+    let bytes = Base64URL.decode(x), bytes.count == 32
+  else { throw .notJWK(expected: #"{"kty":"OKP","crv":"\#(curve)","x":…}"#) }
+  return bytes
+}
+
+private func secretBytes(of jwk: JSON, curve: String) throws(KeyError) -> [UInt8] {
+  guard let d = jwk["d"]?.string, let bytes = Base64URL.decode(d), bytes.count == 32,
+    let crv = jwk["crv"]?.string, identical(crv, curve)
+  else { throw .notJWK(expected: #"{"kty":"OKP","crv":"\#(curve)","x":…,"d":…}"#) }
+  return bytes
+}

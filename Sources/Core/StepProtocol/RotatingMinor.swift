@@ -1,0 +1,52 @@
+import Crypto
+package import Domain
+
+/// The `minor` of a step's iBeacon where that changes with time, so that a recorded frame goes stale.
+///
+/// The first two bytes of HMAC-SHA-256 over a label, the step's id and the number of the period, as in TOTP (RFC 6238)
+/// but for the digits. Only the beacon and the controller know the secret.
+package struct RotatingMinor: Sendable {
+  /// How long a minor can last, seconds.
+  package static let periods = 1...3600
+  package static let standardPeriod = 8
+
+  /// Seconds.
+  package let period: Int
+  private let step: StepID
+  private let key: SymmetricKey
+
+  /// - Parameters:
+  ///   - secret: of this step alone.
+  ///   - period: how long a minor lasts, 1 to 3600 seconds.
+  package init(secret: BeaconSecret, step: StepID, period: Int = standardPeriod) {
+    precondition(Self.periods.contains(period))
+    key = SymmetricKey(data: secret.bytes)
+    self.step = step
+    self.period = period
+  }
+
+  /// What is sent at a time.
+  ///
+  /// - Parameter time: seconds of Unix time.
+  package func minor(at time: Int64) -> UInt16 { minor(ofPeriod: number(at: time)) }
+
+  /// What a proof may have heard at a time: the minor of the period, and of the one before.
+  package func accepted(at time: Int64) -> [UInt16] {
+    let number = number(at: time)
+    return [minor(ofPeriod: number), minor(ofPeriod: max(number - 1, 0))]
+  }
+
+  /// When the next minor begins, seconds of Unix time; after `time`.
+  package func change(after time: Int64) -> Int64 { (number(at: time) + 1) * Int64(period) }
+
+  /// Which period a time is in. Before 1970 there is only the first.
+  private func number(at time: Int64) -> Int64 { max(time, 0) / Int64(period) }
+
+  private func minor(ofPeriod number: Int64) -> UInt16 {
+    // No step's id has a zero byte, so no two inputs are the same text.
+    var message = Array("stepctl beacon minor".utf8) + [0] + Array(step.description.utf8) + [0]
+    for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: number >> shift)) }
+    let code = Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(2))
+    return UInt16(code[0]) << 8 | UInt16(code[1])
+  }
+}

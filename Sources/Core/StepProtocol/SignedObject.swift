@@ -1,0 +1,88 @@
+import Crypto
+import Encoding
+
+/// A compact JWS (RFC 7515) with EdDSA over Ed25519 (RFC 8037), one explicit type (RFC 8725 3.11), and nothing else.
+///
+/// There is no choice of algorithm to attack: a header with any other member or value is not one of ours.
+struct SignedObject {
+  /// The type of an object, as its header's `typ`.
+  enum Kind: String {
+    case command = "step-command+jwt"
+    case token = "step-token+jwt"
+    case status = "step-status+jwt"
+    case vehicle = "step-vehicle+jwt"
+
+    /// How a reader learns which key has signed.
+    enum KeyHint {
+      /// The header names the key (`kid`).
+      case name
+      /// The header has the key in it (`jwk`): who reads it may not know the key yet.
+      case key
+      /// The claims name it.
+      case none
+    }
+
+    var keyHint: KeyHint {
+      switch self {
+      case .token, .status: .name
+      case .vehicle: .key
+      case .command: .none
+      }
+    }
+  }
+
+  /// What was signed: the claims.
+  let payload: JSON
+  /// The `kid` of the header, in those kinds that have one.
+  private let keyID: String?
+  /// The `jwk` of the header, in those kinds that have one.
+  let embeddedKey: VerificationKey?
+
+  private let signingInput: [UInt8]
+  private let signature: [UInt8]
+
+  /// Reads without checking the signature: the key is often named inside.
+  init(parsing text: some StringProtocol, as kind: Kind) throws(ProtocolError) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
+      let signature = Base64URL.decode(parts[2]), signature.count == 64
+    else { throw .malformed("not a compact JWS") }
+
+    var members = try Members(parse(header, "the JWS header"), of: "the JWS header")
+    try members.constant("alg", "EdDSA")
+    try members.constant("typ", kind.rawValue)
+    keyID = kind.keyHint == .name ? try members.string("kid") : nil
+    embeddedKey =
+      kind.keyHint == .key
+      ? try members.take("jwk", "an Ed25519 JWK") { value in
+        value.object?.count == 3 ? try? VerificationKey(jwk: value) : nil
+      } : nil
+    try members.end()
+
+    self.payload = try parse(payload, "the JWS payload")
+    self.signature = signature
+    signingInput = Array(parts[0].utf8) + [0x2E] + Array(parts[1].utf8)
+  }
+
+  /// Throws unless the header names that key, where it names one, and the signature is the key's.
+  func verify(by key: VerificationKey) throws(ProtocolError) {
+    if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
+    guard key.key.isValidSignature(signature, for: signingInput) else { throw .badSignature }
+  }
+
+  static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
+    var header: [JSON.Member] = [JSON.Member("alg", "EdDSA"), JSON.Member("typ", .string(kind.rawValue))]
+    switch kind.keyHint {
+    case .name: header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description)))
+    case .key: header.append(JSON.Member("jwk", key.verificationKey.jwk))
+    case .none: break
+    }
+    let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(payload.bytes)
+    return input + "." + Base64URL.encode(key.signature(for: Array(input.utf8)))
+  }
+}
+
+/// JSON, with the protocol's error; names of parts are ours, so nothing of the input is repeated.
+func parse(_ bytes: some Sequence<UInt8>, _ what: String) throws(ProtocolError) -> JSON {
+  do throws(JSON.SyntaxError) { return try JSON(parsing: bytes) } catch { throw .malformed("\(what) is \(error)") }
+}

@@ -1,0 +1,88 @@
+package import Domain
+import Encoding
+
+/// What is written on a step, as the Text record of an NFC tag or as a QR code: `{"uuid":"…","stepId":"left"}`.
+///
+/// It names the step and proves nothing by itself: whoever has seen it can copy it.
+package struct StepLabel: Hashable, Sendable {
+  package let vehicle: UUID
+  package let step: Name
+
+  /// How a label names a step.
+  package enum Name: Hashable, Sendable {
+    case id(StepID)
+    /// The prototype's labels number the steps.
+    case number(UInt16)
+  }
+
+  package init(vehicle: UUID, step: StepID) {
+    self.vehicle = vehicle
+    self.step = .id(step)
+  }
+
+  /// Why a text is not a step's label.
+  package enum ParsingError: Error, Equatable, CustomStringConvertible {
+    /// Something else: another text, another JSON object.
+    case notLabel
+    /// Meant as a label, but not in its form.
+    case malformed(String)
+
+    package var description: String {
+      switch self {
+      case .notLabel: "not a step's label"
+      case .malformed(let reason): "a step's label that cannot be read: \(reason)"
+      }
+    }
+  }
+
+  /// Reads the content of a tag or a code. A UUID may be in either case, as the prototype's are.
+  package init(parsing text: String) throws(ParsingError) {
+    guard text.utf8.count <= Proof.maximumContent, let value = try? JSON(parsing: text.utf8, maximumDepth: 2),
+      value["uuid"] != nil || value["stepId"] != nil
+    else { throw .notLabel }
+    do throws(ProtocolError) {
+      var members = try Members(value, of: "the label")
+      vehicle = try members.take("uuid", "a UUID") { $0.string.flatMap { UUID($0) } }
+      step = try members.take("stepId", "the id of a step, or a number from 0 to 65535", Name.init)
+      try members.end()
+    } catch {
+      guard case .malformed(let reason) = error else { throw .notLabel }
+      throw .malformed(reason)
+    }
+  }
+
+  /// The content to write: one form for one label.
+  package var text: String {
+    let step: JSON =
+      switch step {
+      case .id(let id): .string(id.description)
+      case .number(let number): .integer(Int64(number))
+      }
+    return (["uuid": .string(vehicle.description), "stepId": step] as JSON).text
+  }
+
+  /// The step that it names; nil when that is another vehicle's, or none.
+  ///
+  /// A number is the step whose id it is, and else the step whose major it is.
+  package func step(in vehicle: Vehicle) -> Step? {
+    guard vehicle.uuid == self.vehicle else { return nil }
+    switch step {
+    case .id(let id): return vehicle.step(id)
+    case .number(let number): return StepID(String(number)).flatMap(vehicle.step) ?? vehicle.step(major: number)
+    }
+  }
+}
+
+extension StepLabel.Name {
+  fileprivate init?(_ value: JSON) {
+    switch value {
+    case .string(let text):
+      guard let id = StepID(text) else { return nil }
+      self = .id(id)
+    case .integer(let value):
+      guard let number = UInt16(exactly: value) else { return nil }
+      self = .number(number)
+    default: return nil
+    }
+  }
+}

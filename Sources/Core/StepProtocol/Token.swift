@@ -1,0 +1,83 @@
+package import Domain
+import Encoding
+
+/// A signed permission: who may move which steps of which vehicle, from when to when, with which device.
+///
+/// A JWT (RFC 7519) that names the rider's device key as its confirmation (RFC 7800), checked without a network.
+package struct Token: Sendable, Equatable {
+  /// The operator who signed it: the thumbprint of the operator's key.
+  package let issuer: String
+  /// The rider, as the operator calls them: 1 to 128 bytes.
+  package let subject: String
+  package let vehicle: UUID
+  package let steps: [StepID]
+  /// Seconds of Unix time, inclusive.
+  package let notBefore: Int64
+  /// Seconds of Unix time, exclusive.
+  package let expires: Int64
+  /// The token's own name, random.
+  package let id: String
+  /// What the rider's commands must be signed by.
+  package let device: VerificationKey
+
+  package init(
+    issuer: String, subject: String, vehicle: UUID, steps: [StepID], notBefore: Int64, expires: Int64,
+    id: String = Base64URL.encode(randomBytes(16)), device: VerificationKey
+  ) {
+    self.issuer = issuer
+    self.subject = subject
+    self.vehicle = vehicle
+    self.steps = steps
+    self.notBefore = notBefore
+    self.expires = expires
+    self.id = id
+    self.device = device
+  }
+
+  /// The compact form, signed by the operator.
+  package func signed(by operatorKey: SigningKey) -> String {
+    let claims: JSON = [
+      "iss": .string(issuer), "sub": .string(subject), "aud": .string(vehicle.description),
+      "steps": .array(steps.map { .string($0.description) }), "nbf": .integer(notBefore), "exp": .integer(expires),
+      "jti": .string(id), "cnf": ["jwk": device.jwk],
+    ]
+    return SignedObject.sign(claims, as: .token, by: operatorKey)
+  }
+
+  /// Reads a token and checks the operator's signature; its times and its vehicle are for the reader to judge.
+  package init(verifying text: some StringProtocol, by operatorKey: VerificationKey) throws(ProtocolError) {
+    let object = try SignedObject(parsing: text, as: .token)
+    try object.verify(by: operatorKey)
+    try self.init(claims: object.payload)
+  }
+
+  /// Reads a token without checking its signature: for its own rider, to whom it is only a letter to pass on.
+  package init(unverified text: some StringProtocol) throws(ProtocolError) {
+    try self.init(claims: SignedObject(parsing: text, as: .token).payload)
+  }
+
+  private init(claims: JSON) throws(ProtocolError) {
+    var members = try Members(claims, of: "the token")
+    issuer = try members.take("iss", "1 to 128 bytes of text", Token.name)
+    subject = try members.take("sub", "1 to 128 bytes of text", Token.name)
+    vehicle = try members.uuid("aud")
+    steps = try members.take("steps", "a list of step ids, each once") { value in
+      guard let texts = value.array, (1...8).contains(texts.count) else { return nil }
+      let ids = texts.compactMap { $0.string.flatMap { StepID($0) } }
+      return ids.count == texts.count && Set(ids).count == ids.count ? ids : nil
+    }
+    notBefore = try members.count("nbf")
+    expires = try members.count("exp")
+    id = try members.take("jti", "1 to 128 bytes of text", Token.name)
+    device = try members.take("cnf", "a confirmation with an Ed25519 JWK") { value in
+      guard value.object?.count == 1, let jwk = value["jwk"], jwk.object?.count == 3 else { return nil }
+      return try? VerificationKey(jwk: jwk)
+    }
+    try members.end()
+    guard notBefore < expires else { throw .malformed("exp is not after nbf") }
+  }
+
+  private static func name(_ value: JSON) -> String? {
+    value.string.flatMap { (1...128).contains($0.utf8.count) ? $0 : nil }
+  }
+}

@@ -1,0 +1,147 @@
+package import Domain
+import Encoding
+
+/// All of a vehicle file that is the same for every rider, signed by the operator: what a rider scans once.
+///
+/// A compact JWS whose header carries the operator's public key (`jwk`, RFC 7515 4.1.3), because the first reader has
+/// no other way to know it. It proves that nothing was changed since, and who signs; whether that is the operator is
+/// for people to compare (`fingerprint`). There is no secret in it.
+package struct VehicleCode: Sendable, Equatable {
+  /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
+  package static let maximumSize = 2953
+
+  /// With measured powers and fixed minors, and without the tags of the steps.
+  package let vehicle: Vehicle
+  package let topic: TopicPrefix
+  /// The broker's name or address.
+  package let host: String
+  package let port: UInt16
+  /// The certificate that the broker's must be from, DER (X.509). Only its size is checked here.
+  package let authority: [UInt8]
+  /// What commands are encrypted to.
+  package let encryptionKey: EncryptionKey
+  /// What statements are signed with.
+  package let signingKey: VerificationKey
+  /// When it was signed, seconds of Unix time.
+  package let issued: Int64
+
+  package init(
+    vehicle: Vehicle, topic: TopicPrefix, host: String, port: UInt16, authority: [UInt8],
+    encryptionKey: EncryptionKey, signingKey: VerificationKey, issued: Int64
+  ) {
+    self.vehicle = vehicle
+    self.topic = topic
+    self.host = host
+    self.port = port
+    self.authority = authority
+    self.encryptionKey = encryptionKey
+    self.signingKey = signingKey
+    self.issued = issued
+  }
+
+  /// The code's text. It may be longer than a QR code can hold (`maximumSize`).
+  package func signed(by operatorKey: SigningKey) -> String {
+    let claims: JSON = [
+      "uuid": .string(vehicle.uuid.description), "name": .string(vehicle.name), "topic": .string(topic.description),
+      "host": .string(host), "port": .integer(Int64(port)), "ca": .string(Base64URL.encode(authority)),
+      "encryption_key": .string(Base64URL.encode(encryptionKey.bytes)),
+      "signing_key": .string(Base64URL.encode(signingKey.bytes)), "steps": .array(vehicle.steps.map(\.json)),
+      "iat": .integer(issued),
+    ]
+    return SignedObject.sign(claims, as: .vehicle, by: operatorKey)
+  }
+
+  /// Reads a code.
+  ///
+  /// - Parameters:
+  ///   - text: one code and nothing else; white space around it is not part of it.
+  ///   - pinned: the operator's key, where it is known already.
+  /// - Returns: the code, and the key that signed it.
+  /// - Throws: `unknownKey` when another operator than the pinned one has signed it.
+  package static func verify(
+    _ text: some StringProtocol, pinned: VerificationKey? = nil
+  ) throws(ProtocolError) -> (code: VehicleCode, operatorKey: VerificationKey) {
+    guard text.utf8.count <= maximumSize else { throw .malformed("larger than \(maximumSize) bytes") }
+    let object = try SignedObject(parsing: text, as: .vehicle)
+    guard let key = object.embeddedKey else { throw .malformed("jwk is missing") }
+    if let pinned, pinned != key { throw .unknownKey }
+    try object.verify(by: key)
+    return (try VehicleCode(claims: object.payload), key)
+  }
+
+  private init(claims: JSON) throws(ProtocolError) {
+    var members = try Members(claims, of: "the vehicle's code")
+    let uuid = try members.uuid("uuid")
+    let name = try members.take("name", Vehicle.nameRule) { value in
+      value.string.flatMap { Vehicle.isName($0) ? $0 : nil }
+    }
+    topic = try members.take("topic", "the beginning of MQTT topics") { $0.string.flatMap { TopicPrefix($0) } }
+    host = try members.take("host", "the name or the address of a computer") { $0.string.flatMap(VehicleCode.host) }
+    port = try members.take("port", "1 to 65535") { value in
+      value.integer.flatMap { UInt16(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil }
+    }
+    authority = try members.take("ca", "base64url of a certificate") { value in
+      value.string.flatMap { Base64URL.decode($0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+    encryptionKey = try members.take("encryption_key", "an X25519 key") { value in
+      value.string.flatMap { Base64URL.decode($0) }.flatMap { try? EncryptionKey($0) }
+    }
+    signingKey = try members.take("signing_key", "an Ed25519 key") { value in
+      value.string.flatMap { Base64URL.decode($0) }.flatMap { try? VerificationKey($0) }
+    }
+    let items = try members.take("steps", "a list of 1 to 8 steps") { value in
+      value.array.flatMap { (1...8).contains($0.count) ? $0 : nil }
+    }
+    var steps: [Step] = []
+    for item in items { steps.append(try Step(item)) }
+    issued = try members.count("iat")
+    try members.end()
+    do throws(Vehicle.Problem) {
+      vehicle = try Vehicle(name: name, uuid: uuid, steps: steps)
+    } catch {
+      throw .malformed("two steps share an id, a side or a major")
+    }
+  }
+
+  /// Letters, digits, points, hyphens, and the colons of IPv6: what can be written anywhere without being quoted.
+  private static func host(_ text: String) -> String? {
+    let allowed = text.utf8.allSatisfy {
+      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
+        || $0 == 0x2E || $0 == 0x3A
+    }
+    return allowed && (1...253).contains(text.utf8.count) ? text : nil
+  }
+}
+
+extension Thumbprint {
+  /// For people to compare: the same text in groups of four.
+  package var grouped: String {
+    let characters = Array(description)
+    return stride(from: 0, to: characters.count, by: 4)
+      .map { String(characters[$0..<min($0 + 4, characters.count)]) }.joined(separator: " ")
+  }
+}
+
+extension Step {
+  fileprivate var json: JSON {
+    var members: [JSON.Member] = [
+      .init("id", .string(id.description)), .init("side", .string(side.rawValue)),
+      .init("major", .integer(Int64(major))),
+    ]
+    if let measuredPower { members.append(.init("measured_power", .integer(Int64(measuredPower)))) }
+    if let minor { members.append(.init("minor", .integer(Int64(minor)))) }
+    return .object(members)
+  }
+
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try Members(value, of: "a step")
+    self.init(
+      id: try members.step("id"), side: try members.word("side", Side.self),
+      major: try members.take("major", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },
+      measuredPower: try members.takeIfPresent("measured_power", "-128 to 127 dBm") { value in
+        value.integer.flatMap { Int8(exactly: $0) }
+      },
+      minor: try members.takeIfPresent("minor", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } })
+    try members.end()
+  }
+}

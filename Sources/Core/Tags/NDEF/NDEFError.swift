@@ -1,0 +1,81 @@
+import Encoding
+
+/// Why a tag or a message is not what it should be, or cannot be made so.
+package enum NDEFError: Error, Hashable, Sendable {
+  /// The bytes are not an NDEF message; the offset is within the message.
+  case malformedMessage(String, offset: Int)
+  /// A Text or URI record whose payload is not what its definition says.
+  case malformedRecord(String)
+
+  /// The capability container holds nothing: the tag was never formatted.
+  case notFormatted
+  /// The capability container belongs to something else than NDEF.
+  case notNDEF(container: [UInt8])
+  /// A major version of the tag's mapping that is not known.
+  case unsupportedVersion(major: UInt8, minor: UInt8)
+  /// The tag's memory contradicts the specification at a byte.
+  case malformedTag(String, offset: Int)
+  /// Formatted, but without an NDEF message, not even an empty one.
+  case noMessage
+  /// Reading is not granted without a secret.
+  case unreadable(access: UInt8)
+
+  /// The message is longer than what the tag has room for, both in bytes.
+  case tooSmall(needed: Int, available: Int)
+  /// The message would fit, were there not other data behind the old one.
+  case occupied(needed: Int, available: Int)
+  /// The tag says of itself that it is read-only.
+  case readOnly
+  /// Writing is not granted without a secret.
+  case writeProtected(access: UInt8)
+  /// Lock bits protect a page that would have to change.
+  case locked(page: Int)
+  /// A lock bit is not set and can no longer be: the bit that freezes it is.
+  case lockFrozen(page: Int)
+  /// Bits of the capability container can only be set, and too many are.
+  case containerNotFixable(found: [UInt8], wanted: [UInt8])
+  /// What has to be known of a chip for this is not known of this one.
+  case unknownChip
+
+  /// A Type 4 tag refused a command with a status word.
+  case refused(String, status: UInt16)
+  /// A Type 4 tag's answer that is too short or too long.
+  case malformedAnswer(String)
+}
+
+extension NDEFError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .malformedMessage(let reason, let offset): "not an NDEF message at byte \(offset): \(reason)"
+    case .malformedRecord(let reason): "malformed NDEF record: \(reason)"
+    case .notFormatted: "the tag is not formatted: its capability container is empty"
+    case .notNDEF(let container): "not an NDEF tag: its capability container is \(hexadecimal(container))"
+    case .unsupportedVersion(let major, let minor):
+      "the tag's mapping version is \(major).\(minor), which is not supported"
+    case .malformedTag(let reason, let offset): "malformed tag at byte \(offset): \(reason)"
+    case .noMessage: "the tag is formatted, but holds no NDEF message"
+    case .unreadable(let access): "the tag lets nobody read without a secret (access \(hexadecimal([access])))"
+    case .tooSmall(let needed, let available):
+      "the tag is too small: the message takes \(needed) bytes, and \(available) fit"
+    case .occupied(let needed, let available):
+      "the tag holds other data: the message takes \(needed) bytes, and \(available) fit unless all is replaced"
+    case .readOnly: "the tag is read-only"
+    case .writeProtected(let access):
+      "the tag lets nobody write without a secret (access \(hexadecimal([access])))"
+    case .locked(let page): "page \(page) of the tag is locked"
+    case .lockFrozen(let page): "page \(page) of the tag can no longer be locked: its lock bit is frozen"
+    case .containerNotFixable(let found, let wanted):
+      "the capability container is \(hexadecimal(found)) and can never become \(hexadecimal(wanted))"
+    case .unknownChip: "the tag's chip is not known, so that it can be neither formatted nor locked"
+    // ISO/IEC 7816-4, 5.6: the security status is not satisfied.
+    case .refused(let command, 0x6982): "the tag takes a key to \(command)"
+    case .refused(let command, let status):
+      "the tag refused to \(command): status \(hexadecimal([UInt8(status >> 8), UInt8(status & 0xFF)]))"
+    case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"
+    }
+  }
+}
+
+private func hexadecimal(_ bytes: [UInt8]) -> String {
+  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}

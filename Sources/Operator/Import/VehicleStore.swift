@@ -1,0 +1,147 @@
+package import Configuration
+import Glibc
+import Domain
+import StepProtocol
+import SystemIO
+
+/// The vehicles that a user knows (`~/.config/stepctl/vehicles`), each with all that belongs to it in a folder.
+///
+/// The file of a vehicle pins the key of its operator: from then on nobody else can say anything about that vehicle.
+package struct VehicleStore: Sendable {
+  private let folders: ConfigurationFolders
+
+  package init(_ folders: ConfigurationFolders) { self.folders = folders }
+
+  /// Where a vehicle is to be, and what is there.
+  package struct Place: Sendable {
+    /// The folder.
+    package let path: String
+    /// The vehicle as this user knows it.
+    package let known: VehicleFile?
+
+    /// What the vehicle said otherwise until now, in words for people.
+    package func changes(by handover: Handover) -> [String] {
+      known.map { handover.changes(of: $0) + handover.accessChanges(of: $0) } ?? []
+    }
+
+    package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
+  }
+
+  /// Finds the place for a vehicle. Nothing is changed yet.
+  ///
+  /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
+  /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when something else than a rider's
+  ///   access is new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of another vehicle.
+  package func place(for handover: Handover, as name: String? = nil) throws(ProvisioningError) -> Place {
+    let vehicle = handover.vehicleFile.vehicle
+    guard let user = folders.user else { throw .noHome }
+    let entries = folders.vehicles()
+    var same: Set<String> = []
+    var known: (name: String, file: VehicleFile)?
+    for entry in entries {
+      // One that cannot be read could be this vehicle's: its operator must not be forgotten.
+      let file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: entry.path) }
+      guard file.vehicle.uuid == vehicle.uuid else { continue }
+      try check(handover, against: file, in: Self.folder(of: entry) ?? entry.path)
+      same.insert(entry.name)
+      if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
+    }
+    let wanted = try name.map(Self.checked)
+    if let known {
+      guard let folder = Self.folder(of: (known.name, known.file.path)) else { throw .looseFile(known.file.path) }
+      guard wanted == nil || wanted == known.name else { throw .knownAs(known.name, known.file.path) }
+      return Place(path: folder, known: known.file)
+    }
+    let free = wanted ?? Self.name(of: vehicle)
+    if !same.contains(free), let other = entries.first(where: { $0.name == free }) {
+      throw .nameTaken(free, other.path)
+    }
+    return Place(path: "\(user)/vehicles/\(free)", known: nil)
+  }
+
+  /// Puts a vehicle into its place, at once; what the user has there of their own stays.
+  package func install(_ handover: Handover, at place: Place) throws(ProvisioningError) {
+    try rethrowing { () throws(SystemError) in
+      if place.known == nil {
+        let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
+        try Files.createFolder(parent, mode: 0o700)
+        // What an interrupted run left here is of no use to anybody.
+        let new = "\(parent)/.\(name).new"
+        try StagingFolder.remove(new)
+        let staging = try StagingFolder(new)
+        for file in handover.files { try staging.write(file) }
+        try staging.write(NewFile(RiderLayout.vehicle, handover.vehicleFile.render()))
+        try staging.synchronize()
+        try staging.become(place.path)
+      } else {
+        try update(handover, at: place)
+      }
+    }
+  }
+
+  // MARK: -
+
+  /// Files are added under names of their own until the vehicle file, replaced at once, names them; then those that it
+  /// named before are removed.
+  private func update(_ handover: Handover, at place: Place) throws(SystemError) {
+    var names: [String: String] = [:]
+    for file in handover.files {
+      let name = try freeName(for: file, in: place.path)
+      names[file.name] = name
+      if !Files.exists("\(place.path)/\(name)") {
+        try Files.create("\(place.path)/\(name)", with: file.content, mode: file.mode)
+      }
+    }
+    let known = place.known!.named(from: place.path)
+    let merged = handover.vehicleFile.renamed(names).keeping(known)
+    try Files.replace(place.vehicleFile, with: merged.render().utf8, mode: 0o644)
+    for name in known.fileNames.subtracting(merged.fileNames) where !name.contains("/") {
+      unlink("\(place.path)/\(name)")
+    }
+  }
+
+  /// The name itself where it is free or the file is there already, else one with a number.
+  private func freeName(for file: NewFile, in folder: String) throws(SystemError) -> String {
+    let parts = file.name.split(separator: ".", maxSplits: 1)
+    var number = 1
+    while true {
+      let name = number == 1 ? file.name : "\(parts[0])-\(number).\(parts[1])"
+      let path = "\(folder)/\(name)"
+      if !Files.exists(path) { return name }
+      if try Files.read(path) == file.content { return name }
+      number += 1
+    }
+  }
+
+  /// The folder that belongs to a vehicle; nil for a file by itself.
+  private static func folder(of entry: (name: String, path: String)) -> String? {
+    entry.path.hasSuffix("/\(entry.name)/\(RiderLayout.vehicle)") ? Files.parent(of: entry.path) : nil
+  }
+
+  /// - Parameter place: all that there is of the known vehicle: its folder, or its file.
+  private func check(
+    _ handover: Handover, against known: VehicleFile, in place: String
+  ) throws(ProvisioningError) {
+    guard let pinned = known.operatorKey else { return }
+    let key = handover.operatorKey
+    guard pinned == key?.bytes else { throw .otherOperator(known.path, place: place, found: key?.thumbprint) }
+    // A public key is known to everyone: to name it proves nothing.
+    let changes = handover.changes(of: known)
+    if changes.isEmpty { return }
+    guard let issued = handover.issued else { throw .notSigned(known.path, changes) }
+    // The broker and the keys of an old code may have been given up for a reason.
+    guard issued >= known.signed ?? 0 else { throw .outdated(known.path, changes) }
+  }
+
+  /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.
+  private static func name(of vehicle: Vehicle) -> String {
+    let words = vehicle.name.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+    return words.isEmpty ? String(vehicle.uuid.description.prefix(8)) : String(words.joined(separator: "-").prefix(64))
+  }
+
+  private static func checked(_ name: String) throws(ProvisioningError) -> String {
+    // Among the vehicles that is a file, and no folder.
+    guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw .unusableVehicleName(name) }
+    return name
+  }
+}

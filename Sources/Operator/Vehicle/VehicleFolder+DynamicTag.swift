@@ -1,0 +1,73 @@
+import Encoding
+import Configuration
+import Glibc
+package import Domain
+package import StepProtocol
+import SystemIO
+
+/// The keys of a dynamic tag.
+package struct DynamicTagSecrets: Sendable {
+  /// The tag's key 0, which may change all others. The vehicle does not need it.
+  package let master: [UInt8]
+  /// Those that the controller verifies its messages with.
+  package let verifying: DynamicTag.Keys
+  /// Whether a tag has them all. Who sends them to one that has the factory's, whose key everybody knows, gives them to
+  /// a copy of its UID.
+  package let areTaken: Bool
+}
+
+extension VehicleFolder {
+  /// The keys of a tag: new ones at the first time, and the same ever after, so that a tag that was set up in part can be
+  /// completed. The controller knows them from its next start on.
+  ///
+  /// - Parameter isRehearsal: whether new ones are not kept.
+  /// - Throws: also when the tag is another step's, and so has that step's name in it.
+  package func dynamicTagSecrets(
+    for uid: TagUID, on step: StepID, isRehearsal: Bool = false
+  ) throws(ProvisioningError) -> DynamicTagSecrets {
+    let controller = path(VehicleLayout.controller)
+    // A vehicle file alone, as riders have it, is no place for keys.
+    guard Files.exists(controller) else { throw .system(SystemError("open", controller, code: ENOENT)) }
+    let known = try tagKeys().tags.first { $0.uid == uid }
+    if let known, known.step != step { throw .tagOfAnotherStep(uid, known.step, self.path(VehicleLayout.tagKeys)) }
+    let areTaken = Files.exists(self.path(VehicleLayout.masterKey(of: uid)))
+    let master = try masterKey(of: uid, areTaken, isRehearsal: isRehearsal)
+    let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
+    if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
+    return DynamicTagSecrets(master: master, verifying: keys, areTaken: areTaken)
+  }
+
+  /// Notes that the tag has all of its keys: no other is to get them.
+  package func noteTaken(by uid: TagUID) throws(ProvisioningError) {
+    let (new, path) = (path(VehicleLayout.newMasterKey(of: uid)), path(VehicleLayout.masterKey(of: uid)))
+    guard Files.exists(new) else { return }
+    try rethrowing { () throws(SystemError) in
+      _ = try check("rename", new) { rename(new, path) }
+      try StagingFolder.synchronize(Files.parent(of: path))
+    }
+  }
+
+  private func masterKey(
+    of uid: TagUID, _ isTaken: Bool, isRehearsal: Bool
+  ) throws(ProvisioningError) -> [UInt8] {
+    let path = path(isTaken ? VehicleLayout.masterKey(of: uid) : VehicleLayout.newMasterKey(of: uid))
+    if Files.exists(path) {
+      try rethrowing { () throws(ConfigurationError) in try PrivateFile.check(path) }
+      let text = try rethrowing { () throws(SystemError) in try Files.read(path, limit: 64) }
+      let digits = String(decoding: text, as: UTF8.self).prefix { $0 != "\n" }
+      guard let key = hexadecimal(digits), key.count == DynamicTag.Keys.size else {
+        throw .configuration(ConfigurationError(path, "expected \(2 * DynamicTag.Keys.size) hexadecimal digits"))
+      }
+      return key
+    }
+    let key = Self.newKey()
+    if isRehearsal { return key }
+    try rethrowing { () throws(SystemError) in
+      try Files.createFolder(Files.parent(of: path), mode: 0o700)
+      try Files.replace(path, with: "\(hexadecimal(key))\n".utf8, mode: 0o600)
+    }
+    return key
+  }
+
+  private static func newKey() -> [UInt8] { randomBytes(DynamicTag.Keys.size) }
+}

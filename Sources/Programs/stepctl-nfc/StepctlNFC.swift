@@ -1,0 +1,6 @@
+import Glibc
+
+@main
+enum StepctlNFC {
+  static func main() { exit(ReaderProgram.run()) }
+}

@@ -1,0 +1,4 @@
+@main
+enum StepctlQR {
+  static func main() { DecoderProgram.run(Array(CommandLine.arguments.dropFirst())) }
+}

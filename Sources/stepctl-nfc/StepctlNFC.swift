@@ -1,7 +1,0 @@
-import Glibc
-import NFCDevice
-
-@main
-enum StepctlNFC {
-  static func main() { exit(ReaderProgram.run()) }
-}

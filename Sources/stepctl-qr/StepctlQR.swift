@@ -1,6 +1,0 @@
-import QRDecoder
-
-@main
-enum StepctlQR {
-  static func main() { DecoderProgram.run(Array(CommandLine.arguments.dropFirst())) }
-}

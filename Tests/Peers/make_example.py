@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Makes the worked example of the protocol page, section 11, from fixed keys: the same bytes each time.
+
+make_example.py            prints the section's Markdown
+make_example.py --write    puts it into PROTOCOL.md, and the same values into example.json
+"""
+
+import datetime
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+import stepproto as proto
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent.parent / "Sources/Core/StepProtocol/PROTOCOL.md"
+BEGIN = "<!-- example begins: made by Tests/Peers/make_example.py -->"
+END = "<!-- example ends -->"
+
+VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+TOPIC = "arena2036/rolling_chassis"
+STEP = "left"
+NOT_BEFORE = 1_767_254_400  # 2026-01-01T08:00:00Z
+
+
+def octets(label: str, count: int) -> bytes:
+    """Stands for randomness: nothing up the sleeve, and nothing secret."""
+    return hashlib.sha256(f"stepctl example: {label}".encode()).digest()[:count]
+
+
+def text(label: str) -> str:
+    return proto.base64url(octets(label, 16))
+
+
+OPERATOR = Ed25519PrivateKey.from_private_bytes(octets("operator", 32))
+DEVICE = Ed25519PrivateKey.from_private_bytes(octets("device", 32))
+SIGNING = Ed25519PrivateKey.from_private_bytes(octets("controller signing", 32))
+ENCRYPTION = X25519PrivateKey.from_private_bytes(octets("controller encryption", 32))
+KEYS = {"operator": OPERATOR, "device": DEVICE, "controller-signing": SIGNING, "controller-encryption": ENCRYPTION}
+
+
+def token() -> tuple[dict, str]:
+    claims = {
+        "iss": "arena2036",
+        "sub": "anna",
+        "aud": VEHICLE,
+        "steps": ["left", "right"],
+        "nbf": NOT_BEFORE,
+        "exp": NOT_BEFORE + 8 * 3600,
+        "jti": "anna-2026-01-01",
+        "cnf": {"jwk": proto.jwk(DEVICE.public_key())},
+    }
+    return claims, proto.sign_token(claims, OPERATOR)
+
+
+def command(name: str, position: str, jwt: str, moving: dict | None = None) -> tuple[proto.Command, dict]:
+    """A command, and what stands between its claims and its payload."""
+    ephemeral = X25519PrivateKey.from_private_bytes(octets(f"{name} ephemeral", 32))
+    built = proto.build_command(
+        DEVICE,
+        ENCRYPTION.public_key(),
+        VEHICLE,
+        STEP,
+        position,
+        jwt,
+        moving,
+        nonce=octets(f"{name} nonce", 16),
+        ephemeral=ephemeral,
+    )
+    signed = proto.unseal(ENCRYPTION, built.payload)
+    header, enc, _, ciphertext, _ = built.payload.decode().split(".")
+    return built, {
+        f"{name}-claims": built.claims,
+        f"{name}-signing-input": signed.rpartition(".")[0],
+        f"{name}-signed": signed,
+        f"{name}-ephemeral": proto.jwk(ephemeral),
+        f"{name}-envelope-header": proto.from_json(proto.from_base64url(header)),
+        f"{name}-enc": enc,
+        f"{name}-ciphertext": ciphertext,
+        f"{name}-command": built.payload.decode(),
+        f"{name}-digest": built.digest,
+    }
+
+
+def status(name: str, seq: int, clock: int, position: str, phase: str, answered: proto.Command, more: dict) -> dict:
+    claims = {
+        "vehicle": VEHICLE,
+        "step": STEP,
+        "position": position,
+        "phase": phase,
+        "seq": seq,
+        "epoch": text("epoch"),
+        "clock": clock,
+        "command": answered.digest,
+        "nonce": answered.claims["nonce"],
+    } | more
+    return {f"{name}-claims": claims, f"{name}-status": proto.status_of(claims, SIGNING).decode()}
+
+
+def beacon() -> dict:
+    secret = octets("beacon left", 32)
+    times = (0, 7, 8, NOT_BEFORE, NOT_BEFORE + 8, NOT_BEFORE + 16)
+    minors = [{"time": time, "minor": proto.rotating_minor(secret, STEP, 8, time)} for time in times]
+    return {
+        "beacon-secret": {"kty": "oct", "k": proto.base64url(secret)},
+        "beacon-minors": {"step": STEP, "period": 8, "minors": minors},
+    }
+
+
+def tag() -> dict:
+    uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
+    uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
+    keys = {
+        "uid": uid,
+        "step": STEP,
+        "meta_read_key": meta_read.hex().upper(),
+        "file_read_key": file_read.hex().upper(),
+    }
+    return {"tag-keys": keys, "tag-uri": uri, "tag-proof": proto.tag_proof(uid, uri, 61_100)}
+
+
+def authority() -> bytes:
+    """A certificate whose bytes are the same each time, which Ed25519 allows."""
+    key = Ed25519PrivateKey.from_private_bytes(octets("authority", 32))
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Rolling Chassis")])
+    day = datetime.datetime.fromtimestamp(NOT_BEFORE, datetime.timezone.utc)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, day, day + datetime.timedelta(days=3650))
+    built = builder.add_extension(x509.BasicConstraints(True, 0), True).sign(key, None)
+    return built.public_bytes(Encoding.DER)
+
+
+def vehicle_code() -> dict:
+    claims = {
+        "uuid": VEHICLE,
+        "name": "Rolling Chassis",
+        "topic": TOPIC,
+        "host": "car.example",
+        "port": 8883,
+        "ca": proto.base64url(authority()),
+        "encryption_key": proto.jwk(ENCRYPTION)["x"],
+        "signing_key": proto.jwk(SIGNING)["x"],
+        "steps": [
+            {"id": "left", "side": "left", "major": 1, "measured_power": -59},
+            {"id": "right", "side": "right", "major": 2, "minor": 7},
+        ],
+        "iat": NOT_BEFORE,
+    }
+    return {"vehicle-code-claims": claims, "vehicle-code": proto.sign_code(claims, OPERATOR)}
+
+
+def example() -> dict:
+    values: dict = {}
+    for name, key in KEYS.items():
+        values |= {f"{name}-key": proto.jwk(key), f"{name}-thumbprint": proto.thumbprint(key)}
+    claims, jwt = token()
+    values |= {"token-claims": claims, "token": jwt}
+
+    asked, parts = command("unknown", "unknown", jwt)
+    values |= parts
+    values |= status("challenge", 7, 61_250, "close", "idle", asked, {"challenge": text("challenge")})
+
+    heard = 61_100  # The last frame came 150 ms before the statement did.
+    proof = proto.beacon_proof(1, heard, rssi=-55, packets=11, minor=7)
+    proof["beacons"].append({"major": 2, "minor": 7, "rssi": -74, "power": -59, "packets": 9})
+    moved, parts = command("open", "open", jwt, proto.permission(values["challenge-claims"], proof))
+    values |= parts
+    values |= status("moving", 8, 61_300, "close", "moving", moved, {})
+    values |= status("idle", 9, 63_310, "open", "idle", moved, {})
+    refusal = {"code": "replayed", "retry": proto.REFUSALS["replayed"]}
+    values |= status("refusal", 10, 63_400, "open", "idle", moved, {"refusal": refusal})
+    return values | beacon() | tag() | vehicle_code()
+
+
+def block(values: dict, name: str) -> str:
+    value = values[name]
+    if isinstance(value, str):
+        return f"```text {name}\n{value}\n```\n"
+    return f"```json {name}\n{json.dumps(value, indent=2)}\n```\n"
+
+
+def markdown(values: dict) -> str:
+    blocks = {name: block(values, name) for name in values}
+    keys = "\n".join(
+        f"The {who}, thumbprint `{values[f'{name}-thumbprint']}`:\n\n{blocks[f'{name}-key']}"
+        for name, who in {
+            "operator": "operator",
+            "device": "rider's device",
+            "controller-signing": "controller, for statements",
+            "controller-encryption": "controller, for commands",
+        }.items()
+    )
+
+    def of(*names: str) -> str:
+        return "\n".join(blocks[name] for name in names)
+
+    return f"""\
+The keys are for this example only: everybody knows them. Vehicle `{VEHICLE}`,
+topic `{TOPIC}/{STEP}/set_position`. JSON is shown indented; what is signed is the same
+members in the same order without white space. Every text is one line. Read the clocks as 61.25 s after the
+controller's start, and within the token's eight hours.
+
+### Keys
+
+{keys}
+### Token
+
+{of("token-claims", "token")}
+### Asking
+
+{of("unknown-claims", "unknown-signing-input", "unknown-signed")}
+The ephemeral key, which is new for each command, and the JWE's header and parts:
+
+{of("unknown-ephemeral", "unknown-envelope-header", "unknown-enc", "unknown-ciphertext")}
+What is published, and its SHA-256:
+
+{of("unknown-command", "unknown-digest")}
+The answer, with a challenge:
+
+{of("challenge-claims", "challenge-status")}
+### Opening
+
+{of("open-claims", "open-signing-input", "open-signed")}
+{of("open-ephemeral", "open-envelope-header", "open-enc", "open-ciphertext")}
+{of("open-command", "open-digest")}
+The answer as motion begins, and the answer when it has ended:
+
+{of("moving-claims", "moving-status", "idle-claims", "idle-status")}
+The answer to a second copy of the same bytes:
+
+{of("refusal-claims", "refusal-status")}
+### A beacon's minors
+
+The secret of the step's beacon, and its minors at some times (8.1):
+
+{of("beacon-secret", "beacon-minors")}
+### A dynamic tag
+
+The tag's keys as the controller has them, what the tag says at its 61st reading, and the proof (8.3):
+
+{of("tag-keys", "tag-uri", "tag-proof")}
+### The vehicle's code
+
+Signed by the operator (section 9), {len(values["vehicle-code"])} bytes:
+
+{of("vehicle-code-claims", "vehicle-code")}"""
+
+
+def main():
+    values = example()
+    section = f"{BEGIN}\n\n{markdown(values)}\n{END}"
+    if "--write" not in sys.argv[1:]:
+        print(section)
+        return
+    page = PAGE.read_text()
+    if BEGIN in page:
+        before, _, rest = page.partition(BEGIN)
+        PAGE.write_text(before + section + rest.partition(END)[2])
+    else:
+        PAGE.write_text(page.replace("<!-- EXAMPLE -->", section))
+    (HERE / "example.json").write_text(json.dumps(values, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,621 @@
+"""The stepctl protocol, version 1, written from Sources/Core/StepProtocol/PROTOCOL.md alone.
+
+Bytes in, bytes out: no network, no clock. Section numbers are those of that page.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import cmac
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair, PyHPKEError
+
+MAX_COMMAND_BYTES = 8192
+MAX_JSON_DEPTH = 16
+MAX_NUMBER = 2**53 - 1
+CHALLENGE_LIFETIME_MS = 10_000
+MAX_DEADLINE_MS = 10_000
+MAX_CODE_BYTES = 2953
+MAX_CONTENT_BYTES = 512
+STANDARD_PERIOD_S = 8
+
+REFUSALS = {  # code: whether trying again with a new challenge can help (6)
+    "malformed": False,
+    "retained": False,
+    "wrong_vehicle": False,
+    "wrong_step": False,
+    "token_not_yet_valid": False,
+    "token_expired": False,
+    "replayed": False,
+    "expired": True,
+    "proof_not_accepted": False,
+    "stale_proof": True,
+    "not_near": True,
+    "busy": True,
+    "unavailable": True,
+    "obstructed": True,
+}
+
+
+class ProtocolError(Exception):
+    """What was read is not what the page demands."""
+
+
+# --- Encodings (3) ---
+
+
+def base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def from_base64url(text: str) -> bytes:
+    """Refuses padding, other characters, white space and unused bits that are set."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError as error:
+        raise ProtocolError("not base64url") from error
+    if base64url(data) != text:
+        raise ProtocolError("not canonical base64url")
+    return data
+
+
+def digest(payload: bytes) -> str:
+    """How a statement names the payload that it answers."""
+    return base64url(hashlib.sha256(payload).digest())
+
+
+def to_json(value) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def from_json(data: bytes):
+    """RFC 8259 without repeated names, bytes after the value, or deep nesting."""
+
+    def once(pairs):
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            raise ProtocolError("a member is repeated")
+        return members
+
+    def never(constant):
+        raise ProtocolError(f"{constant} is not JSON")
+
+    try:
+        text = data.decode("utf-8")
+        if _depth(text) > MAX_JSON_DEPTH:
+            raise ProtocolError("nested too deep")
+        return json.loads(text, object_pairs_hook=once, parse_constant=never)
+    except ValueError as error:
+        raise ProtocolError("not JSON") from error
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def jwk(key) -> dict:
+    """The RFC 8037 JWK of a public or private key."""
+    private = isinstance(key, (Ed25519PrivateKey, X25519PrivateKey))
+    public = key.public_key() if private else key
+    curve = "Ed25519" if isinstance(public, Ed25519PublicKey) else "X25519"
+    members = {"kty": "OKP", "crv": curve, "x": base64url(public.public_bytes_raw())}
+    return members | ({"d": base64url(key.private_bytes_raw())} if private else {})
+
+
+def private_key(members: dict):
+    kind = {"Ed25519": Ed25519PrivateKey, "X25519": X25519PrivateKey}[members["crv"]]
+    return kind.from_private_bytes(from_base64url(members["d"]))
+
+
+def thumbprint(key) -> str:
+    """RFC 7638 with SHA-256."""
+    named = {name: value for name, value in jwk(key).items() if name != "d"}
+    return base64url(hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).digest())
+
+
+# --- Signed and encrypted forms (3, 4.4) ---
+
+
+def sign(key: Ed25519PrivateKey, header: bytes, payload: bytes) -> str:
+    """A compact JWS."""
+    signed = base64url(header) + "." + base64url(payload)
+    return signed + "." + base64url(key.sign(signed.encode()))
+
+
+@dataclass(frozen=True)
+class SignedText:
+    """A compact JWS whose form was checked and whose signature was not."""
+
+    header: dict
+    payload: bytes
+    signed: bytes
+    signature: bytes
+
+    @classmethod
+    def read(cls, text: str) -> "SignedText":
+        parts = text.split(".")
+        if len(parts) != 3 or not text.isascii():
+            raise ProtocolError("not a compact JWS")
+        header, payload, signature = map(from_base64url, parts)
+        return cls(from_json(header), payload, f"{parts[0]}.{parts[1]}".encode(), signature)
+
+    def verified(self, key: Ed25519PublicKey, header: dict) -> dict:
+        """The payload, once the header is exactly `header` and the signature is `key`'s."""
+        if self.header != header:
+            raise ProtocolError("another header")
+        try:
+            key.verify(self.signature, self.signed)
+        except InvalidSignature as error:
+            raise ProtocolError("another signature") from error
+        return from_json(self.payload)
+
+
+def command_header() -> dict:
+    return {"alg": "EdDSA", "typ": "step-command+jwt"}
+
+
+def token_header(operator: Ed25519PublicKey) -> dict:
+    return {"alg": "EdDSA", "typ": "step-token+jwt", "kid": thumbprint(operator)}
+
+
+def status_header(controller: Ed25519PublicKey) -> dict:
+    return {"alg": "EdDSA", "typ": "step-status+jwt", "kid": thumbprint(controller)}
+
+
+def vehicle_header(operator: Ed25519PublicKey) -> dict:
+    return {"alg": "EdDSA", "typ": "step-vehicle+jwt", "jwk": jwk(operator)}
+
+
+def envelope_header(controller: X25519PublicKey) -> dict:
+    return {"alg": "HPKE-4", "typ": "step-command+jwe", "cty": "JWT", "kid": thumbprint(controller)}
+
+
+HPKE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
+
+
+def seal(
+    controller: X25519PublicKey,
+    plaintext: bytes,
+    header: bytes | None = None,
+    ephemeral: X25519PrivateKey | None = None,
+) -> bytes:
+    """A compact JWE with HPKE integrated encryption. `ephemeral` is fixed for worked examples only."""
+    protected = base64url(to_json(envelope_header(controller)) if header is None else header)
+    pair = ephemeral and KEMKeyPair(hpke_key(ephemeral), hpke_key(ephemeral.public_key()))
+    try:
+        # X25519 in `cryptography` raises on an agreed secret of zero (RFC 9180, 7.1.4).
+        enc, context = HPKE.create_sender_context(hpke_key(controller), eks=pair)
+    except ValueError as error:
+        raise ProtocolError("a controller key of small order") from error
+    ciphertext = context.seal(plaintext, aad=protected.encode())
+    return f"{protected}.{base64url(enc)}..{base64url(ciphertext)}.".encode()
+
+
+def unseal(controller: X25519PrivateKey, payload: bytes) -> str:
+    """The controller's side of `seal`: the compact JWS within."""
+    if len(payload) > MAX_COMMAND_BYTES or not payload.isascii():
+        raise ProtocolError("too long, or not ASCII")
+    parts = payload.decode().split(".")
+    if len(parts) != 5 or parts[2] or parts[4]:
+        raise ProtocolError("not a compact JWE of HPKE")
+    header, enc, ciphertext = from_base64url(parts[0]), from_base64url(parts[1]), from_base64url(parts[3])
+    if from_json(header) != envelope_header(controller.public_key()):
+        raise ProtocolError("another header")
+    try:
+        context = HPKE.create_recipient_context(enc, hpke_key(controller))
+        return context.open(ciphertext, aad=parts[0].encode()).decode("ascii")
+    except (ValueError, PyHPKEError) as error:
+        raise ProtocolError("not decrypted") from error
+
+
+def hpke_key(key):
+    return KEMKey.from_pyca_cryptography_key(key)
+
+
+# --- The form of claims: a check is a function that raises ---
+
+
+def _require(right: bool, what: str):
+    if not right:
+        raise ProtocolError(what)
+
+
+def _number(low=0, high=MAX_NUMBER):
+    return lambda value: _require(type(value) is int and low <= value <= high, "not such a number")
+
+
+def _text(low, high):
+    return lambda value: _require(isinstance(value, str) and low <= len(value.encode()) <= high, "not such a text")
+
+
+def _octets(count):
+    def check(value):
+        _require(isinstance(value, str), "not base64url")
+        _require(len(from_base64url(value)) == count, "another length")
+
+    return check
+
+
+def _match(pattern):
+    return lambda value: _require(isinstance(value, str) and bool(re.fullmatch(pattern, value)), "another form")
+
+
+def _one_of(*values):
+    return lambda value: _require(isinstance(value, str) and value in values, "not one of those values")
+
+
+def _boolean(value):
+    _require(isinstance(value, bool), "not true or false")
+
+
+def _array(item, low, high):
+    def check(value):
+        _require(isinstance(value, list) and low <= len(value) <= high, "not such an array")
+        for each in value:
+            item(each)
+
+    return check
+
+
+def _object(required: dict, optional: dict | None = None):
+    """A closed object."""
+
+    def check(value):
+        _require(isinstance(value, dict), "not an object")
+        _require(required.keys() <= value.keys() <= required.keys() | (optional or {}).keys(), "other members")
+        for name, member in value.items():
+            (required | (optional or {}))[name](member)
+
+    return check
+
+
+def _no_control(value):
+    _require(not re.search(r"[\x00-\x1f\x7f-\x9f]", value), "a control character")
+
+
+def _all(*checks):
+    def check(value):
+        for each in checks:
+            each(value)
+
+    return check
+
+
+_UUID = _match(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_STEP = _match(r"[a-z0-9_-]{1,32}")
+
+_BEACON = _object(
+    {
+        "major": _number(0, 65535),
+        "minor": _number(0, 65535),
+        "rssi": _number(-127, -1),
+        "power": _number(-128, 127),
+        "packets": _number(1, 10**6),
+    }
+)
+_UID = _match(r"[0-9A-F]{8}|[0-9A-F]{14}|[0-9A-F]{20}")
+_CONTENT = {"content": _text(1, MAX_CONTENT_BYTES)}
+_PROOFS = {
+    "beacon": {"zone": _one_of("immediate", "near", "far", "unknown"), "beacons": _array(_BEACON, 1, 8)},
+    "nfc": {"uid": _UID} | _CONTENT,
+    "qr": _CONTENT,
+}
+
+
+def _PROOF(value):
+    _require(isinstance(value, dict), "not an object")
+    _one_of(*_PROOFS)(value.get("method"))
+    _object({"method": _one_of(*_PROOFS), "time": _number()} | _PROOFS[value["method"]])(value)
+
+
+_STEP_OF_CODE = _object(
+    {"id": _STEP, "side": _one_of("left", "right"), "major": _number(0, 65535)},
+    {"measured_power": _number(-128, 127), "minor": _number(0, 65535)},
+)
+_CODE = _object(
+    {
+        "uuid": _UUID,
+        "name": _all(_text(1, 128), _no_control),
+        "topic": _all(_text(1, 128), _match(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")),
+        "host": _match(r"[A-Za-z0-9.:-]{1,253}"),
+        "port": _number(1, 65535),
+        "ca": _all(_text(1, MAX_CODE_BYTES), from_base64url),
+        "encryption_key": _octets(32),
+        "signing_key": _octets(32),
+        "steps": _array(_STEP_OF_CODE, 1, 8),
+        "iat": _number(),
+    }
+)
+_ASKING = {
+    "vehicle": _UUID,
+    "step": _STEP,
+    "position": _one_of("unknown", "open", "close"),
+    "nonce": _octets(16),
+    "token": _text(0, MAX_COMMAND_BYTES),
+}
+_MOVING = {"epoch": _octets(16), "challenge": _octets(16), "deadline": _number(), "proof": _PROOF}
+_JWK = _object({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})
+_DEVICE = _object({"jwk": _JWK})
+_TOKEN = _object(
+    {
+        "iss": _text(1, 128),
+        "sub": _text(1, 128),
+        "aud": _UUID,
+        "steps": _array(_STEP, 1, 8),
+        "nbf": _number(),
+        "exp": _number(),
+        "jti": _text(1, 128),
+        "cnf": _DEVICE,
+    }
+)
+_STATE = {
+    "vehicle": _UUID,
+    "step": _STEP,
+    "position": _one_of("open", "close", "unknown"),
+    "phase": _one_of("idle", "moving", "fault"),
+    "seq": _number(),
+    "epoch": _octets(16),
+    "clock": _number(),
+}
+_ANSWER = {
+    "fault": _one_of("interrupted", "obstructed", "timeout", "driver"),
+    "command": _octets(32),
+    "nonce": _octets(16),
+    "challenge": _octets(16),
+    "refusal": _object({"code": _one_of(*REFUSALS), "retry": _boolean}),
+}
+
+
+def check_command_claims(claims):
+    """The form of 4.1 and 4.2."""
+    _object(_ASKING, _MOVING)(claims)
+    moves = claims["position"] != "unknown"
+    _require(all((name in claims) == moves for name in _MOVING), "members of another position")
+    if moves and claims["proof"]["method"] == "beacon":
+        majors = [beacon["major"] for beacon in claims["proof"]["beacons"]]
+        _require(len(set(majors)) == len(majors), "a beacon twice")
+
+
+def readable_nonce(claims: dict) -> str | None:
+    """The nonce of claims that may be malformed otherwise."""
+    try:
+        _octets(16)(claims.get("nonce"))
+    except ProtocolError:
+        return None
+    return claims["nonce"]
+
+
+def check_token_claims(claims):
+    """The form of 4.3."""
+    _TOKEN(claims)
+    _require(len(set(claims["steps"])) == len(claims["steps"]), "a step twice")
+    _require(claims["nbf"] < claims["exp"], "no time at which it is valid")
+
+
+def device_of(claims: dict) -> Ed25519PublicKey:
+    """The key in a token's `cnf`."""
+    try:
+        return Ed25519PublicKey.from_public_bytes(from_base64url(claims["cnf"]["jwk"]["x"]))
+    except ValueError as error:
+        raise ProtocolError("not a key") from error
+
+
+def check_token(text: str, operator: Ed25519PublicKey, unix_time: int, vehicle: str, step: str) -> dict:
+    """The claims of a token that is valid here and now; the error names the refusal."""
+    claims = SignedText.read(text).verified(operator, token_header(operator))
+    check_token_claims(claims)
+    _require(claims["aud"] == vehicle, "wrong_vehicle")
+    _require(step in claims["steps"], "wrong_step")
+    _require(unix_time >= claims["nbf"] - 30, "token_not_yet_valid")
+    _require(unix_time < claims["exp"], "token_expired")
+    return claims
+
+
+# --- What a rider's program sends and believes (4, 5, 7) ---
+
+
+@dataclass(frozen=True)
+class Command:
+    claims: dict
+    payload: bytes
+
+    @property
+    def digest(self) -> str:
+        return digest(self.payload)
+
+
+def beacon_proof(major: int, time: int, rssi: int = -55, packets: int = 10, minor: int = 0) -> dict:
+    beacon = {"major": major, "minor": minor, "rssi": rssi, "power": -59, "packets": packets}
+    return {"method": "beacon", "time": time, "zone": "immediate", "beacons": [beacon]}
+
+
+def tag_proof(uid: str, content: str, time: int) -> dict:
+    return {"method": "nfc", "time": time, "uid": uid, "content": content}
+
+
+def code_proof(content: str, time: int) -> dict:
+    return {"method": "qr", "time": time, "content": content}
+
+
+def permission(statement: dict, proof: dict) -> dict:
+    """The claims that a command to move adds: from the answer to `unknown`, and a proof."""
+    return {
+        "epoch": statement["epoch"],
+        "challenge": statement["challenge"],
+        "deadline": statement["clock"] + 5_000,
+        "proof": proof,
+    }
+
+
+def build_command(
+    device: Ed25519PrivateKey,
+    controller: X25519PublicKey,
+    vehicle: str,
+    step: str,
+    position: str,
+    token: str,
+    moving: dict | None = None,
+    nonce: bytes | None = None,
+    ephemeral: X25519PrivateKey | None = None,
+) -> Command:
+    nonce = base64url(nonce or os.urandom(16))
+    claims = {"vehicle": vehicle, "step": step, "position": position, "nonce": nonce, "token": token}
+    claims |= moving or {}
+    signed = sign(device, to_json(command_header()), to_json(claims))
+    return Command(claims, seal(controller, signed.encode(), ephemeral=ephemeral))
+
+
+def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
+    """The statement in a status, which alone is to be believed."""
+    status = from_json(payload)
+    _require(isinstance(status, dict) and isinstance(status.get("statement"), str), "no statement")
+    statement = SignedText.read(status["statement"]).verified(controller, status_header(controller))
+    _object(_STATE, _ANSWER)(statement)
+    _require(("fault" in statement) == (statement["phase"] == "fault"), "fault and phase differ")
+    if "command" in statement:
+        _require(not ("challenge" in statement and "refusal" in statement), "a challenge and a refusal")
+        unread = statement.get("refusal", {}).get("code") == "malformed"
+        _require("nonce" in statement or unread, "no nonce")
+    else:
+        _require(not statement.keys() & {"nonce", "challenge", "refusal"}, "an answer to nothing")
+    return statement
+
+
+def read_answer(payload: bytes, controller: Ed25519PublicKey, command: Command) -> dict | None:
+    """The statement if it answers `command`; None if it is about something else."""
+    statement = read_status(payload, controller)
+    if statement.get("command") != command.digest:
+        return None
+    claims = command.claims
+    _require(statement["vehicle"] == claims["vehicle"], "another vehicle")
+    _require(statement["step"] == claims["step"], "another step")
+    _require(statement.get("nonce") == claims["nonce"], "another nonce")
+    if claims["position"] == "unknown":
+        _require("challenge" in statement or "refusal" in statement, "no challenge")
+    else:
+        _require("challenge" not in statement, "a challenge to a command to move")
+    return statement
+
+
+def sign_token(claims: dict, operator: Ed25519PrivateKey) -> str:
+    return sign(operator, to_json(token_header(operator.public_key())), to_json(claims))
+
+
+def sign_statement(statement: dict, controller: Ed25519PrivateKey) -> str:
+    return sign(controller, to_json(status_header(controller.public_key())), to_json(statement))
+
+
+def status_of(statement: dict, key: Ed25519PrivateKey) -> bytes:
+    """The controller's side of `read_status`."""
+    plain = {name: statement[name] for name in ("position", "phase", "fault") if name in statement}
+    return to_json(plain | {"statement": sign_statement(statement, key)})
+
+
+# --- What is on a step (8) ---
+
+
+def rotating_minor(secret: bytes, step: str, period: int, unix_time: int) -> int:
+    """8.1."""
+    number = (unix_time // period).to_bytes(8, "big")
+    code = hmac.digest(secret, b"stepctl beacon minor\0" + step.encode() + b"\0" + number, "sha256")
+    return int.from_bytes(code[:2], "big")
+
+
+def accepted_minors(secret: bytes, step: str, period: int, unix_time: int) -> set[int]:
+    return {rotating_minor(secret, step, period, max(0, unix_time - back)) for back in (0, period)}
+
+
+def label(vehicle: str, step: str | int) -> str:
+    return to_json({"uuid": vehicle, "stepId": step}).decode()
+
+
+def step_of_label(content: str, vehicle: str, majors: dict[str, int]) -> str | None:
+    """8.2: the step of this vehicle that a label names, None for whatever else it is."""
+    try:
+        claims = from_json(content.encode())
+        either_case = _match(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+        is_numbered = isinstance(claims, dict) and type(claims.get("stepId")) is int
+        _object({"uuid": either_case, "stepId": _number(0, 65535) if is_numbered else _STEP})(claims)
+    except ProtocolError:
+        return None
+    if claims["uuid"].lower() != vehicle:
+        return None
+    name = claims["stepId"]
+    if str(name) in majors:
+        return str(name)
+    return next((step for step, major in majors.items() if major == name), None)
+
+
+def aes_cmac(key: bytes, message: bytes) -> bytes:
+    code = cmac.CMAC(algorithms.AES(key))
+    code.update(message)
+    return code.finalize()
+
+
+def _sdm_mac(file_read: bytes, uid: bytes, counter: bytes) -> bytes:
+    session = aes_cmac(file_read, bytes.fromhex("3CC300010080") + uid + counter)
+    return aes_cmac(session, b"")[1::2]
+
+
+def tag_uri(vehicle: str, step: str, uid: str, counter: int, meta_read: bytes, file_read: bytes, padding=None) -> str:
+    """8.3, the tag's side."""
+    octets, low_first = bytes.fromhex(uid), counter.to_bytes(3, "little")
+    data = b"\xc7" + octets + low_first + (os.urandom(5) if padding is None else padding)
+    cbc = Cipher(algorithms.AES(meta_read), modes.CBC(bytes(16))).encryptor()
+    encrypted = cbc.update(data) + cbc.finalize()
+    mac = _sdm_mac(file_read, octets, low_first)
+    return f"stepctl:{vehicle}/{step}?e={encrypted.hex().upper()}&c={mac.hex().upper()}"
+
+
+def read_tag_uri(content: str, meta_read: bytes, file_read: bytes) -> tuple[str, str, str, int]:
+    """8.3, the controller's side: vehicle, step, UID and counter."""
+    found = re.fullmatch(
+        r"stepctl:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/([a-z0-9_-]{1,32})\?e=([0-9A-F]{32})&c=([0-9A-F]{16})",
+        content,
+    )
+    _require(bool(found), "not a dynamic tag's URI")
+    vehicle, step, encrypted, mac = found.groups()
+    cbc = Cipher(algorithms.AES(meta_read), modes.CBC(bytes(16))).decryptor()
+    data = cbc.update(bytes.fromhex(encrypted)) + cbc.finalize()
+    uid, counter = data[1:8], data[8:11]
+    genuine = hmac.compare_digest(_sdm_mac(file_read, uid, counter), bytes.fromhex(mac))
+    _require(genuine and data[0] == 0xC7, "forged")
+    return vehicle, step, uid.hex().upper(), int.from_bytes(counter, "little")
+
+
+# --- The vehicle's code (9) ---
+
+
+def sign_code(claims: dict, operator: Ed25519PrivateKey) -> str:
+    return sign(operator, to_json(vehicle_header(operator.public_key())), to_json(claims))
+
+
+def read_code(text: str, pinned: Ed25519PublicKey | None = None) -> tuple[dict, Ed25519PublicKey]:
+    """The claims, and the operator's key for people to compare, or for the program to have compared."""
+    _require(len(text.encode()) <= MAX_CODE_BYTES, "too long")
+    signed = SignedText.read(text)
+    _require(isinstance(signed.header, dict), "not a header")
+    _JWK(signed.header.get("jwk"))
+    try:
+        operator = Ed25519PublicKey.from_public_bytes(from_base64url(signed.header["jwk"]["x"]))
+    except ValueError as error:
+        raise ProtocolError("not a key") from error
+    _require(pinned is None or pinned.public_bytes_raw() == operator.public_bytes_raw(), "another operator")
+    claims = signed.verified(operator, vehicle_header(operator))
+    _CODE(claims)
+    for name in ("id", "side", "major"):
+        values = [step[name] for step in claims["steps"]]
+        _require(len(set(values)) == len(values), f"one {name} twice")
+    return claims, operator

@@ -1,0 +1,159 @@
+import TestSupport
+import Bluetooth
+import Glibc
+import Ranging
+import Domain
+import SystemIO
+import Testing
+
+@Suite("radios that replay a capture")
+struct CaptureRadioTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func open(_ capture: Capture) throws -> any Radio {
+    try RadioSpec.btsnoop(folder.capture(capture.bytes)).open()
+  }
+
+  private func time(_ microseconds: Int64) -> UnixTime { UnixTime(microseconds: microseconds) }
+
+  /// The minors heard until something else is told.
+  private func hear(_ radio: any Radio, until deadline: Int64? = nil) throws -> (minors: [UInt16], then: RadioEvent) {
+    var minors: [UInt16] = []
+    while true {
+      let event = try radio.next(until: deadline.map { time($0) })
+      guard case .heard(let advertisement) = event else { return (minors, event) }
+      minors.append(try #require(advertisement.iBeacon).minor)
+    }
+  }
+
+  @Test("tell what was heard, with the capture's times")
+  func contents() throws {
+    var capture = Capture()
+    capture.add(Packet.command, at: 1_000_000, flags: 2)
+    capture.add(Packet.report(minor: 7), at: 2_000_000)
+    let radio = try open(capture)
+    #expect(radio.start == time(1_000_000))
+    guard case .heard(let advertisement) = try radio.next(until: nil) else { return #expect(Bool(false)) }
+    #expect(advertisement.time == time(2_000_000))
+    #expect(advertisement.address.description == "C0:00:00:00:00:01")
+    #expect(advertisement.rssi == -60)
+    #expect(advertisement.iBeacon?.minor == 7)
+    #expect(try radio.next(until: nil) == .ended(time(2_000_000)))
+    #expect(try radio.next(until: time(9_000_000)) == .ended(time(2_000_000)))
+  }
+
+  @Test("tell the deadline when the capture's clock has passed it, and not before what was heard until then")
+  func deadlines() throws {
+    var capture = Capture()
+    capture.add(Packet.command, at: 0, flags: 2)
+    capture.add(Packet.reports(minors: [1, 2]), at: 100)
+    capture.add(Packet.report(minor: 3), at: 200)
+    capture.add(Packet.command, at: 350, flags: 2)
+    capture.add(Packet.report(minor: 4), at: 1000)
+    let radio = try open(capture)
+    #expect(try hear(radio, until: 50) == ([], .deadline(time(100))))
+    #expect(try hear(radio, until: 100) == ([1, 2], .deadline(time(200))))
+    #expect(try hear(radio, until: 300) == ([3], .deadline(time(350))))
+    // Nothing was heard for a while, but time passes.
+    #expect(try hear(radio, until: 400) == ([], .deadline(time(1000))))
+    #expect(try hear(radio, until: 500) == ([], .deadline(time(1000))))
+    #expect(try hear(radio, until: 2000) == ([4], .ended(time(1000))))
+  }
+
+  @Test("keep the clock of the recording, even where it was set back")
+  func clockSetBack() throws {
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 5000)
+    capture.add(Packet.report(minor: 2), at: 1000)
+    let radio = try open(capture)
+    #expect(try hear(radio, until: 6000) == ([1, 2], .ended(time(1000))))
+  }
+
+  @Test("end at once when nothing was recorded")
+  func nothing() throws {
+    let radio = try open(Capture())
+    #expect(radio.start == time(0))
+    #expect(try radio.next(until: time(1)) == .ended(time(0)))
+  }
+
+  @Test("tell everything that is before the damage, and then where it is")
+  func damage() throws {
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 1)
+    capture.add(Packet.report(minor: 2), at: 2)
+    let whole = capture.bytes.count
+    capture.add(Packet.report(minor: 3), at: 3)
+    let path = try folder.capture(Array(capture.bytes.prefix(whole + 30)))
+    let radio = try RadioSpec.btsnoop(path).open()
+    var minors: [UInt16] = []
+    let missing = Packet.report().count - 6
+    let error = RadioError.damaged(
+      path: path, offset: UInt64(whole + 30), expected: "\(missing) more bytes of the record at byte \(whole)")
+    for _ in 0..<2 {
+      #expect(throws: error) {
+        while case .heard(let advertisement) = try radio.next(until: nil) {
+          minors.append(advertisement.iBeacon?.minor ?? 0)
+        }
+      }
+    }
+    #expect(minors == [1, 2])
+  }
+
+  @Test("are refused at opening when the file is not there, or is something else")
+  func refused() throws {
+    #expect(throws: RadioError.file(SystemError("open", "/nonexistent", code: ENOENT))) {
+      try RadioSpec.btsnoop("/nonexistent").open()
+    }
+    #expect(throws: RadioError.file(SystemError("read", folder.path, code: EISDIR))) {
+      try RadioSpec.btsnoop(folder.path).open()
+    }
+    let path = try folder.capture(Array("\n\r\r\n".utf8))
+    #expect(throws: RadioError.notACapture(path: path, reason: "it is pcapng")) {
+      try RadioSpec.btsnoop(path).open()
+    }
+  }
+
+  @Test("hear all of a capture that is much longer than what is read at a time")
+  func long() throws {
+    var capture = Capture()
+    for index in 0..<10_000 as Range<Int64> { capture.add(Packet.report(minor: UInt8(index % 256)), at: index) }
+    #expect(capture.bytes.count > 5 * 65536)
+    let (minors, then) = try hear(open(capture))
+    #expect(minors == (0..<10_000).map { UInt16($0 % 256) })
+    #expect(then == .ended(time(9999)))
+  }
+
+  @Test("wait for a pipe that is slow")
+  func slowPipe() throws {
+    let path = "\(folder.path)/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    var capture = Capture()
+    capture.add(Packet.report(minor: 1), at: 1)
+    capture.add(Packet.report(minor: 2), at: 2)
+    let bytes = capture.bytes
+    let writer = Thread {
+      guard let pipe = try? Descriptor.open(path, O_WRONLY) else { return }
+      for start in stride(from: 0, to: bytes.count, by: 23) {
+        try? pipe.write(bytes[start..<min(start + 23, bytes.count)])
+        usleep(2000)
+      }
+    }
+    defer { writer.join() }
+    #expect(try hear(RadioSpec.btsnoop(path).open()) == ([1, 2], .ended(time(2))))
+  }
+
+  @Test("stop waiting for a pipe when a signal arrives")
+  func interrupted() throws {
+    let path = "\(folder.path)/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    let writer = try Descriptor.open(path, O_RDWR)
+    try writer.write(Capture().bytes)
+    let atOnce = try Wakeup()
+    atOnce.signal()
+    try Thread.withSignal(SIGTERM, after: atOnce) { interruption in
+      #expect(throws: RadioError.interrupted) { try RadioSpec.btsnoop(path).open(interruption: interruption) }
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Bluetooth
+import Glibc
+import Ranging
+import Domain
+import SystemIO
+import Testing
+
+/// What holds for every radio, in front of the same beacons: minors 1 and 2 at -60 dBm, and 3, of which the RSSI is
+/// not available.
+struct RadioContract {
+  /// The same for `beaconctl`, 20 times a second each. What comes first is no beacon: it is sent while the scan is being
+  /// started, and who hears it there is chance.
+  ///
+  /// - Parameter seconds: how long they are on the air, from the beginning of a scan.
+  static func scenario(seconds: Int = 1_000_000) -> String {
+    """
+    raw 00:11:22:33:44:55 pub 50 0 0201060303aafe -50 0 \(seconds)
+    ibeacon C0:00:00:00:00:01 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 1 -59 -60 0 \(seconds)
+    ibeacon C0:00:00:00:00:02 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 2 -59 -60 0 \(seconds)
+    ibeacon C0:00:00:00:00:03 rnd 50 5f3c1c0e7a0b4f579a551f0f6c1b2a90 1 3 -59 127 0 \(seconds)
+
+    """
+  }
+
+  /// Which of the beacons it tells of.
+  var minors: Set<UInt16> = [1, 2, 3]
+  let open: @Sendable (Interruption?) throws -> any Radio
+
+  private func minor(_ advertisement: Advertisement) -> UInt16? { advertisement.iBeacon?.minor }
+
+  private func seconds(_ count: Double, after time: UnixTime) -> UnixTime {
+    UnixTime(microseconds: time.microseconds + Int64(count * 1e6))
+  }
+
+  /// What a live radio does from beginning to end. It is left to go out of scope, or closed.
+  func checkLive() throws {
+    let before = WallClock.microseconds
+    let radio = try open(nil)
+    let start = radio.start
+    #expect((before...WallClock.microseconds).contains(start.microseconds), "it starts at opening")
+    try hearAll(radio)
+    try waitOnTime(radio)
+    radio.close()
+    radio.close()
+  }
+
+  /// What a capture of the beacons does.
+  func checkCapture() throws {
+    let radio = try open(nil)
+    try hearAll(radio)
+    guard case .ended(let end) = try radio.next(until: nil) else { return #expect(Bool(false), "it ends") }
+    #expect(end >= radio.start)
+    #expect(try radio.next(until: seconds(1, after: end)) == .ended(end), "and stays ended")
+    radio.close()
+    radio.close()
+  }
+
+  /// A signal ends the wait, whatever there is to hear, and the radio can still be closed.
+  func checkInterruption() throws {
+    let isOpen = try Wakeup()
+    try Thread.withSignal(SIGTERM, after: isOpen) { [open] interruption in
+      let radio = try open(interruption)
+      isOpen.signal()
+      #expect(throws: RadioError.interrupted) { while true { _ = try radio.next(until: nil) } }
+      #expect(throws: RadioError.interrupted, "also the next wait") { while true { _ = try radio.next(until: nil) } }
+      radio.close()
+    }
+  }
+
+  /// Every beacon is told, in order, with its RSSI.
+  private func hearAll(_ radio: any Radio) throws {
+    var heard: Set<UInt16> = []
+    var last = radio.start
+    while heard != minors {
+      guard case .heard(let advertisement) = try radio.next(until: seconds(10, after: radio.start)) else {
+        return #expect(heard == minors, "not all were heard in 10 s")
+      }
+      #expect(advertisement.time >= last, "in order")
+      last = advertisement.time
+      guard let minor = minor(advertisement) else { continue }
+      #expect(minors.contains(minor))
+      #expect(advertisement.address == DeviceAddress(0xC000_0000_0000 + UInt64(minor)))
+      #expect(advertisement.rssi == (minor == 3 ? nil : -60))
+      heard.insert(minor)
+    }
+  }
+
+  /// Deadlines are inclusive, told on time, and divide what was heard before from what is heard after.
+  private func waitOnTime(_ radio: any Radio) throws {
+    var told = radio.start
+    for tick in 1...5 {
+      let deadline = seconds(Double(tick) * 0.1, after: UnixTime(microseconds: WallClock.microseconds))
+      wait: while true {
+        switch try radio.next(until: deadline) {
+        case .heard(let advertisement):
+          #expect(advertisement.time <= deadline)
+          #expect(advertisement.time >= told)
+        case .deadline(let time):
+          #expect(time >= deadline)
+          told = time
+          break wait
+        case .ended: return #expect(Bool(false), "a live radio does not end")
+        }
+      }
+    }
+    guard case .deadline = try radio.next(until: radio.start) else {
+      return #expect(Bool(false), "a deadline that has passed is told at once")
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import Glibc
+import CodeReading
+import SystemIO
+import Testing
+
+/// Against children that say what stepctl-qr should not.
+@Suite("Reading codes") final class CodeReaderTests {
+  private let folder: String
+
+  init() throws {
+    var template = Array("/tmp/stepctl-qr.XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw SystemError("create a folder in", "/tmp") }
+    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit {
+    for name in ["decoder", "picture"] { unlink("\(folder)/\(name)") }
+    rmdir(folder)
+  }
+
+  /// What becomes of reading from a decoder that is this script.
+  private func read(_ script: String) throws -> [[UInt8]] {
+    let decoder = "\(folder)/decoder"
+    try Files.replace(decoder, with: "#!/bin/sh\n\(script)\n".utf8, mode: 0o700)
+    try Files.replace("\(folder)/picture", with: "a picture".utf8, mode: 0o600)
+    var reader = try start(decoder)
+    var codes: [[UInt8]] = []
+    while let code = try reader.next() { codes.append(code) }
+    return codes
+  }
+
+  /// Again while a child that another test has just made still has the script open for writing.
+  private func start(_ decoder: String) throws -> CodeReader {
+    while true {
+      do throws(CodeReaderError) {
+        return try CodeReader(.open("\(folder)/picture"), patience: .seconds(1), decoder: decoder)
+      } catch {
+        guard case .system(let error) = error, error.code == ETXTBSY else { throw error }
+        usleep(10_000)
+      }
+    }
+  }
+
+  @Test("codes come one after the other, up to the end")
+  func codes() throws {
+    #expect(try read(#"printf 'c\0\2abc\0\1de\0\0'"#) == [Array("ab".utf8), Array("d".utf8)])
+  }
+
+  @Test("a decoder reads the picture, and is told what it is")
+  func picture() throws {
+    #expect(
+      try read(#"printf 'c\0\011'; cat; printf 'c\0\7%se\0\0' "$1""#)
+        == ["a picture", "picture"].map { Array($0.utf8) })
+  }
+
+  @Test(
+    "a decoder that ends, dies or says something else has given up",
+    arguments: ["exit 0", "printf 'c\\0\\2ab'", "kill -SEGV $$", "printf hello", "printf 'c\\0\\5abc'"])
+  func broken(script: String) {
+    #expect(throws: CodeReaderError.gaveUp("\(folder)/picture")) { try read(script) }
+  }
+
+  @Test("a decoder's reason is told with the picture's name")
+  func flaw() {
+    #expect(throws: CodeReaderError.flaw(.damaged, "\(folder)/picture")) { try read(#"printf 'f\0\1\2'"#) }
+  }
+
+  @Test("what cannot be opened is told")
+  func unopened() {
+    #expect(throws: CodeReaderError.system(SystemError("open", "\(folder)/none", code: ENOENT))) {
+      _ = try CodeSource.open("\(folder)/none")
+    }
+    #expect(throws: CodeReaderError.system(SystemError("read", folder, code: EISDIR))) {
+      _ = try CodeSource.open(folder)
+    }
+  }
+
+  @Test("a file that is no device of Video4Linux is a picture", arguments: ["/dev/null", "/proc/self/comm"])
+  func kind(path: String) throws {
+    #expect(try !CodeSource.open(path).isCamera)
+  }
+}

@@ -1,0 +1,81 @@
+import TestSupport
+import Configuration
+import Domain
+import Testing
+
+@Suite("what a controller works from")
+struct ControllerSetupTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+    try folder.write("vehicle.toml", Sample.vehicle)
+    for name in ["stepd.key", "encryption.jwk", "signing.jwk"] { try folder.write(name) }
+  }
+
+  private func read(_ text: String = Sample.controller) throws -> ControllerSetup {
+    try ControllerSetup(reading: folder.write("stepd.toml", text))
+  }
+
+  @Test("the broker is the vehicle file's, the certificate the controller's")
+  func broker() throws {
+    let setup = try read()
+    #expect(setup.vehicle == (try Sample.parsedVehicle()))
+    #expect(setup.broker == Broker(host: "broker.example", port: 8884, ca: "\(folder.path)/ca.crt"))
+    #expect(setup.certificate.cert == "\(folder.path)/stepd.crt")
+  }
+
+  @Test("host, port and ca of the controller's file win")
+  func overrides() throws {
+    let setup = try read(
+      Sample.controller.replacing("[broker]\n", with: "[broker]\nhost = \"localhost\"\nport = 1883\nca = \"/ca\"\n"))
+    #expect(setup.broker == Broker(host: "localhost", port: 1883, ca: "/ca"))
+  }
+
+  @Test("a vehicle file without a broker will do when the controller's has one")
+  func withoutBroker() throws {
+    let file = VehicleFile(path: "", vehicle: try Sample.parsedVehicle(), topic: TopicPrefix("car"))
+    try folder.write("vehicle.toml", file.render())
+    #expect(
+      complaint { _ = try read() } == "\(folder.path)/vehicle.toml: [broker] is missing: the controller needs it")
+    let setup = try read(
+      Sample.controller.replacing("[broker]\n", with: "[broker]\nhost = \"localhost\"\nca = \"/ca\"\n"))
+    #expect(setup.broker == Broker(host: "localhost", port: 8883, ca: "/ca"))
+  }
+
+  @Test("each step has a servo, and each servo a step")
+  func servos() throws {
+    #expect(
+      complaint {
+        _ = try read(Sample.controller.replacing("steps.right", with: "steps.middle"))
+      } == "\(folder.path)/stepd.toml: [servo.steps.right] is missing: the vehicle has that step")
+    #expect(
+      complaint {
+        _ = try read(Sample.controller + "[servo.steps.rear]\nchip = 1\nchannel = 0\n")
+      } == "\(folder.path)/stepd.toml: [servo.steps.rear]: \(folder.path)/vehicle.toml has no such step")
+  }
+
+  @Test("a simulated servo asks for no outputs")
+  func simulated() throws {
+    let servo = try #require(Sample.controller.firstRange(of: "[servo]"))
+    let text = Sample.controller[..<servo.lowerBound]
+    #expect(
+      try read(text + "[servo]\ndriver = \"simulated\"\n").servo
+        == ServoSettings(driver: .simulated(log: "\(folder.path)/servo.jsonl")))
+  }
+
+  @Test("a private key that others can read is refused", arguments: ["stepd.key", "encryption.jwk", "signing.jwk"])
+  func exposed(name: String) throws {
+    let path = try folder.write(name, mode: 0o644)
+    #expect(
+      throws: ConfigurationError(path, "can be read by others: chmod 600 \(path)", kind: .permission)
+    ) { try read() }
+  }
+
+  @Test("a vehicle file that is not there is named")
+  func absent() throws {
+    #expect(
+      complaint { _ = try read(Sample.controller.replacing("\"vehicle.toml\"", with: "\"car.toml\"")) }
+        == "\(folder.path)/car.toml: cannot open: No such file or directory")
+  }
+}

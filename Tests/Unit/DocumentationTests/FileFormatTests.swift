@@ -1,0 +1,103 @@
+import TestSupport
+import Foundation
+import Testing
+
+@Suite("Manual pages of the file formats") struct FileFormatTests {
+  static let pages = ["stepctl-config.5", "stepctl-vehicle.5", "stepd.toml.5"]
+
+  /// Where each table of keys is documented: pages, and the heading there.
+  static let places: [String: [(page: String, heading: String)]] = [
+    "Settings.Key": [("stepctl-config.5", "")],
+    "VehicleFile.Key": [("stepctl-vehicle.5", "")],
+    "VehicleFile.StepKey": [("stepctl-vehicle.5", "[[steps]]")],
+    "Broker.Key": [("stepctl-vehicle.5", "[broker]"), ("stepd.toml.5", "[broker]")],
+    "ControllerKeys.Key": [("stepctl-vehicle.5", "[controller]")],
+    "Rider.Key": [("stepctl-vehicle.5", "[rider]")],
+    "ControllerFile.Key": [("stepd.toml.5", "")],
+    "KeyFiles.Key": [("stepd.toml.5", "[keys]")],
+    "AccessPolicy.Key": [("stepd.toml.5", "[policy]")],
+    "BeaconSettings.Key": [("stepd.toml.5", "[beacon]")],
+    "BeaconSettings.SourceKey": [("stepd.toml.5", "[beacon.steps.ID]")],
+    "ControllerFile.TagsKey": [("stepd.toml.5", "[tags]")],
+    "ServoSettings.Key": [("stepd.toml.5", "[servo]")],
+    "PWMSettings.OutputKey": [("stepd.toml.5", "[servo.steps.ID]")],
+  ]
+
+  @Test("the keys that a page documents are those that the program reads")
+  func keys() throws {
+    let enums = try KeyEnum.all()
+    #expect(Set(enums.map(\.name)) == Set(Self.places.keys))
+    for keys in enums {
+      for (file, heading) in Self.places[keys.name] ?? [] {
+        let page = try ManualPage(file)
+        #expect(Self.keys(in: page, below: heading) == keys.keys, "\(file) \(heading): \(keys.name)")
+      }
+    }
+  }
+
+  @Test("every heading of a page stands for a table that the program reads")
+  func headings() throws {
+    for file in Self.pages {
+      let known = Self.places.values.joined().filter { $0.page == file && !$0.heading.isEmpty }.map(\.heading)
+      #expect(try ManualPage(file).subsections(of: "DESCRIPTION") == Set(known), "\(file)")
+    }
+  }
+
+  @Test("the program reads the examples of settings and vehicles")
+  func readsExamples() throws {
+    let stepctl = try Program(product: "stepctl")
+    let folder = try TemporaryFolder()
+    let vehicles = try ManualPage("stepctl-vehicle.5").examples
+    #expect(vehicles.count == 2)
+    for example in vehicles {
+      let file = try folder.write("vehicle.toml", example)
+      let outcome = try stepctl.run(["config", "show", "--vehicle", file])
+      #expect(outcome.status == 0, "\(outcome.errors)")
+    }
+    let settings = try ManualPage("stepctl-config.5").examples
+    #expect(settings.count == 1)
+    for example in settings {
+      _ = try folder.write("home/.config/stepctl/config.toml", example)
+      // The vehicle that it names is the reader's own.
+      _ = try folder.write("home/riders/anna/vehicle.toml", vehicles[0])
+      let outcome = try stepctl.run(["config", "show"], environment: ["HOME": "\(folder.path)/home"])
+      #expect(outcome.status == 0, "\(outcome.errors)")
+      #expect(outcome.output.contains("riders/anna/vehicle.toml"))
+    }
+  }
+
+  @Test("the controller reads its example in a vehicle's folder")
+  func readsControllerExample() throws {
+    let folder = try TemporaryFolder()
+    let car = "\(folder.path)/car"
+    let provision = try Program(product: "stepctl").run(["provision", "vehicle", car])
+    try #require(provision.status == 0, "\(provision.errors)")
+    let examples = try ManualPage("stepd.toml.5").examples
+    #expect(examples.count == 1)
+    // --check sees whether the chip is there, and few machines have one.
+    _ = try folder.write("car/pwm/pwmchip0/export", "")
+    for example in examples {
+      #expect(example.contains("driver = \"pwm\"\n"))
+      let file = try folder.write(
+        "car/stepd.toml", example.replacing("driver = \"pwm\"\n", with: "driver = \"pwm\"\nroot = \"pwm\"\n"))
+      let outcome = try Program(product: "stepd").run(["--config", file, "--check"])
+      #expect(outcome.status == 0, "\(outcome.errors)")
+    }
+  }
+
+  /// The keys that are listed under a heading, and the tables that have headings of their own below it.
+  private static func keys(in page: ManualPage, below heading: String) -> Set<String> {
+    let listed = page.items("DESCRIPTION", heading).filter { $0.tag.first == "Cm" }
+      .compactMap { $0.tag.dropFirst().first }
+    let own = path(of: heading)
+    let tables = page.subsections(of: "DESCRIPTION").map(path(of:))
+      .filter { $0.count > own.count && $0.starts(with: own) && (!own.isEmpty || $0.count == 1) }
+      .map { $0[own.count] }
+    return Set(listed).union(tables)
+  }
+
+  /// `servo`, `steps`, `ID` of `[servo.steps.ID]`.
+  private static func path(of heading: String) -> [String] {
+    heading.filter { !"[]".contains($0) }.split(separator: ".").map(String.init)
+  }
+}

@@ -1,0 +1,100 @@
+import TestSupport
+import Foundation
+import Testing
+
+/// `open` and `status` need a vehicle that answers; they are not here.
+@Suite("Manual pages on JSON") struct JSONTests {
+  let folder: TemporaryFolder
+  let vehicle: String
+
+  /// A vehicle, for the commands that need one.
+  init() throws {
+    folder = try TemporaryFolder()
+    vehicle = "\(folder.path)/car"
+    let provision = try Program(product: "stepctl").run(["provision", "vehicle", vehicle, "--beacon", "hci0", "--json"])
+    try #require(provision.status == 0, "\(provision.errors)")
+    try expect("stepctl-provision-vehicle.1", toDocument: [provision.output])
+  }
+
+  @Test("scan documents what it prints")
+  func scan() throws {
+    try expect("stepctl-scan.1", toDocument: [json(["scan", "--radio", "btsnoop:\(capture)"])])
+  }
+
+  @Test("locate documents what it prints")
+  func locate() throws {
+    let file = "\(vehicle)/vehicle.toml"
+    let output = try json(["locate", "--radio", "btsnoop:\(capture)", "--vehicle", file])
+    // The UID of a tag takes a reader.
+    try expect("stepctl-locate.1", toDocument: [output], besides: ["uid"])
+  }
+
+  @Test("doctor documents what it prints")
+  func doctor() throws {
+    try expect("stepctl-doctor.1", toDocument: [json(["doctor", "--radio", "btsnoop:\(capture)"])])
+  }
+
+  @Test("provision beacon documents what it prints")
+  func provisionBeacon() throws {
+    // Of a vehicle that does not send its beacons itself.
+    let van = "\(folder.path)/van"
+    _ = try json(["provision", "vehicle", van])
+    let output = try json(["provision", "beacon", "--step", "left", "--vehicle", "\(van)/vehicle.toml"])
+    try expect("stepctl-provision-beacon.1", toDocument: [output])
+  }
+
+  @Test("provision token documents what it prints")
+  func provisionToken() throws {
+    let output = try json(["provision", "token", vehicle, "--rider", "anna"])
+    try expect("stepctl-provision-token.1", toDocument: [output])
+  }
+
+  @Test("config documents what it prints")
+  func config() throws {
+    let file = "\(vehicle)/vehicle.toml"
+    try expect(
+      "stepctl-config.1", toDocument: [json(["config", "show", "--vehicle", file]), json(["config", "path"])])
+  }
+
+  @Test("provision qr documents what it prints")
+  func provisionQR() throws {
+    try expect("stepctl-provision-qr.1", toDocument: [json(["provision", "qr", "--sheet", "--vehicle", vehicle])])
+  }
+
+  @Test("config import documents what it prints")
+  func configImport() throws {
+    let home = ["HOME": folder.path]
+    let output = try Program(product: "stepctl").run(
+      ["config", "import", vehicle, "--yes", "--json"], environment: home)
+    try expect("stepctl-config-import.1", toDocument: [output.output])
+  }
+
+  // MARK: -
+
+  private let capture = Repository.fixture("captures/corners.btsnoop")
+
+  private func json(_ arguments: [String]) throws -> String {
+    try Program(product: "stepctl").run(arguments + ["--json"]).output
+  }
+
+  /// Every member is named in the part of the page on JSON, and every tag there is a member, or one of the `others`.
+  private func expect(_ file: String, toDocument outputs: [String], besides others: Set<String> = []) throws {
+    var members: Set<String> = []
+    for line in outputs.flatMap({ $0.split(separator: "\n") }) {
+      collect(try JSONSerialization.jsonObject(with: Data(line.utf8)), &members)
+    }
+    try #require(!members.isEmpty, "\(file)")
+    let (tags, all) = try ManualPage(file).literals("DESCRIPTION", "JSON")
+    #expect(members.subtracting(all) == [], "\(file) does not have these")
+    #expect(tags.subtracting(members) == others, "\(file): nothing prints these")
+  }
+
+  private func collect(_ value: Any, _ members: inout Set<String>) {
+    if let object = value as? [String: Any] {
+      members.formUnion(object.keys)
+      for member in object.values { collect(member, &members) }
+    } else if let array = value as? [Any] {
+      for element in array { collect(element, &members) }
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import TestSupport
+import Foundation
+import Testing
+
+@Suite("Manual pages of the commands") struct ManualTests {
+  let commands: [Command]
+
+  init() throws { commands = try Command.all.get() }
+
+  /// ArgumentParser's own, which every command has: listed among the options, and not in a synopsis.
+  static let universal: Set<String> = ["h", "-help", "-version"]
+
+  @Test("every command has a page that carries its name, and every page is about something")
+  func pages() throws {
+    let present = try Repository.names(in: "man")
+    let expected = commands.map(\.page) + FileFormatTests.pages
+    #expect(Set(present).symmetricDifference(expected) == [])
+    for command in commands {
+      #expect(try ManualPage(command.page).names.contains(command.path.joined(separator: "-")), "\(command.page)")
+    }
+  }
+
+  @Test("titles are the pages' names, and references between pages lead somewhere")
+  func titles() throws {
+    let present = Set(try Repository.names(in: "man"))
+    for file in present {
+      let page = try ManualPage(file)
+      let name = try #require(page.names.first, "\(file)")
+      #expect(page.title == [name.uppercased(), String(file.suffix(1))], "\(file)")
+      for reference in page.references where reference.hasPrefix("step") {
+        #expect(present.contains(reference), "\(file) refers to \(reference)")
+      }
+    }
+  }
+
+  @Test("a page has the sections that people look for")
+  func sections() throws {
+    for file in Set(commands.map(\.page)) {
+      let missing = Set(["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO"])
+        .subtracting(try ManualPage(file).sections)
+      #expect(missing.isEmpty, "\(file)")
+    }
+  }
+
+  @Test("the options of a page are its commands', with their values and defaults, and no others")
+  func options() throws {
+    for (file, sharing) in try commandsByPage() {
+      let page = try ManualPage(file)
+      var documented = page.arguments
+      for argument in sharing.flatMap({ $0.arguments ?? [] }) {
+        let title: Comment = "\(file): \(argument.title)"
+        guard let item = page.arguments.first(where: { matches($0, argument) }) else {
+          Issue.record("\(file) does not have \(argument.title)")
+          continue
+        }
+        documented.removeAll { matches($0, argument) }
+        if argument.kind == .flag {
+          #expect(item.value == nil, title)
+        } else {
+          #expect(item.value == argument.valueName, title)
+          expectSameDefault(item, argument, title)
+        }
+        let words = Set(item.body.split { !$0.isLetter && !$0.isNumber && $0 != "-" && $0 != "_" }.map(String.init))
+        #expect(Set(argument.allValues ?? []).isSubset(of: words), title)
+      }
+      #expect(documented.map(\.tag) == [], "\(file): no command takes these")
+    }
+  }
+
+  @Test("the synopsis of each command has all of its options, and brackets around what may be left out")
+  func synopses() throws {
+    for command in commands {
+      let name = command.path.joined(separator: " ")
+      let page = try ManualPage(command.page)
+      if command.isGroup, page.names.count > 1 { continue }  // The page has its subcommands' forms.
+      let forms = page.forms.filter { $0.command == name }
+      #expect(!forms.isEmpty, "\(command.page): \(name)")
+      if command.isGroup { continue }
+      let arguments = (command.arguments ?? []).filter { $0.flags.isDisjoint(with: Self.universal) }
+      for argument in arguments where argument.kind != .positional {
+        let title: Comment = "\(command.page): \(name) \(argument.title)"
+        #expect(forms.contains { !$0.optional.union($0.required).isDisjoint(with: argument.flags) }, title)
+        if !argument.isOptional { #expect(forms.allSatisfy { !$0.required.isDisjoint(with: argument.flags) }, title) }
+      }
+      for form in forms {
+        let known = arguments.reduce(into: Set<String>()) { $0.formUnion($1.flags) }
+        #expect(form.optional.union(form.required).subtracting(known) == [], "\(command.page): \(name)")
+        #expect(form.operands == arguments.filter { $0.kind == .positional }.compactMap(\.valueName), "\(name)")
+        // What may be left out stands without brackets only where a form is about it.
+        let optional = arguments.filter(\.isOptional).reduce(into: Set<String>()) { $0.formUnion($1.flags) }
+        if forms.count == 1 { #expect(form.required.isDisjoint(with: optional), "\(command.page): \(name)") }
+      }
+    }
+    for file in Set(commands.map(\.page)) {
+      let strangers = try ManualPage(file).forms.map(\.command)
+        .filter { form in !commands.contains { $0.path.joined(separator: " ") == form } }
+      #expect(strangers == [], "\(file)")
+    }
+  }
+
+  @Test("a group's page lists its commands, all of them and no others")
+  func subcommands() throws {
+    for command in commands where command.isGroup {
+      let listed = try ManualPage(command.page).items("DESCRIPTION", "")
+        .filter { $0.tag.first == "Cm" }.compactMap { $0.tag.dropFirst().first }
+      #expect(listed.sorted() == command.children.map(\.commandName).sorted(), "\(command.page)")
+    }
+  }
+
+  @Test("stepctl.1 lists every exit status, and no page any other")
+  func exitStatuses() throws {
+    let source = try Repository.text("Sources/CommandLine/ExitStatus.swift")
+    let statuses = source.matches(of: /^ +case \w+ = (\d+)$/.anchorsMatchLineEndings()).map { String($0.1) }
+    #expect(statuses.count > 5)
+    #expect(try ManualPage("stepctl.1").exitStatuses == statuses)
+    for file in Set(commands.map(\.page)) {
+      let listed = try ManualPage(file).exitStatuses
+      #expect(listed.first == "0", "\(file)")
+      #expect(listed == statuses.filter(listed.contains), "\(file)")
+    }
+  }
+
+  @Test(
+    "mandoc finds nothing to warn of",
+    .enabled(if: Program(installed: "mandoc") != nil, "mandoc is not installed"))
+  func lint() throws {
+    let mandoc = try #require(Program(installed: "mandoc"))
+    for file in try Repository.names(in: "man") {
+      let path = "\(Repository.root)/man/\(file)"
+      let outcome = try mandoc.run(["-T", "lint", "-W", "warning", path], environment: ["LC_ALL": "C.UTF-8"])
+      #expect(outcome.status == 0 && outcome.output.isEmpty, "\(outcome.output)")
+    }
+  }
+
+  // MARK: -
+
+  /// Several commands can share a page: then the others' files are links to it.
+  private func commandsByPage() throws -> [String: [Command]] {
+    Dictionary(grouping: commands) {
+      URL(filePath: "\(Repository.root)/man/\($0.page)").resolvingSymlinksInPath().lastPathComponent
+    }
+  }
+
+  private func matches(_ item: ManualPage.Item, _ argument: Command.Argument) -> Bool {
+    argument.kind == .positional ? item.flags.isEmpty && item.value == argument.valueName : item.flags == argument.flags
+  }
+
+  /// The page may say more behind the default, as its unit.
+  private func expectSameDefault(_ item: ManualPage.Item, _ argument: Command.Argument, _ title: Comment) {
+    guard let expected = argument.fallback, let documented = item.fallback else {
+      #expect(item.fallback == argument.fallback, title)
+      return
+    }
+    #expect(documented.hasPrefix(expected), title)
+    let next = documented.dropFirst(expected.count).first
+    #expect(next.map { !$0.isLetter && !$0.isNumber } ?? false, title)
+  }
+}

@@ -1,0 +1,110 @@
+import Encoding
+import Testing
+
+@Suite("JSON") struct JSONTests {
+  @Test("reads and writes every kind of value, members in their order")
+  func roundTrip() throws {
+    let text = #"{"z":[null,true,false,-7,0.25,"ä\"\\\n"],"a":{}}"#
+    let value = try JSON(parsing: text.utf8)
+    #expect(value["z"]?.array?[3] == .integer(-7))
+    #expect(value["z"]?.array?[5].string == "ä\"\\\n")
+    #expect(value.text == text)
+  }
+
+  @Test(
+    "refuses what two readers could read in two ways",
+    arguments: [
+      #"{"a":1,"a":2}"#, #"{"a":1,"\u0061":2}"#, #"{"a":1} x"#, "01", "-", "1.", ".5", "1e", "+1", "nul", "", " ",
+      "[1,]",
+      #"{"a":1,}"#, #"{a:1}"#, "'a'", #""\x""#, "\"\n\"", #""\ud800""#, #""\ud800\u0041""#, #""\udc00""#, "1e999", "[",
+      "{\"a\"",
+      "\u{FEFF}1", "NaN", #""\u00g0""#,
+    ])
+  func refuses(text: String) {
+    #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: text.utf8) }
+  }
+
+  @Test("refuses every control character that is not escaped", arguments: 0..<0x20 as Range<UInt8>)
+  func controls(byte: UInt8) throws {
+    #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: [0x22, byte, 0x22]) }
+    #expect(try JSON(parsing: JSON.string(String(UnicodeScalar(byte))).bytes).string?.utf8.first == byte)
+  }
+
+  @Test("names are told apart that Unicode calls equivalent: a Kelvin sign is no K, and a composed letter no two")
+  func equivalence() throws {
+    for (name, other) in [("HPKE", "HP\u{212A}E"), ("\u{E4}", "a\u{308}")] {
+      try #require(name == other, "equal to Swift")
+      #expect(!identical(name, other) && identical(name, name))
+      let value = try JSON(parsing: "{\"\(other)\":1}".utf8)
+      #expect(value[name] == nil && value[other] == 1)
+      #expect(try JSON(parsing: "{\"\(other)\":1,\"\(name)\":2}".utf8)[name] == 2)
+    }
+  }
+
+  @Test("refuses bytes that are not UTF-8, overlong forms among them")
+  func invalidUTF8() {
+    for bytes: [UInt8] in [
+      [0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22], [0x22, 0xC3],
+    ] {
+      #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: bytes) }
+    }
+  }
+
+  @Test("says at which byte it stopped")
+  func offset() {
+    #expect(throws: JSON.SyntaxError(offset: 7, expected: "expected each name once")) {
+      try JSON(parsing: #"{"a":1,"a":2}"#.utf8)
+    }
+  }
+
+  @Test("nesting is limited, so that input cannot exhaust the stack")
+  func depth() throws {
+    let deep = String(repeating: "[", count: 100_000)
+    #expect(throws: JSON.SyntaxError.self) { try JSON(parsing: deep.utf8) }
+    _ = try JSON(parsing: (String(repeating: "[", count: 16) + String(repeating: "]", count: 16)).utf8)
+    #expect(throws: JSON.SyntaxError.self) {
+      try JSON(parsing: (String(repeating: "[", count: 17) + String(repeating: "]", count: 17)).utf8)
+    }
+  }
+
+  @Test("surrogate pairs become one scalar, and numbers beyond 64 bits are not cut")
+  func scalarsAndNumbers() throws {
+    #expect(try JSON(parsing: #""\ud83d\ude97""#.utf8).string == "🚗")
+    #expect(try JSON(parsing: "9223372036854775807".utf8) == .integer(.max))
+    #expect(try JSON(parsing: "9223372036854775808".utf8) == .number(9_223_372_036_854_775_808))
+    #expect(try JSON(parsing: "1.0".utf8).integer == nil)
+  }
+
+  @Test("control characters are written as escapes, those that steer a terminal included")
+  func escapes() {
+    #expect(JSON.string("\u{1B}[2J\u{9B}\u{7F}").text == #""\u001b[2J\u009b\u007f""#)
+    #expect(JSON.rounded(0.4449, places: 2).text == "0.44")
+    #expect(JSON.rounded(.nan, places: 2).text == "null")
+  }
+
+  @Test("any mutation of a valid text is read or refused, and what is read survives a round trip")
+  func mutations() throws {
+    let seed = Array(#"{"a":[1,-2.5e3,"\u00e4\n",{"b":null,"c":[true,false]}],"d":"𝄞"}"#.utf8)
+    var generator = SplitMix(state: 7)
+    for _ in 0..<20_000 {
+      var bytes = seed
+      for _ in 0...Int(generator.next() % 4) {
+        bytes[Int(generator.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: generator.next())
+      }
+      guard let value = try? JSON(parsing: bytes) else { continue }
+      #expect(try JSON(parsing: value.bytes) == value)
+    }
+  }
+}
+
+/// Repeatable randomness (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+    return z ^ z >> 31
+  }
+}

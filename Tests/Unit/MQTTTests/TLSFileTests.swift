@@ -1,0 +1,75 @@
+import Glibc
+import MQTT
+import Testing
+
+@Suite("TLS files", .serialized, .timeLimit(.minutes(1)))
+struct TLSFileTests {
+  @Test("names the file that cannot be read, before connecting")
+  func unreadable() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let missing = fixture.path("missing")
+      func expect(_ file: MQTTError.TLSFile, _ authority: String, _ certificate: String, _ key: String) {
+        #expect(throws: MQTTError.unusableFile(file, path: missing, .unreadable(ENOENT))) {
+          try connect(fixture, authority, certificate, key)
+        }
+      }
+      expect(.authority, missing, client.certificate, client.key)
+      expect(.certificate, certificates.authority, missing, client.key)
+      expect(.key, certificates.authority, client.certificate, missing)
+    }
+  }
+
+  @Test("names the file that is not PEM")
+  func malformed() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let text = try fixture.write("text", "not a certificate\n")
+      func expect(_ file: MQTTError.TLSFile, _ authority: String, _ certificate: String, _ key: String) throws {
+        let event = try connect(fixture, authority, certificate, key).next()
+        guard case .disconnected(.unusableFile(file, path: text, .malformed)) = event else {
+          Issue.record("\(file): \(String(describing: event))")
+          return
+        }
+      }
+      try expect(.authority, text, client.certificate, client.key)
+      try expect(.certificate, certificates.authority, text, client.key)
+      try expect(.key, certificates.authority, client.certificate, text)
+    }
+  }
+
+  @Test("says that the key belongs to another certificate")
+  func mismatch() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let other = try certificates.issue("other").key
+      try connect(fixture, certificates.authority, client.certificate, other)
+        .expect(.disconnected(.unusableFile(.key, path: other, .mismatch)))
+    }
+  }
+
+  @Test("says that the key needs a passphrase, and asks for none")
+  func encrypted() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let client = try certificates.issue("client")
+      let locked = fixture.path("locked.key")
+      try run("openssl", "pkey", "-in", client.key, "-aes128", "-passout", "pass:secret", "-out", locked)
+      try connect(fixture, certificates.authority, client.certificate, locked)
+        .expect(.disconnected(.unusableFile(.key, path: locked, .encrypted)))
+    }
+  }
+
+  @discardableResult
+  private func connect(
+    _ fixture: Fixture, _ authority: String, _ certificate: String, _ key: String
+  ) throws -> MQTTConnection {
+    let identity = Broker.Identity(certificate: certificate, key: key)
+    return try fixture.connect(
+      to: Broker(
+        host: "127.0.0.1", port: Port.unused(), tls: Broker.TLS(authority: authority, identity: identity)))
+  }
+}

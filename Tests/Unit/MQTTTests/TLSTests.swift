@@ -1,0 +1,175 @@
+import Glibc
+import MQTT
+import SystemIO
+import Testing
+
+@Suite(
+  "TLS", .serialized, .timeLimit(.minutes(1)),
+  .enabled(if: Mosquitto.isInstalled, "\(Mosquitto.path) is not installed"))
+struct TLSTests {
+  @Test("proves both sides, by name or by address", arguments: ["localhost", "127.0.0.1"])
+  func mutual(host: String) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "DNS:localhost,IP:127.0.0.1")
+      let client = try certificates.issue("client")
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true",
+        "use_identity_as_username true")
+      let broker = mosquitto.broker(host, Broker.TLS(authority: certificates.authority, identity: client))
+      let connection = try fixture.connect(to: broker, subscribing: ["a"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      try connection.expect(.connected)
+      #expect(try connection.nextMessage()?.payload == [1])
+    }
+  }
+
+  @Test("trusts no broker of another authority, though it has the same name")
+  func otherAuthority() throws {
+    try expectUntrusted(.unknownAuthority, trusting: "other") {
+      try $0.issue("server", alternativeName: "IP:127.0.0.1")
+    }
+  }
+
+  @Test("trusts no expired certificate")
+  func expired() throws {
+    try expectUntrusted(.expired) { try $0.issue("server", alternativeName: "IP:127.0.0.1", days: -1) }
+  }
+
+  @Test("trusts no certificate for another host", arguments: ["DNS:example.org", "IP:127.0.0.2", "DNS:127.0.0.1"])
+  func otherHost(alternativeName: String) throws {
+    try expectUntrusted(.nameMismatch) { try $0.issue("server", alternativeName: alternativeName) }
+  }
+
+  @Test(
+    "trusts no certificate for another name",
+    arguments: ["DNS:example.org", "IP:127.0.0.1", "DNS:localhost.example.org"])
+  func otherName(alternativeName: String) throws {
+    try expectUntrusted(.nameMismatch, host: "localhost") { try $0.issue("server", alternativeName: alternativeName) }
+  }
+
+  @Test("trusts no client's certificate in a broker's place")
+  func clientAsServer() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let mosquitto = try Mosquitto.secured(fixture, try certificates.issue("127.0.0.1"))
+      let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: nil))
+      // X509_V_ERR_INVALID_PURPOSE
+      try fixture.connect(to: broker).expect(.disconnected(.untrustedBroker(broker, .other(26))))
+    }
+  }
+
+  private func expectUntrusted(
+    _ fault: MQTTError.CertificateFault, host: String = "127.0.0.1",
+    trusting otherAuthority: String? = nil,
+    _ issue: (Certificates) throws -> Broker.Identity
+  ) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let mosquitto = try Mosquitto.secured(fixture, try issue(certificates))
+      let authority = try otherAuthority.map { try Certificates(fixture, $0).authority } ?? certificates.authority
+      let broker = mosquitto.broker(host, Broker.TLS(authority: authority, identity: nil))
+      let connection = try fixture.connect(to: broker, subscribing: ["a"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      try connection.expect(.disconnected(.untrustedBroker(broker, fault)))
+    }
+  }
+
+  // The alerts of RFC 8446 6.2. With TLS 1.3 they come when the client has already sent its first packets.
+
+  @Test("says that the broker wants a client certificate")
+  func noClientCertificate() throws {
+    try expectAlert(116) { _, _ in nil }
+  }
+
+  @Test("says that the broker does not accept the client certificate")
+  func foreignClientCertificate() throws {
+    try expectAlert(48) { fixture, _ in try Certificates(fixture, "other").issue("client") }
+  }
+
+  @Test("says that the client certificate has expired")
+  func expiredClientCertificate() throws {
+    try expectAlert(45) { try $1.issue("client", days: -1) }
+  }
+
+  private func expectAlert(
+    _ alert: UInt8, _ identity: (Fixture, Certificates) throws -> Broker.Identity?
+  ) throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true")
+      let broker = mosquitto.broker(
+        "127.0.0.1", Broker.TLS(authority: certificates.authority, identity: try identity(fixture, certificates)))
+      let connection = try fixture.connect(to: broker, subscribing: ["a", "b"])
+      connection.publish(topic: "a", payload: [1], retain: false)
+      try connection.expect(.disconnected(.refusedByAlert(broker, alert)))
+    }
+  }
+
+  @Test("says that a TLS 1.2 broker wants a client certificate")
+  func olderVersion() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
+      let number = try Port.unused()
+      // mosquitto's tls_version is only the least.
+      let peer = try Subprocess([
+        "openssl", "s_server", "-quiet", "-tls1_2", "-Verify", "1", "-accept", "127.0.0.1:\(number)", "-cert",
+        server.certificate, "-key", server.key, "-CAfile", certificates.authority,
+      ])
+      fixture.undo { peer.kill() }
+      try Port.waitForListener(number)
+      let broker = Broker(
+        host: "127.0.0.1", port: number, tls: Broker.TLS(authority: certificates.authority, identity: nil))
+      // RFC 5246 7.4.6: handshake_failure.
+      try fixture.connect(to: broker).expect(.disconnected(.refusedByAlert(broker, 40)))
+    }
+  }
+
+  @Test("says that the broker speaks no TLS")
+  func clearBroker() throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = Broker.TLS(authority: try Certificates(fixture).authority, identity: nil)
+      let broker = Broker(host: "127.0.0.1", port: port.number, tls: tls)
+      let connection = try fixture.connect(to: broker)
+      try port.accept().write("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
+      // ERR_PACK(ERR_LIB_SSL, 0, SSL_R_WRONG_VERSION_NUMBER)
+      try connection.expect(.disconnected(.tlsFailed(broker, code: 0x0A00_010B)))
+    }
+  }
+
+  @Test("sends the host's name, but no address, as the server name", arguments: ["localhost", "127.0.0.1"])
+  func serverName(host: String) throws {
+    try Fixture.with { fixture in
+      let port = try Port()
+      let tls = Broker.TLS(authority: try Certificates(fixture).authority, identity: nil)
+      let connection = try fixture.connect(to: Broker(host: host, port: port.number, tls: tls))
+      let peer = try port.accept()
+      var hello = [UInt8](repeating: 0, count: 4096)
+      _ = try hello.withUnsafeMutableBytes { try peer.read(into: $0) }
+      let text = String(decoding: hello, as: Unicode.ASCII.self)
+      #expect(text.contains("localhost") == (host == "localhost"))
+      #expect(!text.contains("127.0.0.1"))
+      withExtendedLifetime(connection) {}
+    }
+  }
+
+  @Test("takes up certificates that were renewed")
+  func renewed() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
+      let stale = try certificates.issue("client", days: -1)
+      let mosquitto = try Mosquitto.secured(
+        fixture, server, "cafile \(certificates.authority)", "require_certificate true")
+      let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: stale))
+      let connection = try fixture.connect(to: broker, reconnecting: .forever)
+      try connection.expect(.disconnected(.refusedByAlert(broker, 45)))
+      #expect(try certificates.issue("client") == stale)
+      try connection.wait(for: .connected)
+    }
+  }
+}

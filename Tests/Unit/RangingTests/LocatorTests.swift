@@ -1,0 +1,240 @@
+import TestSupport
+import Foundation
+import Domain
+import Encoding
+import Testing
+
+@testable import Ranging
+
+@Suite("Locator") struct LocatorTests {
+  static let steps = [
+    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
+  ]
+  let uuid = Domain.UUID(high: 1, low: 2)
+
+  func beacon(_ major: UInt16, minor: UInt16 = 7, power: Int8 = -59) -> IBeacon {
+    IBeacon(uuid: uuid, major: major, minor: minor, measuredPower: power)
+  }
+
+  /// Frames of both beacons at 10 Hz, decisions at 2 Hz.
+  func decide(
+    _ locator: inout Locator, from start: Double, for seconds: Double, left: Int8?, right: Int8?
+  ) -> [Location] {
+    var decisions: [Location] = []
+    for tenth in 0..<Int(seconds * 10) {
+      let time = start + Double(tenth) / 10
+      if tenth % 5 == 0 { decisions.append(locator.decide(at: time)) }
+      if let left { locator.hear(beacon(1), rssi: left, at: time) }
+      if let right { locator.hear(beacon(2), rssi: right, at: time) }
+    }
+    return decisions
+  }
+
+  /// Sequences and decisions of the reference implementation, in Python, from which this one was written.
+  static let sequences: [JSON] = {
+    try! Repository.json("Tests/Fixtures/ranging.json")["sequences"]!.array!
+  }()
+
+  @Test("decides as the reference does", arguments: sequences.indices)
+  func reference(index: Int) throws {
+    let sequence = Self.sequences[index]
+    var locator = Locator(steps: Self.steps)
+    let packets = sequence["packets"]!.array!
+    var fed = 0
+    for tick in sequence["ticks"]!.array! {
+      while fed < tick["packets_fed"]!.integer! {
+        let packet = packets[fed]
+        locator.hear(
+          beacon(UInt16(packet["major"]!.integer!), power: Int8(packet["power"]!.integer!)),
+          rssi: Int8(exactly: packet["rssi"]!.integer!), at: packet["time_s"]!.double!)
+        fed += 1
+      }
+      let now = tick["now_s"]!.double!
+      let location = locator.decide(at: now)
+      #expect((location.facing.map { Int64($0.major) }) == tick["side"]?.integer, "side at \(now)")
+      #expect(
+        (location.isLocated ? location.facing.map { Int64($0.major) } : nil) == tick["located"]?.integer, "\(now)")
+      for reading in location.readings {
+        let expected = tick["steps"]!["\(reading.step.major)"]!
+        #expect(reading.zone.rawValue == expected["zone"]?.string, "zone of \(reading.step.id) at \(now)")
+        #expect(reading.rssi.map(Int64.init) == expected["rssi_dbm"]?.integer)
+        #expect(Int64(reading.packets) == expected["packets"]?.integer)
+        #expect(close(reading.distance?.metres, expected["distance_m"]?.double))
+        #expect(close(reading.distance?.low, expected["distance_low_m"]?.double))
+        #expect(close(reading.distance?.high, expected["distance_high_m"]?.double))
+        #expect(close(reading.age, expected["age_s"]?.double))
+      }
+    }
+  }
+
+  func close(_ a: Double?, _ b: Double?) -> Bool {
+    guard let a, let b else { return a == nil && b == nil }
+    return abs(a - b) < 0.002 * max(1, abs(b))
+  }
+
+  @Test("at a step: immediate, faced and located within a second, and it stays so")
+  func standing() {
+    var locator = Locator(steps: Self.steps)
+    let decisions = decide(&locator, from: 0, for: 10, left: -50, right: -72)
+    #expect(!decisions[0].isLocated)
+    #expect(decisions.dropFirst(2).allSatisfy { $0.isLocated && $0.facing?.id == Self.steps[0].id })
+    #expect(decisions.last!.readings[0].zone == .immediate)
+  }
+
+  @Test("between two beacons that are equally strong nobody is located")
+  func between() {
+    var locator = Locator(steps: Self.steps)
+    let decisions = decide(&locator, from: 0, for: 10, left: -60, right: -62)
+    #expect(decisions.allSatisfy { !$0.isLocated && $0.facing == nil })
+  }
+
+  @Test("when a beacon falls silent its zone is soon unknown, and nobody is located")
+  func silence() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: -50, right: -72)
+    let after = decide(&locator, from: 10, for: 10, left: nil, right: -72)
+    #expect(after[7...].allSatisfy { !$0.isLocated })
+    #expect(after.last!.readings[0].zone == .unknown)
+    #expect(after.last!.facing == nil)
+    #expect(after.allSatisfy { $0.facing?.side != .right })
+  }
+
+  @Test("one frame as strong as may be decides nothing")
+  func burst() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: -80, right: -82)
+    locator.hear(beacon(2), rssi: -10, at: 10)
+    let location = locator.decide(at: 10)
+    #expect(location.facing == nil && !location.isLocated)
+    #expect(location.readings[1].zone != .immediate)
+  }
+
+  @Test("a longer one locates nobody either", arguments: [-72, -82] as [Int8], 1...20)
+  func longerBurst(base: Int8, frames: Int) {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 10, left: base, right: base - 12)
+    for frame in 0..<frames { locator.hear(beacon(1), rssi: -30, at: 10 + Double(frame) / 100) }
+    #expect(!locator.decide(at: 10.2).isLocated)
+  }
+
+  @Test("the only step of a vehicle takes as much as one whose neighbors are silent")
+  func onlyStep() {
+    let faint = decide(steps: [Self.steps[0]], rssi: -64, frames: 60)
+    #expect(!faint.isLocated)
+    #expect(!decide(steps: [Self.steps[0]], rssi: -50, frames: 7).isLocated)
+    #expect(decide(steps: [Self.steps[0]], rssi: -50, frames: 20).isLocated)
+  }
+
+  private func decide(steps: [Step], rssi: Int8, frames: Int) -> Location {
+    var locator = Locator(steps: steps)
+    for tenth in 0..<frames { locator.hear(beacon(1), rssi: rssi, at: Double(tenth) / 10) }
+    return locator.decide(at: Double(frames) / 10)
+  }
+
+  @Test("two beacons that send as one step's say nothing of it, and a minor that rotates does")
+  func contested() {
+    func decide(_ minor: (Int) -> UInt16) -> Location {
+      var locator = Locator(steps: Self.steps)
+      for tenth in 0..<160 {
+        locator.hear(beacon(1, minor: minor(tenth)), rssi: -50, at: Double(tenth) / 10)
+        locator.hear(beacon(2), rssi: -75, at: Double(tenth) / 10)
+      }
+      return locator.decide(at: 16)
+    }
+    let contested = decide { $0 % 20 == 0 ? 9 : 1 }
+    #expect(contested.facing == nil && !contested.isLocated)
+    #expect(
+      contested.readings.map(\.zone) == [.unknown, .far] && contested.readings.map(\.isContested) == [true, false])
+    let rotating = decide { UInt16($0 / 20) }
+    #expect(rotating.isLocated && rotating.facing?.side == .left)
+    // By chance it comes back after a period.
+    #expect(decide { UInt16($0 / 80 % 2) }.isLocated)
+  }
+
+  @Test("a measured power that no beacon has says nothing", arguments: [-128, -101, -19, 0, 127] as [Int8])
+  func impossiblePower(power: Int8) {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 { locator.hear(beacon(1, power: power), rssi: -80, at: Double(tenth) / 10) }
+    #expect(locator.decide(at: 5).readings[0].age == nil)
+    // The vehicle file knows better.
+    let measured = Step(id: StepID("left")!, side: .left, major: 1, measuredPower: -59)
+    locator = Locator(steps: [measured, Self.steps[1]])
+    for tenth in 0..<50 { locator.hear(beacon(1, power: power), rssi: -50, at: Double(tenth) / 10) }
+    #expect(locator.decide(at: 5).readings[0].zone == .immediate)
+  }
+
+  @Test("readings that are not available, impossible times and other majors say nothing")
+  func nonsense() {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 {
+      locator.hear(beacon(1), rssi: nil, at: Double(tenth) / 10)
+      locator.hear(beacon(1), rssi: 0, at: Double(tenth) / 10)
+      locator.hear(beacon(9), rssi: -40, at: Double(tenth) / 10)
+      locator.hear(beacon(2), rssi: -40, at: .nan)
+      locator.hear(beacon(2), rssi: -40, at: .infinity)
+    }
+    let location = locator.decide(at: 5)
+    #expect(location.readings.allSatisfy { $0.packets == 0 && $0.zone == .unknown && $0.age == nil })
+  }
+
+  @Test("a clock that was set back begins anew, and one that jumps ahead forgets")
+  func clocks() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 1000, for: 10, left: -50, right: -72)
+    #expect(locator.decide(at: 1009.9).isLocated)
+    #expect(!locator.decide(at: 5000).isLocated)
+    let again = decide(&locator, from: 3, for: 3, left: -72, right: -50)
+    #expect(again.last!.facing?.side == .right)
+  }
+
+  @Test("beacons of different power are compared by their levels")
+  func powers() {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<50 {
+      locator.hear(beacon(1, power: -75), rssi: -66, at: Double(tenth) / 10)
+      locator.hear(beacon(2, power: -50), rssi: -64, at: Double(tenth) / 10)
+      if tenth % 5 == 0 { _ = locator.decide(at: Double(tenth) / 10) }
+    }
+    #expect(locator.decide(at: 5).facing?.side == .left)
+  }
+
+  @Test("frames of mixed powers make no RSSI that a receiver does not know", arguments: [(-100, -20), (-20, -100)])
+  func mixedPowers(first: Int8, last: Int8) {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<20 { locator.hear(beacon(1, power: first), rssi: -60, at: Double(tenth) / 10) }
+    locator.hear(beacon(1, power: last), rssi: -60, at: 2)
+    #expect(locator.decide(at: 2).readings[0].rssi == (last == -20 ? -1 : -127))
+  }
+
+  @Test("a beacon that was never heard counts by the power that was measured on the vehicle")
+  func unheardPower() {
+    // At 1 m the right one arrives with -85 dBm, if at all: that it is not heard says nothing of it.
+    let weak = Step(id: StepID("right")!, side: .right, major: 2, measuredPower: -85)
+    var locator = Locator(steps: [Self.steps[0], weak])
+    let decisions = decide(&locator, from: 0, for: 10, left: -59, right: nil)
+    #expect(decisions.allSatisfy { $0.facing == nil && !$0.isLocated })
+  }
+
+  @Test("a vehicle with three steps: one is ahead of both others, or none is")
+  func threeSteps() {
+    let steps = Self.steps + [Step(id: StepID("rear")!, side: .left, major: 3)]
+    var locator = Locator(steps: steps)
+    for tenth in 0..<60 {
+      for (major, rssi) in [(1, -50), (2, -75), (3, -55)] as [(UInt16, Int8)] {
+        locator.hear(beacon(major), rssi: rssi, at: Double(tenth) / 10)
+      }
+      if tenth % 5 == 0 { #expect(locator.decide(at: Double(tenth) / 10).facing == nil) }
+    }
+  }
+}
+
+extension JSON {
+  /// A number of either kind.
+  var double: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    default: nil
+    }
+  }
+}

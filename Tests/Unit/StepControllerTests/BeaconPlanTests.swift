@@ -1,0 +1,65 @@
+import Bluetooth
+import Configuration
+import Ranging
+import Domain
+import StepProtocol
+import Testing
+
+@testable import StepController
+
+@Suite("What adapters are to send") struct BeaconPlanTests {
+  private let left = Step(id: StepID("left")!, side: .left, major: 1, measuredPower: -63)
+  private let right = Step(id: StepID("right")!, side: .right, major: 2)
+  private let vehicle: Vehicle
+  private let minors: [StepID: RotatingMinor]
+
+  init() throws {
+    vehicle = try Vehicle(name: "Van", uuid: UUID(high: 1, low: 2), steps: [left, right])
+    minors = [
+      left.id: RotatingMinor(secret: BeaconSecret(), step: left.id, period: 8),
+      right.id: RotatingMinor(secret: BeaconSecret(), step: right.id, period: 8),
+    ]
+  }
+
+  private func plans(_ adapters: [StepID: String]) throws -> [BeaconPlan] {
+    try BeaconPlan.all(of: vehicle, minors: minors, adapters: adapters)
+  }
+
+  @Test("is each step's beacon at its time, by the adapter that it has")
+  func frames() throws {
+    let plans = try plans([left.id: "hci0", right.id: "h4:unix:/run/beacon"])
+    #expect(plans.map(\.radio) == [.hci(0), .h4(.unix(path: "/run/beacon"))])
+    for time in [0, 7, 8, 1_767_225_600] as [Int64] {
+      #expect(
+        plans.map { $0.frames(at: time) } == [
+          [IBeacon(uuid: vehicle.uuid, major: 1, minor: minors[left.id]!.minor(at: time), measuredPower: -63)],
+          // Nobody has measured it.
+          [IBeacon(uuid: vehicle.uuid, major: 2, minor: minors[right.id]!.minor(at: time), measuredPower: -59)],
+        ])
+    }
+    #expect(plans[0].change(after: 7) == 8)
+    #expect(plans[0].change(after: 8) == 16)
+  }
+
+  @Test("is one plan for an adapter that several steps share, however that is written")
+  func shared() throws {
+    let plans = try plans([left.id: "hci1", right.id: "hci1"])
+    #expect(plans.map(\.steps) == [[left.id, right.id]])
+    #expect(plans[0].frames(at: 9).map(\.major) == [1, 2])
+  }
+
+  @Test("leaves out steps that a device of its own sends for")
+  func others() throws {
+    #expect(try plans([right.id: "hci0"]).map(\.steps) == [[right.id]])
+    #expect(try plans([:]).isEmpty)
+  }
+
+  @Test("names the step whose radio cannot send", arguments: ["wlan0", "btsnoop:x", "bluez:hci0", "h4:tcp:host", ""])
+  func errors(adapter: String) throws {
+    #expect {
+      try plans([left.id: "hci0", right.id: adapter])
+    } throws: { error in
+      (error as? ConfigurationError)?.description.hasPrefix("[beacon.steps.right] adapter: ") ?? false
+    }
+  }
+}

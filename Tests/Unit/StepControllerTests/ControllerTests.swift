@@ -1,0 +1,292 @@
+import Encoding
+import Foundation
+import StepController
+import Domain
+import StepProtocol
+import TestSupport
+import Testing
+
+@Suite("Controller") struct ControllerTests {
+  let bench = Bench()
+
+  @Test("opens a step: challenge, moving, idle, each retained as a change of state and answered to the rider")
+  func opens() {
+    let rider = bench.rider()
+    let begun = bench.open(as: rider)
+    #expect(begun.map(\.phase) == [.moving, .moving])
+    #expect(begun.map { $0.answer != nil } == [true, false])
+    let ended = bench.run(for: 1_100)
+    #expect(ended.map(\.phase) == [.idle, .idle])
+    #expect(ended.map(\.position) == [.open, .open])
+    #expect(ended[1].answer?.command == begun[0].answer?.command)
+    #expect(bench.servo.motions == 1)
+    #expect(begun[0].sequence < ended[1].sequence)
+  }
+
+  @Test("the servo follows a ramp that neither jumps nor overshoots")
+  func ramp() {
+    _ = bench.open(as: bench.rider())
+    _ = bench.run(for: 1_100)
+    var places: [Double] = [0]
+    for case .move(_, let place) in bench.servo.calls { places.append(place) }
+    #expect(places.last == 1)
+    #expect(zip(places, places.dropFirst()).allSatisfy { $1 >= $0 && $1 - $0 < 0.03 })
+    // Slow at both ends, fast between.
+    #expect(places[2] - places[1] < 0.005)
+    #expect(places[26] - places[25] > 0.025)
+  }
+
+  @Test("nothing moves at start, whatever the journal says")
+  func nothingAtStart() {
+    _ = bench.open(as: bench.rider())
+    bench.start()
+    _ = bench.controller.announcements(at: bench.time)
+    _ = bench.run(for: 2_000)
+    #expect(bench.servo.motions == 1)
+  }
+
+  @Test("a motion cut by a crash is reported and not repeated, and the next command can move again")
+  func interrupted() {
+    let rider = bench.rider()
+    _ = bench.open(as: rider)
+    _ = bench.run(for: 300)
+    bench.start()
+    let status = bench.controller.announcements(at: bench.time).map {
+      try! Statement(payload: $0.payload, verifiedBy: bench.signing.verificationKey)
+    }
+    #expect(status[0].position == .unknown)
+    #expect(status[0].phase == .fault)
+    #expect(status[0].fault == .interrupted)
+    #expect(status[1].position == .close)
+    _ = bench.open(as: rider)
+    #expect(bench.run(for: 1_100).last?.position == .open)
+    #expect(bench.servo.motions == 2)
+  }
+
+  @Test("the journal is on disk, with the challenge, before the servo is told")
+  func journalFirst() throws {
+    let rider = bench.rider()
+    let move = bench.move(.open, left, as: rider)
+    var seen = ""
+    bench.servo.atBegin = { [journal = bench.journal] in
+      seen = (try? String(contentsOfFile: journal, encoding: .utf8)) ?? ""
+    }
+    _ = bench.send(rider.command(left, .move(move)))
+    #expect(seen.contains(#""motion":"open""#))
+    #expect(seen.contains(Base64URL.encode(move.challenge)))
+    let mode = try FileManager.default.attributesOfItem(atPath: bench.journal)[.posixPermissions] as? Int
+    #expect(mode == 0o600)
+  }
+
+  @Test("without a journal nothing moves")
+  func journalLost() throws {
+    let rider = bench.rider()
+    try FileManager.default.removeItem(atPath: bench.folder.path)
+    #expect(bench.open(as: rider).refusal == .unavailable)
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("a recorded command is refused, in this run and in the next")
+  func replayed() {
+    let rider = bench.rider()
+    let payload = rider.command(left, .move(bench.move(.open, left, as: rider)))
+    #expect(bench.send(payload).count == 2)
+    _ = bench.run(for: 1_100)
+    #expect(bench.send(payload).refusal == .replayed)
+    bench.start()
+    #expect(bench.send(payload).refusal == .replayed)
+    #expect(bench.servo.motions == 1)
+  }
+
+  @Test("a command that was refused is not obeyed when it is delivered again: whoever was told so can rely on it")
+  func refusedForGood() {
+    let alice = bench.rider()
+    let early = Rider(
+      device: alice.device, token: bench.rider(notBefore: 32, device: alice.device).token, controller: alice.controller)
+    // For what does not stand in it, or not for ever: retained, on another step's topic, before its token's time.
+    let retained = alice.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(retained, retained: true).refusal == .retained)
+    let misdirected = alice.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(misdirected, to: right).refusal == .wrongStep)
+    let premature = early.command(left, .move(bench.move(.open, left, as: alice)))
+    #expect(bench.send(premature).refusal == .tokenNotYetValid)
+    bench.wait(2_000)
+    for command in [retained, misdirected, premature] { #expect(bench.send(command).refusal == .replayed) }
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("a recorded status request is answered once, and gives an attacker no second challenge")
+  func replayedStatus() {
+    let payload = bench.rider().command(left, .status)
+    #expect(bench.send(payload).refusal == nil)
+    #expect(bench.send(payload).refusal == .replayed)
+  }
+
+  @Test("a challenge is good once, for its device, its step, its epoch and 10 seconds")
+  func challenges() {
+    let alice = bench.rider()
+    let bob = bench.rider()
+    let move = bench.move(.open, left, as: alice)
+
+    #expect(bench.send(bob.command(left, .move(move))).refusal == .expired)
+    #expect(bench.send(alice.command(left, .move(move.with(challenge: randomBytes(16))))).refusal == .expired)
+    #expect(bench.send(alice.command(left, .move(move.with(epoch: randomBytes(16))))).refusal == .expired)
+    // None of these used it up; a wrong step does.
+    let other = move.with(proof: .standing(at: right))
+    #expect(bench.send(alice.command(right, .move(other)), to: right).refusal == .expired)
+    #expect(bench.send(alice.command(left, .move(move))).refusal == .replayed)
+
+    let late = bench.move(.open, left, as: alice)
+    bench.wait(10_000)
+    #expect(bench.send(alice.command(left, .move(late.with(deadline: bench.time.clock + 1_000)))).refusal == .expired)
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("a flood of status requests by one rider leaves another's challenge alone")
+  func flood() {
+    let alice = bench.rider()
+    let mallory = bench.rider()
+    let move = bench.move(.open, left, as: alice)
+    for _ in 0..<300 { _ = bench.send(mallory.command(left, .status)) }
+    #expect(bench.send(alice.command(left, .move(move))).count == 2)
+  }
+
+  @Test("a deadline that has passed, or is too far ahead, is refused")
+  func deadlines() {
+    let rider = bench.rider()
+    let now = bench.time.clock
+    #expect(
+      bench.send(rider.command(left, .move(bench.move(.open, left, as: rider).with(deadline: now)))).refusal == .expired
+    )
+    let far = bench.move(.open, left, as: rider).with(deadline: now + 10_001)
+    #expect(bench.send(rider.command(left, .move(far))).refusal == .expired)
+    let edge = bench.move(.open, left, as: rider).with(deadline: now + 10_000)
+    #expect(bench.send(rider.command(left, .move(edge))).refusal == nil)
+  }
+
+  @Test("a deadline that passes while the journal is written is one that has passed: nothing moves, and that is kept")
+  func slowMedium() throws {
+    let rider = bench.rider()
+    let move = bench.move(.open, left, as: rider)
+    bench.delay = 3_000
+    #expect(bench.send(rider.command(left, .move(move))).refusal == .expired)
+    #expect(bench.servo.calls.isEmpty)
+    #expect(!bench.controller.isMoving)
+    #expect(try !String(contentsOfFile: bench.journal, encoding: .utf8).contains("motion"))
+  }
+
+  @Test("tokens are judged by operator, vehicle, step and time")
+  func tokens() {
+    func refusal(_ rider: Rider) -> RefusalCode? { bench.send(rider.command(left, .status)).refusal }
+    #expect(refusal(bench.rider(vehicle: .random())) == .wrongVehicle)
+    #expect(refusal(bench.rider(steps: [right])) == .wrongStep)
+    #expect(refusal(bench.rider(notBefore: 31)) == .tokenNotYetValid)
+    #expect(refusal(bench.rider(notBefore: 30)) == nil)
+    #expect(refusal(bench.rider(notBefore: -60, expires: 0)) == .tokenExpired)
+    #expect(refusal(bench.rider(notBefore: -60, expires: 1)) == nil)
+  }
+
+  @Test("whoever cannot sign gets no answer: another operator, another device, no key at all")
+  func unauthenticated() {
+    #expect(bench.send(bench.rider(signedBy: SigningKey()).command(left, .status)).isEmpty)
+    #expect(bench.send(bench.rider(device: SigningKey()).command(left, .status)).isEmpty)
+    let foreign = Rider(device: SigningKey(), token: bench.rider().token, controller: DecryptionKey().encryptionKey)
+    #expect(bench.send(foreign.command(left, .status)).isEmpty)
+    for payload: [UInt8] in [[], [0], Array(repeating: 0x41, count: 1 << 20), Array("{}".utf8), Array("a.b..c.".utf8)] {
+      #expect(bench.send(payload).isEmpty)
+    }
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("a command for another vehicle or step, or one that was retained, is refused")
+  func misdirected() {
+    let rider = bench.rider()
+    #expect(bench.send(rider.command(left, .status, vehicle: .random())).refusal == .wrongVehicle)
+    #expect(bench.send(rider.command(right, .status), to: left).refusal == .wrongStep)
+    #expect(bench.send(rider.command(left, .status), retained: true).refusal == .retained)
+    let move = bench.move(.open, left, as: rider)
+    #expect(bench.send(rider.command(left, .move(move)), retained: true).refusal == .retained)
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("proofs are judged by age, side and zone")
+  func proofs() {
+    let rider = bench.rider()
+    func refusal(_ proof: Proof, age: Int64 = 0) -> RefusalCode? {
+      bench.wait(20_000)
+      let move = bench.move(.open, left, as: rider).with(proof: proof, proofTime: bench.time.clock - age)
+      return bench.send(rider.command(left, .move(move))).refusal
+    }
+    #expect(refusal(.standing(at: left), age: 10_001) == .staleProof)
+    #expect(refusal(.standing(at: left), age: -1) == .staleProof)
+    #expect(refusal(.standing(at: right)) == .wrongStep)
+    #expect(
+      refusal(
+        .beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)]))
+        == .wrongStep)
+    #expect(refusal(.standing(at: left, zone: .far)) == .notNear)
+    #expect(refusal(.standing(at: left, zone: .unknown)) == .notNear)
+    #expect(bench.servo.calls.isEmpty)
+    #expect(refusal(.standing(at: left, zone: .near), age: 10_000) == nil)
+  }
+
+  @Test("two riders at once: the second is told that the step is busy, and the other step moves on its own")
+  func busy() {
+    let alice = bench.rider()
+    let bob = bench.rider()
+    let his = bench.move(.close, left, as: bob)
+    _ = bench.open(as: alice)
+    #expect(bench.send(bob.command(left, .move(his))).refusal == .busy)
+    #expect(bench.open(right, as: bob).count == 2)
+    _ = bench.run(for: 1_100)
+    #expect(bench.servo.motions == 2)
+  }
+
+  @Test("a step that is where it should be is not moved, and the answer says so at once")
+  func already() {
+    let rider = bench.rider()
+    let statements = bench.send(rider.command(left, .move(bench.move(.close, left, as: rider))))
+    #expect(statements.count == 1)
+    #expect(statements[0].answer?.outcome == .obeyed)
+    #expect(statements[0].phase == .idle)
+    #expect(bench.servo.calls.isEmpty)
+  }
+
+  @Test("something in the way before the motion is a refusal; during it, a fault, and the servo is let go")
+  func obstructed() {
+    let rider = bench.rider()
+    bench.servo.failure = .obstructed
+    #expect(bench.open(as: rider).refusal == .obstructed)
+    bench.servo.failure = nil
+    _ = bench.open(as: rider)
+    bench.servo.failure = .obstructed
+    let statements = bench.run(for: 40)
+    #expect(statements.map(\.fault) == [.obstructed, .obstructed])
+    #expect(statements.map(\.position) == [.unknown, .unknown])
+    #expect(bench.servo.calls.last == .release(left))
+  }
+
+  @Test("a motion that takes too long is given up")
+  func timeout() {
+    _ = bench.open(as: bench.rider())
+    bench.wait(3_001)
+    let statements = bench.controller.advance(to: bench.time).map {
+      try! Statement(payload: $0.payload, verifiedBy: bench.signing.verificationKey)
+    }
+    #expect(statements[0].fault == .timeout)
+    #expect(!bench.controller.isMoving)
+  }
+
+  @Test("any byte of a command changed, and nobody answers")
+  func mutations() {
+    let rider = bench.rider()
+    let payload = rider.command(left, .move(bench.move(.open, left, as: rider)))
+    for index in stride(from: 0, to: payload.count, by: 3) {
+      var changed = payload
+      changed[index] ^= 1
+      #expect(bench.send(changed).isEmpty, "byte \(index)")
+    }
+    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.send(payload).count == 2)
+  }
+}

@@ -1,0 +1,124 @@
+import TestSupport
+import Foundation
+import Domain
+import Encoding
+import Testing
+
+@testable import StepProtocol
+
+/// What PROTOCOL.md shows was made by a program in Python. Here it is read as the controller and the rider read it.
+@Suite("The worked example of PROTOCOL.md") struct ExampleTests {
+  let example = Vectors.example
+
+  @Test("the keys have the thumbprints that stand there")
+  func thumbprints() throws {
+    #expect(
+      try SigningKey(jwk: example["operator-key"]!).verificationKey.thumbprint.description
+        == example.text("operator-thumbprint"))
+    let encryption = try DecryptionKey(jwk: example["controller-encryption-key"]!)
+    #expect(encryption.thumbprint.description == example.text("controller-encryption-thumbprint"))
+  }
+
+  @Test("the controller reads both commands as the claims that stand beside them")
+  func commands() throws {
+    let controller = try DecryptionKey(jwk: example["controller-encryption-key"]!)
+    let operatorKey = try VerificationKey(jwk: example["operator-key"]!)
+    for name in ["unknown", "open"] {
+      let payload = Array(example.text("\(name)-command").utf8)
+      #expect(CommandDigest(of: payload).text == example.text("\(name)-digest"))
+      guard
+        case .command(let command, let token) = ReceivedCommand(
+          payload, controller: controller, operatorKey: operatorKey)
+      else {
+        Issue.record("\(name) was not read")
+        continue
+      }
+      let claims = example["\(name)-claims"]!
+      #expect(command.vehicle.description == claims.text("vehicle"))
+      #expect(command.step.description == claims.text("step"))
+      #expect(Base64URL.encode(command.nonce) == claims.text("nonce"))
+      #expect(token.subject == example["token-claims"]!.text("sub"))
+      switch command.request {
+      case .status: #expect(claims.text("position") == "unknown")
+      case .move(let move):
+        #expect(move.target.rawValue == claims.text("position"))
+        #expect(move.deadline == claims["deadline"]!.integer)
+        #expect(Base64URL.encode(move.challenge) == claims.text("challenge"))
+        #expect(move.proofTime == claims["proof"]!["time"]!.integer)
+      }
+    }
+  }
+
+  @Test("the rider reads the statements, and what answers them to which command")
+  func statements() throws {
+    let key = try VerificationKey(jwk: example["controller-signing-key"]!)
+    func read(_ name: String) throws -> Statement {
+      try Statement(payload: Array(example.text("\(name)-status").utf8), verifiedBy: key)
+    }
+    let challenge = try read("challenge")
+    #expect(challenge.answer?.command.text == example.text("unknown-digest"))
+    guard case .challenge? = challenge.answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
+    #expect(try read("moving").phase == .moving)
+    let idle = try read("idle")
+    #expect(idle.answer?.command.text == example.text("open-digest"))
+    #expect(idle.answer?.outcome == .obeyed)
+    #expect(idle.position == .open)
+    guard case .refused? = try read("refusal").answer?.outcome else {
+      Issue.record("no refusal")
+      return
+    }
+  }
+
+  @Test("the beacon's minors are those that Python's hmac gives")
+  func minors() throws {
+    let table = example["beacon-minors"]!
+    let rotating = RotatingMinor(
+      secret: try BeaconSecret(jwk: example["beacon-secret"]!), step: StepID(table.text("step"))!,
+      period: Int(table["period"]!.integer!))
+    let minors = table["minors"]!.array!
+    #expect(minors.count > 4)
+    for each in minors { #expect(Int64(rotating.minor(at: each["time"]!.integer!)) == each["minor"]!.integer!) }
+  }
+
+  @Test("the controller reads the dynamic tag with its keys, and the proof that names it")
+  func tag() throws {
+    let table = example["tag-keys"]!
+    let keys = DynamicTag.Keys(
+      metaRead: table.hexadecimal("meta_read_key"), fileRead: table.hexadecimal("file_read_key"))!
+    let uid = TagUID(table.text("uid"))!
+    let tag = try DynamicTag(parsing: example.text("tag-uri"))
+    #expect(tag.reading(with: keys) == DynamicTag.Reading(uid: uid, counter: 61))
+    let (proof, time) = try Proof.read(example["tag-proof"]!)
+    #expect(proof == .tag(uid: uid, content: example.text("tag-uri")))
+    #expect(proof.json(time: time) == example["tag-proof"]!)
+  }
+
+  @Test("the rider reads the vehicle's code as the claims that stand beside it")
+  func vehicleCode() throws {
+    let (code, operatorKey) = try VehicleCode.verify(example.text("vehicle-code"))
+    let claims = example["vehicle-code-claims"]!
+    #expect(try operatorKey == VerificationKey(jwk: example["operator-key"]!))
+    #expect(code.vehicle.uuid.description == claims.text("uuid"))
+    #expect(code.host == claims.text("host"))
+    #expect(Base64URL.encode(code.authority) == claims.text("ca"))
+    #expect(code.vehicle.steps.map(\.measuredPower) == [-59, nil])
+    #expect(code.vehicle.steps.map(\.minor) == [nil, 7])
+    // Signatures of Ed25519 are the same each time, and so is our text.
+    let signed = code.signed(by: try SigningKey(jwk: example["operator-key"]!))
+    #expect(signed == example.text("vehicle-code"))
+  }
+
+  @Test("the page shows these very values")
+  func page() throws {
+    let page = try Repository.text("Sources/Core/StepProtocol/PROTOCOL.md").filter { !$0.isWhitespace }
+    for name in [
+      "token", "open-command", "unknown-command", "open-digest", "controller-signing-thumbprint", "tag-uri",
+      "vehicle-code",
+    ] {
+      #expect(page.contains(example.text(name)), "\(name)")
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Domain
+import Encoding
+import Testing
+
+@testable import StepProtocol
+
+@Suite("Statements and tokens") struct StatementTests {
+  let key = SigningKey()
+  let step = StepID("left")!
+  let uuid = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
+
+  func statement(_ answer: Statement.Answer?, fault: Fault? = nil) -> Statement {
+    Statement(
+      vehicle: uuid, step: step, position: fault == nil ? .open : .unknown, phase: fault == nil ? .idle : .fault,
+      fault: fault, sequence: 9, epoch: randomBytes(16), clock: 1234, answer: answer)
+  }
+
+  @Test("what is signed is read back, in every form")
+  func roundTrip() throws {
+    let digest = CommandDigest(of: [1, 2, 3])
+    let nonce = randomBytes(16)
+    let answers: [Statement.Answer?] = [
+      nil, .init(command: digest, nonce: nonce, outcome: .obeyed),
+      .init(command: digest, nonce: nonce, outcome: .challenge(randomBytes(16))),
+      .init(command: digest, nonce: nil, outcome: .refused(.malformed)),
+    ]
+    for answer in answers {
+      let original = statement(answer)
+      #expect(try Statement(payload: original.payload(signedBy: key), verifiedBy: key.verificationKey) == original)
+    }
+    let faulty = statement(nil, fault: .obstructed)
+    #expect(try Statement(payload: faulty.payload(signedBy: key), verifiedBy: key.verificationKey) == faulty)
+  }
+
+  @Test("the plain fields beside the statement are not believed")
+  func plainFields() throws {
+    let signed = try JSON(parsing: statement(nil).payload(signedBy: key))["statement"]!
+    let lie: JSON = ["position": "close", "phase": "moving", "statement": signed]
+    #expect(try Statement(payload: lie.bytes, verifiedBy: key.verificationKey).position == .open)
+  }
+
+  @Test("every claim that is missing, of another kind or unknown is refused, though the controller signed it")
+  func strictClaims() throws {
+    let claims = try SignedObject(
+      parsing: try JSON(
+        parsing: statement(.init(command: CommandDigest(of: []), nonce: randomBytes(16), outcome: .obeyed))
+          .payload(signedBy: key))["statement"]!.string!, as: .status
+    ).payload
+    func read(_ claims: JSON) throws -> Statement {
+      let signed = SignedObject.sign(claims, as: .status, by: key)
+      return try Statement(
+        payload: JSON.object([.init("statement", .string(signed))]).bytes, verifiedBy: key.verificationKey)
+    }
+    _ = try read(claims)
+    for name in ["vehicle", "step", "position", "phase", "seq", "epoch", "clock", "command"] {
+      #expect(throws: ProtocolError.self, "without \(name)") { try read(claims.without(name)) }
+    }
+    for member in claims.object! {
+      for wrong in [JSON.null, true, -1, .number(1.5), "", [], [:], "X"] as [JSON] {
+        let changed = JSON.object(claims.object!.map { $0.name == member.name ? .init(member.name, wrong) : $0 })
+        #expect(throws: ProtocolError.self, "\(member.name) \(wrong)") { try read(changed) }
+      }
+    }
+    #expect(throws: ProtocolError.malformed("extra is not a member that version 1 knows")) {
+      try read(.object(claims.object! + [.init("extra", 1)]))
+    }
+    #expect(throws: ProtocolError.malformed("fault and phase do not agree")) {
+      try read(.object(claims.object! + [.init("fault", "timeout")]))
+    }
+  }
+
+  @Test("another controller's statement is refused")
+  func otherController() {
+    let payload = statement(nil).payload(signedBy: key)
+    #expect(throws: ProtocolError.unknownKey) {
+      try Statement(payload: payload, verifiedBy: SigningKey().verificationKey)
+    }
+  }
+
+  @Test("a token is read back, and refused in every other form")
+  func tokens() throws {
+    let device = SigningKey().verificationKey
+    let token = Token(
+      issuer: "fleet", subject: "alice", vehicle: uuid, steps: [step], notBefore: 10, expires: 20, device: device)
+    #expect(try Token(verifying: token.signed(by: key), by: key.verificationKey) == token)
+    #expect(throws: ProtocolError.unknownKey) {
+      try Token(verifying: token.signed(by: key), by: SigningKey().verificationKey)
+    }
+    let endless = Token(
+      issuer: "fleet", subject: "alice", vehicle: uuid, steps: [step], notBefore: 20, expires: 20, device: device)
+    #expect(throws: ProtocolError.malformed("exp is not after nbf")) {
+      try Token(verifying: endless.signed(by: key), by: key.verificationKey)
+    }
+    let claims = try SignedObject(parsing: token.signed(by: key), as: .token).payload
+    for member in claims.object! {
+      let without = SignedObject.sign(claims.without(member.name), as: .token, by: key)
+      #expect(throws: ProtocolError.self, "without \(member.name)") {
+        try Token(verifying: without, by: key.verificationKey)
+      }
+    }
+  }
+
+  @Test("secrets are compared whole")
+  func comparison() {
+    #expect(constantTimeEqual([1, 2, 3], [1, 2, 3]))
+    #expect(!constantTimeEqual([1, 2, 3], [1, 2, 4]))
+    #expect(!constantTimeEqual([1, 2, 3], [1, 2]))
+    #expect(constantTimeEqual([], []))
+  }
+}

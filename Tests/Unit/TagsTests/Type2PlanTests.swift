@@ -1,0 +1,232 @@
+import Encoding
+import Testing
+
+@testable import Tags
+
+@Suite("Type 2 plans") struct Type2PlanTests {
+  @Test("our own message on a new NTAG213 takes 22 writes, the same again none, another letter three")
+  func count() throws {
+    let memory = Type2Memory(factory(.ntag213))
+    let plan = try write(message(bytes: 79), to: memory, chip: .ntag213)
+    #expect(plan.writes.count == 22)
+    #expect(plan.writes.first == Type2Plan.Write(page: 5, bytes: hex("340300d1")))
+    #expect(plan.writes.last == Type2Plan.Write(page: 5, bytes: hex("34034fd1")))
+    #expect(try write(message(bytes: 79), to: plan.memory, chip: .ntag213).writes.isEmpty)
+    var text = [Character](repeating: "a", count: 72)
+    text[40] = "b"
+    let other = NDEFMessage([NDEFText(String(text)).record])
+    #expect(try write(other, to: plan.memory, chip: .ntag213).writes.map(\.page) == [5, 17, 5])
+  }
+
+  @Test("asks for the pages that it needs, the lock bytes among them")
+  func needs() throws {
+    let image = Type2Memory(factory(.ntag213))
+    var memory = Type2Memory()
+    var asked: [Range<Int>] = []
+    while case .read(let pages) = try Type2Plan.write(message(bytes: 79), to: memory, chip: .ntag213) {
+      asked.append(pages)
+      for page in pages { memory[page] = image[page] }
+    }
+    #expect(asked == [0..<4, 4..<5, 5..<6, 6..<26, 40..<41])
+  }
+
+  @Test("any message that fits survives on any chip, and the next longer one does not fit")
+  func roundTrip() throws {
+    for layout in TagLayout.all {
+      var memory = try layout.tag(nil).memory
+      for size in [7, 8, 37, 45, 46, 47, 124, 125, 137, 138, 253, 254, 255, 256, 488, 489, 866, 867, 868].shuffled() {
+        let message = message(bytes: size, "abcdef".randomElement()!)
+        if size <= layout.capacity {
+          memory = try write(message, to: memory, chip: layout.chip).memory
+          #expect(try NDEFMessage(parsing: read(memory).message) == message)
+        } else {
+          #expect(throws: NDEFError.tooSmall(needed: size, available: layout.capacity)) {
+            try write(message, to: memory, chip: layout.chip)
+          }
+        }
+      }
+    }
+  }
+
+  @Test("writes every image that can be written", arguments: Type2LayoutTests.expected)
+  func images(image: JSON.Member) throws {
+    guard image.value["writable"] == true else { return }
+    let memory = Type2Memory(Fixtures.tag(image.name))
+    let chip: Type2Chip? =
+      switch image.value["chip"]!.string! {
+      case "ultralight": .ultralight
+      case "ntag213" where memory[44] != nil: .ntag213
+      case "ntag215": .ntag215
+      case "ntag216": .ntag216
+      default: nil
+      }
+    let plan = try write(message(bytes: 37), to: memory, chip: chip)
+    #expect(!plan.writes.isEmpty)
+    #expect(try read(plan.memory).message == message(bytes: 37).bytes)
+  }
+
+  @Test("the longest message that fits is told, where its length begins to take three bytes", arguments: 250...264)
+  func border(room: Int) throws {
+    // Of 264 bytes NULL blocks take the rest.
+    var bytes = factory(.ntag215)
+    bytes.replaceSubrange(12..<16, with: hex("e1102100"))
+    let blocks = [UInt8](repeating: 0, count: 264 - room) + hex("0300fe")
+    bytes.replaceSubrange(16..<16 + blocks.count, with: blocks)
+    let memory = Type2Memory(bytes)
+    let longest = (0...room).last { $0 + ($0 < 255 ? 2 : 4) <= room }!
+    #expect(try read(memory).capacity == longest)
+    func message(bytes count: Int) -> NDEFMessage {
+      let type = [UInt8](repeating: 0x61, count: 100)
+      return NDEFMessage([NDEFRecord(.media, type: type, payload: Array(repeating: 0, count: count - 103))])
+    }
+    let plan = try write(message(bytes: longest), to: memory, chip: .ntag215)
+    #expect(try read(plan.memory).message == message(bytes: longest).bytes)
+    #expect(throws: NDEFError.tooSmall(needed: longest + 1, available: longest)) {
+      try write(message(bytes: longest + 1), to: memory, chip: .ntag215)
+    }
+  }
+
+  /// An NTAG213 with a container and the beginning of the data area.
+  func tag(_ data: String, container: String = "e1101200", locks: String = "0000", dynamic: String = "000000bd")
+    -> Type2Memory
+  {
+    var bytes = factory(.ntag213)
+    bytes.replaceSubrange(16..<24, with: repeatElement(0, count: 8))
+    bytes.replaceSubrange(10..<16, with: hex(locks + container))
+    bytes.replaceSubrange(16..<16 + hex(data).count, with: hex(data))
+    bytes.replaceSubrange(160..<164, with: hex(dynamic))
+    return Type2Memory(bytes)
+  }
+
+  @Test(
+    "refuses in one line what cannot be written",
+    arguments: [
+      ("0300fe", "e110120f", "0000", "000000bd", NDEFError.readOnly),
+      ("0300fe", "e1101208", "0000", "000000bd", .writeProtected(access: 8)),
+      ("0300fe", "e1101280", "0000", "000000bd", .unreadable(access: 8)),
+      ("0300fe", "e1201200", "0000", "000000bd", .unsupportedVersion(major: 2, minor: 0)),
+      ("0300fe", "ff101200", "0000", "000000bd", .containerNotFixable(found: hex("ff101200"), wanted: hex("e1101200"))),
+      ("0300fe", "e1101200", "1000", "000000bd", .locked(page: 4)),
+      ("0300fe", "e1101200", "0080", "000000bd", .locked(page: 15)),
+      ("0300fe", "e1101200", "0000", "040000bd", .locked(page: 20)),
+      ("0300fe", "00000000", "0800", "000000bd", .locked(page: 3)),
+      ("034f", "e1100600", "0000", "000000bd", .malformedTag("a block of 79 bytes, and 46 are left", offset: 16)),
+      ("0300fe", "e1100700", "0000", "000000bd", .tooSmall(needed: 79, available: 54)),
+      ("0300 fd020102 fe", "e1101200", "0000", "000000bd", .occupied(needed: 79, available: 0)),
+    ])
+  func refusals(data: String, container: String, locks: String, dynamic: String, error: NDEFError) {
+    #expect(throws: error) {
+      try write(
+        message(bytes: 79), to: tag(data, container: container, locks: locks, dynamic: dynamic), chip: .ntag213)
+    }
+    #expect(!"\(error)".contains("\n") && "\(error)".first!.isLowercase)
+  }
+
+  @Test("keeps other blocks before and behind the message, unless all is replaced")
+  func others() throws {
+    let old = message(bytes: 37, "o").bytes
+    let text = old.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    let memory = tag("fd0201020325\(text)fd03aabbccfe")
+    let short = try write(message(bytes: 20), to: memory, chip: .ntag213)
+    #expect(try read(short.memory).message == message(bytes: 20).bytes)
+    #expect(try read(short.memory).capacity == 144 - 4 - 2)
+    // The other block stands where it stood, behind NULL blocks.
+    #expect(short.memory[15] == memory[15] && short.memory[14]! == [0, 0, 0, 0xFD])
+    #expect(throws: NDEFError.occupied(needed: 79, available: 37)) {
+      try write(message(bytes: 79), to: memory, chip: .ntag213)
+    }
+    // A second message and a control block are blocks as well; what no tag is defined for is a torn message's rest.
+    for (behind, isKept) in [("0303d00000fe", true), ("0103a00c34fe", true), ("0000fd00", true), ("d1011c5502", false)]
+    {
+      let memory = tag("0325\(text)\(behind)")
+      if isKept {
+        #expect(throws: NDEFError.occupied(needed: 79, available: behind.hasPrefix("00") ? 39 : 37)) {
+          try write(message(bytes: 79), to: memory, chip: .ntag213)
+        }
+      } else {
+        #expect(throws: Never.self) { try write(message(bytes: 79), to: memory, chip: .ntag213) }
+      }
+    }
+    let all = try write(message(bytes: 140), to: memory, chip: .ntag213, replacingAll: true)
+    #expect(try read(all.memory).message == message(bytes: 140).bytes)
+  }
+
+  @Test("replaces rubbish, but never control blocks, when told to")
+  func rubbish() throws {
+    let memory = tag("0103a00c34 04ff8000")
+    #expect(throws: NDEFError.self) { try write(message(bytes: 79), to: memory, chip: .ntag213) }
+    let plan = try write(message(bytes: 79), to: memory, chip: .ntag213, replacingAll: true)
+    #expect(plan.memory[4] == hex("0103a00c"))
+    #expect(try read(plan.memory).message == message(bytes: 79).bytes)
+  }
+
+  @Test("makes a container larger that was torn while it was written")
+  func tornContainer() throws {
+    let plan = try write(message(bytes: 79), to: tag("0300fe", container: "e1100200"), chip: .ntag213)
+    #expect(plan.memory[3] == hex("e1101200"))
+    #expect(try read(plan.memory).message == message(bytes: 79).bytes)
+    // One that is large enough is left alone, as bits cannot be taken back.
+    #expect(
+      try write(message(bytes: 10), to: tag("0300fe", container: "e1100200"), chip: .ntag213).memory[3]
+        == hex("e1100200"))
+  }
+
+  @Test("on an unknown chip believes the container, and refuses when a lock bit is set")
+  func unknownChip() throws {
+    let memory = Type2Memory(Fixtures.tag("guidoz_Empty_NTAG203"))
+    let plan = try write(message(bytes: 79), to: memory, chip: nil)
+    #expect(try read(plan.memory).message == message(bytes: 79).bytes)
+    var locked = memory
+    locked[40] = hex("10000000")
+    #expect(throws: NDEFError.locked(page: 16)) { try write(message(bytes: 79), to: locked, chip: nil) }
+    // Without a Lock Control block the lock bytes are behind the data area: twelve bits for 144 bytes.
+    #expect(throws: Never.self) { try write(message(bytes: 79), to: tag("0300fe", dynamic: "00000100"), chip: nil) }
+    for dynamic in ["01000000", "00010000"] {
+      #expect(throws: NDEFError.locked(page: 16)) {
+        try write(message(bytes: 79), to: tag("0300fe", dynamic: dynamic), chip: nil)
+      }
+    }
+    for large in [memory, tag("0300fe", container: "e1100700")] {
+      #expect(throws: NDEFError.unknownChip) { try lock(large, chip: nil) }
+    }
+    #expect(throws: Never.self) { try lock(tag("0300fe", container: "e1100600"), chip: nil) }
+  }
+
+  @Test(
+    "locks with the bits of the data sheets",
+    arguments: [
+      (Type2Chip.ultralight, nil), (.ultralightEV1Small, nil), (.ultralightEV1Large, "ff0300bd"),
+      (.ntag212, "ff0300bd"),
+      (.ntag213, "ff0f00bd"), (.ntag215, "ff0000bd"), (.ntag216, "ff3f00bd"),
+    ] as [(Type2Chip, String?)])
+  func lockBits(chip: Type2Chip, dynamic: String?) throws {
+    let plan = try lock(Type2Memory(factory(chip)), chip: chip)
+    var expected = [Type2Plan.Write(page: 3, bytes: chip.container.dropLast() + [0x0F])]
+    if let dynamic { expected.append(Type2Plan.Write(page: chip.userPages.upperBound, bytes: hex(dynamic))) }
+    expected.append(Type2Plan.Write(page: 2, bytes: hex("a948f8ff")))
+    expected.append(Type2Plan.Write(page: 2, bytes: hex("a948ffff")))
+    #expect(plan.writes == expected)
+  }
+
+  @Test("refuses to lock what can never be locked")
+  func frozen() throws {
+    #expect(throws: NDEFError.lockFrozen(page: 4)) {
+      try lock(Type2Memory(Fixtures.tag("guidoz_Go2_Flipper")), chip: .ntag216)
+    }
+    #expect(throws: NDEFError.lockFrozen(page: 16)) {
+      try lock(Type2Memory(Fixtures.tag("guidoz_Google")), chip: .ntag216)
+    }
+    // The freezing bits for page 3, pages 4 to 9, and pages 10 to 15; the last page of each group alone is not locked.
+    for (locks, page) in [("0100", 3), ("0200", 4), ("f201", 9), ("0400", 10), ("047c", 15)] {
+      #expect(throws: NDEFError.lockFrozen(page: page)) { try lock(tag("0300fe", locks: locks), chip: .ntag213) }
+    }
+    #expect(throws: NDEFError.locked(page: 3)) { try lock(tag("0300fe", locks: "0800"), chip: .ntag213) }
+    #expect(throws: NDEFError.notFormatted) { try lock(tag("", container: "00000000"), chip: .ntag213) }
+    // Formatting does not mend them.
+    for (locks, dynamic, page) in [("0200", "000000bd", 4), ("0000", "000001bd", 16)] {
+      #expect(throws: NDEFError.lockFrozen(page: page)) {
+        try lock(tag("", container: "00000000", locks: locks, dynamic: dynamic), chip: .ntag213)
+      }
+    }
+  }
+}
