@@ -81,7 +81,7 @@ let package = Package(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
-    module("SystemIO", in: "System", ["CLinux"]),
+    module("SystemIO", in: "System", ["Domain", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
@@ -90,6 +90,9 @@ let package = Package(
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
+
+    // Rider: the rider's side: finding the step, and the session with the vehicle.
+    module("Rider", in: "Rider", ["Domain", "StepProtocol", "MQTT"]),
 
     // Controller: the vehicle's side.
     module(

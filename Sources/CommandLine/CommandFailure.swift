@@ -1,12 +1,13 @@
 package import Configuration
+package import Domain
 import Glibc
 package import MQTT
 package import Encoding
 package import SystemIO
 
 /// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
-package struct CommandFailure: Error {
-  package let status: ExitStatus
+package struct CommandFailure: Failure {
+  package let exitStatus: ExitStatus
   /// Lower case, no full stop: what, where.
   package let message: String
   /// What to do.
@@ -15,7 +16,7 @@ package struct CommandFailure: Error {
   package let details: [JSON.Member]
 
   package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
-    self.status = status
+    exitStatus = status
     self.message = message
     self.hint = hint
     self.details = details
@@ -32,15 +33,9 @@ package struct CommandFailure: Error {
     self.init(status, error.description)
   }
 
-  package init(_ error: SystemError) {
-    let status: ExitStatus =
-      switch error.code {
-      case ENOENT: .noInput
-      case EACCES, EPERM: .noPermission
-      default: .inputOutput
-      }
-    self.init(status, error.description)
-  }
+  package init(_ error: SystemError) { self.init(error.exitStatus, error.description) }
+
+  package var description: String { message }
 }
 
 extension CommandFailure {

@@ -1,5 +1,5 @@
 import Glibc
-import Domain
+package import Domain
 package import Encoding
 
 /// Where a command writes: results to standard output, everything else to standard error.
@@ -61,8 +61,8 @@ package struct Console: Sendable {
   }
 
   /// The one line that says why a command failed, and the hint below it.
-  package static func report(_ failure: CommandFailure, program: String) {
-    standardError("\(program): error: \(printable(failure.message))")
+  package static func report(_ failure: any Failure, program: String) {
+    standardError("\(program): error: \(printable(failure.description))")
     if let hint = failure.hint { standardError("hint: \(printable(hint))") }
   }
 

@@ -1,5 +1,6 @@
 package import ArgumentParser
 import Configuration
+import Domain
 import Glibc
 import SystemIO
 
@@ -49,17 +50,16 @@ package enum Program {
   }
 
   private static func end<Root: ParsableCommand>(_ root: Root.Type, _ error: any Error) -> Never {
-    let failure: CommandFailure
+    let failure: any Failure
     switch error {
-    case let error as CommandFailure: failure = error
+    case let error as any Failure: failure = error
     case let error as ConfigurationError: failure = CommandFailure(error)
-    case let error as SystemError: failure = CommandFailure(error)
     case let error as Interrupted: Interruption.die(of: error.signal ?? Interruption.pending ?? SIGINT)
     case let error as Ended: exit(error.status.rawValue)
     // Help, version and usage errors are ArgumentParser's, which ends with 64 for the last (EX_USAGE).
     default: root.exit(withError: error)
     }
     Console.report(failure, program: root.configuration.commandName ?? "")
-    exit(failure.status.rawValue)
+    exit(failure.exitStatus.rawValue)
   }
 }

@@ -1,3 +1,4 @@
+import Domain
 import Glibc
 package import SystemIO
 

@@ -1,4 +1,5 @@
 import Bluetooth
+import Domain
 import Glibc
 import MQTT
 import Tags
@@ -68,7 +69,7 @@ extension CommandFailure {
 
   init(_ error: TagJob.Unfinished) {
     let cause = CommandFailure(error.cause)
-    self.init(cause.status, cause.message, hint: error.advice)
+    self.init(cause.exitStatus, cause.message, hint: error.advice)
   }
 
   init(_ error: CodeReaderError) {

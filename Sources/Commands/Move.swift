@@ -62,7 +62,7 @@ struct Move {
     do {
       try perform(target)
     } catch let failure as CommandFailure {
-      if console.isJSON, let outcome = failure.status.outcome {
+      if console.isJSON, let outcome = failure.exitStatus.outcome {
         try console.result(.object([.init("outcome", .string(outcome))] + failure.details))
       }
       throw failure

@@ -1,7 +1,8 @@
+package import Domain
 import Glibc
 
 /// A system call that failed: which, on what, and the kernel's reason.
-package struct SystemError: Error, Equatable, CustomStringConvertible {
+package struct SystemError: Failure, Equatable {
   /// What was tried, as a verb for people: `open`, `read`, `connect`.
   package let operation: String
   /// The path or address that it was tried on; empty where there is none.
@@ -17,6 +18,14 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
 
   /// The kernel's words for `code`.
   package var reason: String { String(cString: strerror(code)) }
+
+  package var exitStatus: ExitStatus {
+    switch code {
+    case ENOENT: .noInput
+    case EACCES, EPERM: .noPermission
+    default: .inputOutput
+    }
+  }
 
   package var description: String {
     subject.isEmpty ? "cannot \(operation): \(reason)" : "cannot \(operation) \(subject): \(reason)"

@@ -1,3 +1,4 @@
+import Domain
 import Provisioning
 import CodeReading
 import StepProtocol

@@ -45,7 +45,7 @@ struct Doctor: ParsableCommand {
       try console.result(usable.isEmpty ? "no radio is usable" : "usable: \(usable.joined(separator: ", "))")
     }
     if usable.isEmpty, let failure = reports.lazy.compactMap(\.failure).first {
-      throw Ended(CommandFailure(failure).status)
+      throw Ended(CommandFailure(failure).exitStatus)
     }
   }
 

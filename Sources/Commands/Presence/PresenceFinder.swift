@@ -35,7 +35,7 @@ struct PresenceFinder {
         console.note("not located by radio: \(printable("\(error)"))")
       } catch let error as CodeReaderError where error != .interrupted {
         console.note("not located by code: \(printable("\(error)"))")
-      } catch let failure as CommandFailure where failure.status == .notLocated {
+      } catch let failure as CommandFailure where failure.exitStatus == .notLocated {
         console.note(printable(failure.message))
       }
     }

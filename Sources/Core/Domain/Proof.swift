@@ -1,5 +1,5 @@
 /// What a rider's program gives to show that the rider is at a step. Its worth is what a client's word is worth.
-package enum Proof: Hashable, Sendable {
+public enum Proof: Hashable, Sendable {
   /// The vehicle's beacons as they were heard, and the zone that this makes for the step.
   case beacon(zone: Zone, beacons: [HeardBeacon])
   /// An NFC tag, and the text or the URI of its record, as it was read.
@@ -8,9 +8,9 @@ package enum Proof: Hashable, Sendable {
   case code(content: String)
 
   /// The most that a tag or a code on a step says, bytes.
-  package static let maximumContent = 512
+  public static let maximumContent = 512
 
-  package var method: ProofMethod {
+  public var method: ProofMethod {
     switch self {
     case .beacon: .beacon
     case .tag: .nfc
@@ -20,19 +20,19 @@ package enum Proof: Hashable, Sendable {
 }
 
 /// What was heard of one of the vehicle's beacons.
-package struct HeardBeacon: Hashable, Sendable {
-  package let major: UInt16
+public struct HeardBeacon: Hashable, Sendable {
+  public let major: UInt16
   /// Of the last frame.
-  package let minor: UInt16
+  public let minor: UInt16
   /// The mean that the zone rests on, dBm.
-  package let rssi: Int
+  public let rssi: Int
   /// The RSSI at 1 m, dBm, as measured on the vehicle or as the last frame gives it: beacons of different strengths
   /// compare by the difference.
-  package let measuredPower: Int
+  public let measuredPower: Int
   /// How many frames were heard lately; the mean may rest on more of them.
-  package let packets: Int
+  public let packets: Int
 
-  package init(major: UInt16, minor: UInt16, rssi: Int, measuredPower: Int, packets: Int) {
+  public init(major: UInt16, minor: UInt16, rssi: Int, measuredPower: Int, packets: Int) {
     self.major = major
     self.minor = minor
     self.rssi = rssi
@@ -41,5 +41,5 @@ package struct HeardBeacon: Hashable, Sendable {
   }
 
   /// Decibels above the level at 1 m: the more, the nearer.
-  package var level: Int { rssi - measuredPower }
+  public var level: Int { rssi - measuredPower }
 }

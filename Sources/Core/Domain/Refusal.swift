@@ -1,5 +1,5 @@
 /// Why the controller did not obey. The raw value is what stands in a statement.
-package enum RefusalCode: String, Sendable, CaseIterable {
+public enum RefusalCode: String, Sendable, CaseIterable {
   /// Decrypted and signed by a known rider, but not a command as the protocol defines it.
   case malformed
   /// For another vehicle.
@@ -30,7 +30,7 @@ package enum RefusalCode: String, Sendable, CaseIterable {
   case unavailable
 
   /// Whether the same rider can succeed by trying once more, with a new challenge and a new proof.
-  package var retryCanHelp: Bool {
+  public var retryCanHelp: Bool {
     switch self {
     case .expired, .staleProof, .notNear, .busy, .obstructed, .unavailable: true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed,
@@ -41,7 +41,7 @@ package enum RefusalCode: String, Sendable, CaseIterable {
 }
 
 /// Why a motion did not end where it should have.
-package enum Fault: String, Sendable, CaseIterable {
+public enum Fault: String, Sendable, CaseIterable {
   /// The controller stopped (power, crash) while the step moved; where it stands is not known.
   case interrupted
   /// Something is in the way.

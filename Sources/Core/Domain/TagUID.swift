@@ -3,20 +3,20 @@ import Encoding
 /// The number that an NFC tag answers with when it is selected (ISO/IEC 14443-3 6.5.4): 4, 7 or 10 bytes.
 ///
 /// Whoever has a tag that lets its number be written can copy it.
-package struct TagUID: Hashable, Sendable, CustomStringConvertible {
-  package let bytes: [UInt8]
+public struct TagUID: Hashable, Sendable, CustomStringConvertible {
+  public let bytes: [UInt8]
 
-  package init?(_ bytes: [UInt8]) {
+  public init?(_ bytes: [UInt8]) {
     guard [4, 7, 10].contains(bytes.count) else { return nil }
     self.bytes = bytes
   }
 
   /// Hexadecimal digits in either case, and nothing else: `04A1B2C3D4E5F6`.
-  package init?(_ text: some StringProtocol) {
+  public init?(_ text: some StringProtocol) {
     guard let bytes = hexadecimal(text) else { return nil }
     self.init(bytes)
   }
 
   /// Upper case, as NXP's tools and tags write it.
-  package var description: String { hexadecimal(bytes) }
+  public var description: String { hexadecimal(bytes) }
 }

@@ -2,10 +2,10 @@
 ///
 /// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a
 /// wildcard or a `$` from a file could reach where it should not (MQTT 3.1.1, 4.7).
-package struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
-  package let description: String
+public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
+  public let description: String
 
-  package init?(_ text: String) {
+  public init?(_ text: String) {
     guard (1...128).contains(text.utf8.count) else { return nil }
     for level in text.split(separator: "/", omittingEmptySubsequences: false) {
       let allowed = level.utf8.allSatisfy {
@@ -18,8 +18,8 @@ package struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Where a step's commands are published.
-  package func setPosition(_ step: StepID) -> String { "\(self)/\(step)/set_position" }
+  public func setPosition(_ step: StepID) -> String { "\(self)/\(step)/set_position" }
 
   /// Where a step's statements are published.
-  package func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
+  public func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
 }

@@ -2,18 +2,18 @@
 ///
 /// It stands in place of Foundation's, whose `init(uuidString:)` and description differ in case from what the
 /// protocol needs: here the text form is always lower case, and parsing accepts both.
-package struct UUID: Hashable, Sendable, CustomStringConvertible {
+public struct UUID: Hashable, Sendable, CustomStringConvertible {
   /// The 16 bytes in network order, as an iBeacon frame carries them.
-  package let high: UInt64
-  package let low: UInt64
+  public let high: UInt64
+  public let low: UInt64
 
-  package init(high: UInt64, low: UInt64) {
+  public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
   /// A new random UUID (version 4, RFC 9562 5.4).
-  package static func random() -> UUID {
+  public static func random() -> UUID {
     var generator = SystemRandomNumberGenerator()
     return UUID(
       high: generator.next() & ~0xF000 | 0x4000,
@@ -21,7 +21,7 @@ package struct UUID: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.
-  package init?(_ text: some StringProtocol) {
+  public init?(_ text: some StringProtocol) {
     let bytes = Array(text.utf8)
     guard bytes.count == 36 else { return nil }
     var words: [UInt64] = [0, 0]
@@ -44,7 +44,7 @@ package struct UUID: Hashable, Sendable, CustomStringConvertible {
     (high, low) = (words[0], words[1])
   }
 
-  package var description: String {
+  public var description: String {
     String(unsafeUninitializedCapacity: 36) { text in
       var position = 0
       for index in 0..<32 {

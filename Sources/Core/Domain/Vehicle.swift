@@ -1,17 +1,17 @@
 /// One extendable step of a vehicle.
-package struct Step: Hashable, Sendable {
-  package let id: StepID
-  package let side: Side
+public struct Step: Hashable, Sendable {
+  public let id: StepID
+  public let side: Side
   /// The `major` of the step's iBeacon.
-  package let major: UInt16
+  public let major: UInt16
   /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Else that holds which the beacon sends.
-  package var measuredPower: Int8?
+  public var measuredPower: Int8?
   /// The `minor` of the step's iBeacon, where that never changes. Nil when it is not known, or rotates.
-  package var minor: UInt16?
+  public var minor: UInt16?
   /// The NFC tags on the step; empty when any tag that names the step will do.
-  package var tags: [TagUID]
+  public var tags: [TagUID]
 
-  package init(
+  public init(
     id: StepID, side: Side, major: UInt16, measuredPower: Int8? = nil, minor: UInt16? = nil, tags: [TagUID] = []
   ) {
     self.id = id
@@ -24,15 +24,15 @@ package struct Step: Hashable, Sendable {
 }
 
 /// What a rider's program has to know of a vehicle to say which step it hears.
-package struct Vehicle: Hashable, Sendable {
+public struct Vehicle: Hashable, Sendable {
   /// What people call it; see `isName`.
-  package let name: String
-  package let uuid: UUID
+  public let name: String
+  public let uuid: UUID
   /// In file order; ids, sides, majors and tags are unique, and there is at least one step.
-  package private(set) var steps: [Step]
+  public private(set) var steps: [Step]
 
   /// What makes a list of steps ambiguous or useless.
-  package enum Problem: Error, Equatable {
+  public enum Problem: Error, Equatable {
     case noSteps
     case sameID(StepID)
     case sameSide(Side)
@@ -40,7 +40,7 @@ package struct Vehicle: Hashable, Sendable {
     case sameTag(TagUID)
   }
 
-  package init(name: String, uuid: UUID, steps: [Step]) throws(Problem) {
+  public init(name: String, uuid: UUID, steps: [Step]) throws(Problem) {
     guard !steps.isEmpty else { throw .noSteps }
     for (index, step) in steps.enumerated() {
       for other in steps[..<index] {
@@ -56,22 +56,22 @@ package struct Vehicle: Hashable, Sendable {
   }
 
   /// Whether a text can be a vehicle's name. Terminals show it, and a code has to hold it.
-  package static func isName(_ text: String) -> Bool {
+  public static func isName(_ text: String) -> Bool {
     (1...128).contains(text.utf8.count)
       && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
   /// The same, for people.
-  package static let nameRule = "1 to 128 bytes of text without control characters"
+  public static let nameRule = "1 to 128 bytes of text without control characters"
 
   /// As riders are told of it: which tags are on its steps it knows itself, and they may be others tomorrow.
-  package var withoutTags: Vehicle {
+  public var withoutTags: Vehicle {
     var vehicle = self
     for index in steps.indices { vehicle.steps[index].tags = [] }
     return vehicle
   }
 
-  package func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }
-  package func step(at side: Side) -> Step? { steps.first { $0.side == side } }
-  package func step(major: UInt16) -> Step? { steps.first { $0.major == major } }
+  public func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }
+  public func step(at side: Side) -> Step? { steps.first { $0.side == side } }
+  public func step(major: UInt16) -> Step? { steps.first { $0.major == major } }
 }

@@ -1,22 +1,22 @@
 /// Which side of the vehicle a step is on, seen by someone who sits in it and looks forward.
-package enum Side: String, Sendable, CaseIterable {
+public enum Side: String, Sendable, CaseIterable {
   case left, right
 }
 
 /// What a step can be asked to be. A status may also say that it is not known (after an interrupted motion).
-package enum Position: String, Sendable, CaseIterable {
+public enum Position: String, Sendable, CaseIterable {
   case open, close, unknown
 }
 
 /// What a step is doing.
-package enum Phase: String, Sendable, CaseIterable {
+public enum Phase: String, Sendable, CaseIterable {
   case idle, moving, fault
 }
 
 /// How far a beacon is: immediate is below 0.5 m, near up to 3 m, far beyond.
 ///
 /// `unknown` says that there is no evidence, or too little to tell two zones apart.
-package enum Zone: String, Sendable, CaseIterable, Comparable {
+public enum Zone: String, Sendable, CaseIterable, Comparable {
   case immediate, near, far, unknown
 
   private var rank: Int {
@@ -29,21 +29,21 @@ package enum Zone: String, Sendable, CaseIterable, Comparable {
   }
 
   /// Nearer is less; unknown is never within any zone.
-  package static func < (a: Zone, b: Zone) -> Bool { a.rank < b.rank }
+  public static func < (a: Zone, b: Zone) -> Bool { a.rank < b.rank }
 }
 
 /// How presence at a step was found.
-package enum ProofMethod: String, Sendable, CaseIterable {
+public enum ProofMethod: String, Sendable, CaseIterable {
   case beacon, nfc, qr
 }
 
 /// The name of a step in topics and files: 1 to 32 of `a`–`z`, `0`–`9`, `-` and `_`.
 ///
 /// It becomes a part of an MQTT topic, so nothing that MQTT gives a meaning (`/`, `+`, `#`, `$`) can be in it.
-package struct StepID: Hashable, Sendable, CustomStringConvertible {
-  package let description: String
+public struct StepID: Hashable, Sendable, CustomStringConvertible {
+  public let description: String
 
-  package init?(_ text: String) {
+  public init?(_ text: String) {
     let allowed = text.utf8.allSatisfy {
       ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D || $0 == 0x5F
     }
@@ -53,15 +53,15 @@ package struct StepID: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Microseconds since 1970-01-01T00:00:00Z: the time of a capture, a frame, a proof.
-package struct UnixTime: Hashable, Comparable, Sendable {
-  package var microseconds: Int64
+public struct UnixTime: Hashable, Comparable, Sendable {
+  public var microseconds: Int64
 
-  package init(microseconds: Int64) { self.microseconds = microseconds }
+  public init(microseconds: Int64) { self.microseconds = microseconds }
 
-  package static func < (a: UnixTime, b: UnixTime) -> Bool { a.microseconds < b.microseconds }
+  public static func < (a: UnixTime, b: UnixTime) -> Bool { a.microseconds < b.microseconds }
 
   /// Seconds from `earlier` to this time; negative when a clock was set back.
-  package func seconds(since earlier: UnixTime) -> Double {
+  public func seconds(since earlier: UnixTime) -> Double {
     Double(microseconds &- earlier.microseconds) / 1e6
   }
 }

@@ -1,5 +1,5 @@
 /// Base64url without padding (RFC 4648 5, RFC 7515 2), in its one canonical form.
-package enum Base64URL {
+public enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
   private static let values: [UInt8] = {
@@ -8,7 +8,7 @@ package enum Base64URL {
     return values
   }()
 
-  package static func encode(_ bytes: some Sequence<UInt8>) -> String {
+  public static func encode(_ bytes: some Sequence<UInt8>) -> String {
     var text: [UInt8] = []
     var pending: UInt32 = 0
     var bits = 0
@@ -26,7 +26,7 @@ package enum Base64URL {
 
   /// Nil for padding, white space, other characters, and unused bits that are not zero: one value has one text, so
   /// a signed text cannot be varied without a trace.
-  package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+  public static func decode(_ text: some StringProtocol) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 3 / 4)
     var pending: UInt32 = 0

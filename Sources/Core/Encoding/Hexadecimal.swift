@@ -1,11 +1,11 @@
 /// Bytes as hexadecimal digits, in upper case.
-package func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+public func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
   let digits = Array("0123456789ABCDEF".utf8)
   return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] }, as: UTF8.self)
 }
 
 /// The bytes that hexadecimal digits in either case stand for; nil for anything else, and for an odd number of digits.
-package func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
+public func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
   var bytes: [UInt8] = []
   var high: UInt8?
   for character in text.utf8 {

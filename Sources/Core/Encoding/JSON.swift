@@ -3,7 +3,7 @@
 /// Foundation's decoder takes the last of two members with one name without a word, so two programs can read one
 /// signed message differently. Here a repeated name is an error (RFC 8725 has it so for JWTs), as is everything
 /// that RFC 8259 leaves to chance: lone surrogates, bytes after the value, deep nesting.
-package enum JSON: Hashable, Sendable {
+public enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
   /// A number without fraction or exponent that fits in 64 bits.
@@ -13,43 +13,43 @@ package enum JSON: Hashable, Sendable {
   case array([JSON])
   case object([Member])
 
-  package struct Member: Hashable, Sendable {
-    package let name: String
-    package let value: JSON
+  public struct Member: Hashable, Sendable {
+    public let name: String
+    public let value: JSON
 
-    package init(_ name: String, _ value: JSON) {
+    public init(_ name: String, _ value: JSON) {
       self.name = name
       self.value = value
     }
   }
 
   /// The member of that name, if this is an object that has it.
-  package subscript(name: String) -> JSON? {
+  public subscript(name: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
     return members.first { identical($0.name, name) }?.value
   }
 
-  package var string: String? { if case .string(let value) = self { value } else { nil } }
-  package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-  package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
-  package var array: [JSON]? { if case .array(let value) = self { value } else { nil } }
-  package var object: [Member]? { if case .object(let value) = self { value } else { nil } }
+  public var string: String? { if case .string(let value) = self { value } else { nil } }
+  public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+  public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+  public var array: [JSON]? { if case .array(let value) = self { value } else { nil } }
+  public var object: [Member]? { if case .object(let value) = self { value } else { nil } }
 }
 
 extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
   ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
 {
-  package init(stringLiteral value: String) { self = .string(value) }
-  package init(booleanLiteral value: Bool) { self = .bool(value) }
-  package init(integerLiteral value: Int64) { self = .integer(value) }
-  package init(arrayLiteral elements: JSON...) { self = .array(elements) }
-  package init(dictionaryLiteral elements: (String, JSON)...) {
+  public init(stringLiteral value: String) { self = .string(value) }
+  public init(booleanLiteral value: Bool) { self = .bool(value) }
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+  public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+  public init(dictionaryLiteral elements: (String, JSON)...) {
     self = .object(elements.map { Member($0.0, $0.1) })
   }
-  package init(nilLiteral: ()) { self = .null }
+  public init(nilLiteral: ()) { self = .null }
 
   /// A number with at most `places` decimals, as for metres and seconds in output; null when it is not finite.
-  package static func rounded(_ value: Double?, places: Int) -> JSON {
+  public static func rounded(_ value: Double?, places: Int) -> JSON {
     guard let value, value.isFinite else { return .null }
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }
@@ -61,4 +61,4 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
 ///
 /// Swift's `==` takes canonically equivalent texts for equal, so that `HP\u{212A}E` with a Kelvin sign is `HPKE`. Nothing
 /// that was signed may be read in such a way (RFC 8259 8.3).
-package func identical(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
+public func identical(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }

@@ -1,21 +1,21 @@
 extension JSON {
   /// Why bytes are not a JSON value, and at which byte.
-  package struct SyntaxError: Error, Equatable, CustomStringConvertible {
-    package let offset: Int
-    package let expected: String
+  public struct SyntaxError: Error, Equatable, CustomStringConvertible {
+    public let offset: Int
+    public let expected: String
 
-    package init(offset: Int, expected: String) {
+    public init(offset: Int, expected: String) {
       self.offset = offset
       self.expected = expected
     }
 
-    package var description: String { "not JSON at byte \(offset): \(expected)" }
+    public var description: String { "not JSON at byte \(offset): \(expected)" }
   }
 
   /// Parses one value and nothing after it but white space.
   ///
   /// - Parameter maximumDepth: how deep arrays and objects may nest, so that input cannot exhaust the stack.
-  package init(parsing bytes: some Sequence<UInt8>, maximumDepth: Int = 16) throws(SyntaxError) {
+  public init(parsing bytes: some Sequence<UInt8>, maximumDepth: Int = 16) throws(SyntaxError) {
     var parser = JSONParser(bytes: Array(bytes))
     parser.skipSpace()
     self = try parser.value(depth: maximumDepth)

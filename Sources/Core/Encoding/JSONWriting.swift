@@ -1,12 +1,12 @@
 extension JSON {
   /// The value without white space, members in their order, as UTF-8 text.
-  package var text: String {
+  public var text: String {
     var text = ""
     write(to: &text)
     return text
   }
 
-  package var bytes: [UInt8] { Array(text.utf8) }
+  public var bytes: [UInt8] { Array(text.utf8) }
 
   private func write(to text: inout String) {
     switch self {

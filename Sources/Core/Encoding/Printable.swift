@@ -1,5 +1,5 @@
 /// Text from outside that may stand in a terminal or a log: what would steer it is shown, not obeyed.
-package func printable(_ text: String) -> String {
+public func printable(_ text: String) -> String {
   var shown = ""
   for scalar in text.unicodeScalars {
     switch scalar.properties.generalCategory {

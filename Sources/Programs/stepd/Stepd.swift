@@ -1,6 +1,7 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
+import Domain
 import Glibc
 import MQTT
 import StepController
