@@ -5,6 +5,7 @@ import Domain
 import Glibc
 import MQTT
 import StepController
+import StepDaemon
 import Terminal
 
 @main
