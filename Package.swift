@@ -122,7 +122,7 @@ let package = Package(
     // Programs: entry points, and what runs in a process of its own because a library may fail.
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
-      "stepd", ["StepController", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      "stepd", ["StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
     program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
@@ -136,7 +136,7 @@ let package = Package(
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
     tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
-    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "SystemIO"]),
+    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
@@ -151,7 +151,7 @@ let package = Package(
         crypto,
       ]),
     tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
-    tests("StructureTests", []),
+    tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],
   cxxLanguageStandard: .cxx17
