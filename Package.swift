@@ -127,7 +127,8 @@ let package = Package(
     // Programs: entry points, and what runs in a process of its own because a library may fail.
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
-      "stepd", ["StepDaemon", "StepController", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      "stepd",
+      ["StepDaemon", "StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
     program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
@@ -141,7 +142,7 @@ let package = Package(
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
     tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
-    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "SystemIO"]),
+    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
@@ -156,7 +157,7 @@ let package = Package(
         "Configuration", crypto,
       ]),
     tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
-    tests("StructureTests", []),
+    tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],
   cxxLanguageStandard: .cxx17
