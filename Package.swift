@@ -81,15 +81,15 @@ let package = Package(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
-    module("SystemIO", in: "System", ["Domain", "CLinux"]),
+    module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "CMosquitto"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
-    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
-    module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
+    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
     module("Rider", in: "Rider", ["Domain", "StepProtocol", "MQTT"]),
@@ -130,12 +130,14 @@ let package = Package(
       "stepd",
       ["StepDaemon", "StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
-    program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
-    program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+    program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
+    program(
+      "stepctl-qr", ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding"], path: "Tests/Support", swiftSettings: swiftSettings),
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Tags"], path: "Tests/Support",
+      swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
@@ -143,9 +145,9 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
-    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
+    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
     tests("ConfigurationTests", ["Configuration", "Domain", "StepProtocol", "SystemIO"]),
     tests(

@@ -16,7 +16,7 @@ struct NFCOptions: ParsableArguments {
 extension Settings {
   /// - Throws: `NFCError`, or `ConfigurationError`, naming whoever said what is no connection string.
   func openReader(_ interruption: Interruption) throws -> NFCReader {
-    do throws(NFCError) {
+    do {
       return try NFCReader(nfc.value, interruption: interruption)
     } catch {
       guard case .malformedConnection(_, let reason) = error, nfc.value != nil else { throw error }

@@ -1,4 +1,5 @@
 import CQREncode
+package import Domain
 import Glibc
 
 /// A QR code (ISO/IEC 18004): a square of dark and light modules.
@@ -11,11 +12,13 @@ package struct QRCode: Equatable, Sendable {
     case high = "H"
   }
 
-  package enum Failure: Error, Equatable, CustomStringConvertible {
+  package enum Failure: Domain.Failure, Equatable {
     case empty
     /// More bytes than the largest code holds at this level.
     case tooLong(bytes: Int, level: Level)
     case outOfMemory
+
+    package var exitStatus: ExitStatus { .usage }
 
     package var description: String {
       switch self {
@@ -39,13 +42,13 @@ package struct QRCode: Equatable, Sendable {
   /// The smallest code that holds the bytes.
   package init(_ bytes: [UInt8], level: Level) throws(Failure) {
     guard !bytes.isEmpty else { throw .empty }
-    // https://fukuchi.org/works/qrencode/manual/qrencode_8h.html: version 0 is the smallest that will do.
+    // https://fukuchi.org/works/qrencode/manual/qrencode_8h.html: version 0 is the smallest that holds them.
     guard let code = QRcode_encodeData(Int32(bytes.count), bytes, 0, level.number) else {
       throw errno == ERANGE ? .tooLong(bytes: bytes.count, level: level) : .outOfMemory
     }
     defer { QRcode_free(code) }
     side = Int(code.pointee.width)
-    // The lowest bit says whether a module is dark; the others, of which function it is.
+    // The lowest bit says whether a module is dark; the others say what it is for.
     modules = UnsafeBufferPointer(start: code.pointee.data, count: side * side).map { $0 & 1 == 1 }
   }
 
@@ -54,7 +57,7 @@ package struct QRCode: Equatable, Sendable {
     (0..<side).contains(row) && (0..<side).contains(column) && modules[row * side + column]
   }
 
-  /// Dark modules that lie side by side in a row, all of them, from the top left.
+  /// All dark modules, as runs of neighbours in a row, from the top left.
   var runs: [(row: Int, columns: Range<Int>)] {
     var runs: [(Int, Range<Int>)] = []
     for row in 0..<side {

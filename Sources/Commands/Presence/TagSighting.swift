@@ -27,16 +27,14 @@ struct TagSighting {
     _ vehicle: Vehicle, _ reader: NFCReader, limit: Double, progress: (Double) -> Void = { _ in }
   ) throws -> TagSighting {
     let reading: TagReading
-    do throws(NFCError) {
+    do {
       reading = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
         if let left { progress(left.inSeconds) }
       }
-    } catch {
-      switch error {
-      case .noTag: throw CommandFailure.notLocated("no tag came in \(tenths(limit)) s")
-      case .noAnswer: throw CommandFailure.notLocated("\(error)")
-      default: throw error
-      }
+    } catch NFCError.noTag {
+      throw CommandFailure.notLocated("no tag came in \(tenths(limit)) s")
+    } catch NFCError.noAnswer {
+      throw CommandFailure.notLocated("\(NFCError.noAnswer)")
     }
     return try TagSighting(reading, of: vehicle, at: .now)
   }
@@ -61,7 +59,7 @@ struct TagSighting {
   /// The step that the first record names which is meant to name one; and that record's text.
   private static func label(of reading: TagReading, _ vehicle: Vehicle) throws -> (step: Step?, content: String) {
     let message: NDEFMessage
-    do throws(NFCError) { message = try reading.content.get() } catch { throw CommandFailure.notLocated("\(error)") }
+    do { message = try reading.content.get() } catch { throw CommandFailure.notLocated("\(error)") }
     if message.isEmpty { throw CommandFailure.notLocated("the tag is empty") }
     for record in message.records {
       do {

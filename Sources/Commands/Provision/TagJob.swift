@@ -23,13 +23,15 @@ struct TagJob {
   let progress: ProgressLine
 
   /// The end of a job that had begun to write.
-  struct Unfinished: Error {
+  struct Unfinished: Failure {
     let uid: TagUID
     /// What may be left behind: `may be empty`
     let state: String
-    let cause: NFCError
+    let cause: any Failure
 
-    var advice: String { "the tag \(uid) \(state); run the command again with it" }
+    var description: String { cause.description }
+    var exitStatus: ExitStatus { cause.exitStatus }
+    var hint: String? { "the tag \(uid) \(state); run the command again with it" }
   }
 
   /// Waits for a tag, and does it.
@@ -42,9 +44,9 @@ struct TagJob {
     }
     do {
       return try run(target)
-    } catch let error as Unfinished where error.cause == .interrupted {
+    } catch let error as Unfinished where error.cause.isInterruption {
       progress.clear()
-      tell("interrupted: \(error.advice)")
+      tell("interrupted: \(error.hint!)")
       throw error.cause
     }
   }
@@ -69,7 +71,7 @@ struct TagJob {
     var record: TagRecord
     do {
       record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
-    } catch let error as NFCError where hasBegun {
+    } catch let error as any Failure where hasBegun {
       let state = dynamicIn == nil ? "may be empty" : "may be set up in part"
       throw Unfinished(uid: target.uid, state: state, cause: error)
     }
@@ -86,20 +88,19 @@ struct TagJob {
     if locks { try writer.checkLockable() }
     let report: TagWriter.Report
     var former: StepName?
-    do throws(NFCError) {
+    do {
       report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
         former = old?.records.lazy.compactMap(StepName.init).first { $0.label.step(in: vehicle)?.id != step.id }
         return message(replacing: old)
       }
-    } catch {
-      // What makes it too long are the other records.
-      guard case .content(.tooSmall(let needed, let available)) = error,
-        message(replacing: nil).bytes.count <= available
-      else { throw error }
-      throw NFCError.content(.occupied(needed: needed, available: available))
+    } catch NDEFError.tooSmall(let needed, let available) where message(replacing: nil).bytes.count <= available {
+      // The other records make it too long.
+      throw NDEFError.occupied(needed: needed, available: available)
     }
     if locks {
-      do throws(NFCError) { try writer.lock() } catch {
+      do {
+        try writer.lock()
+      } catch let error as any Failure {
         throw Unfinished(uid: writer.target.uid, state: "is written, but may not be read-only", cause: error)
       }
     }
