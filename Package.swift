@@ -132,7 +132,8 @@ let package = Package(
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
     program(
-      "stepctl-qr", ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+      "stepctl-qr",
+      ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
     // What tests of several modules share.
     .target(
@@ -145,7 +146,7 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
