@@ -1,12 +1,13 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
-import Ranging
 import Domain
+import Ranging
+import Rider
 import SystemIO
 import Terminal
 
-struct Locate: ParsableCommand {
+struct Locate: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
@@ -24,42 +25,36 @@ struct Locate: ParsableCommand {
   func validate() throws {
     guard (0.05...60).contains(interval) else { throw ValidationError("--interval takes 0.05 to 60 seconds.") }
     if watch || saving.save != nil, presence.by == .nfc || presence.by == .qr {
-      throw ValidationError("\(watch ? "--watch" : "--save") listens: it goes with beacons alone.")
+      throw ValidationError("\(watch ? "--watch" : "--save") needs the radio: use it with --by beacon.")
     }
   }
 
-  func run() throws {
-    let console = output.console
-    let settings = try presence.settings(vehicle: vehicle.vehicle)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try presence.settings(context, vehicle: vehicle.vehicle)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
-    let interruption = try Interruption()
-    if watch {
-      try follow(vehicle, settings, interruption, console)
-    } else {
-      let finder = PresenceFinder(
-        vehicle: vehicle, method: presence.by, settings: settings, codes: presence.codes.qr, saving: saving,
-        interruption: interruption, console: console)
-      try tell(finder.find(), console)
-    }
+    let interruption = try context.interruption()
+    if watch { return try follow(vehicle, settings, interruption, context, console) }
+    let search = try PresenceSearch(presence.searches(vehicle, settings, recording: saving.save))
+    defer { search.close() }
+    try tell(search.find(vehicle, on: EventLoop(), interruption, console), console)
   }
 
-  /// Every decision, until the radio or the time that was given ends it: drawn, or one a line.
+  /// Shows every decision, until the radio or the time that was given ends it: drawn, or one a line.
   private func follow(
-    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ console: Console
+    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
-    let spec = try settings.radioSpec()
-    // What the radio has to tell would be drawn over: it is told when the terminal is given back.
+    let radio = try settings.radioSpec()
+    // What the radio has to tell would be drawn over, so it is told when the terminal is given back.
     var view: LocationView?
     var notices: [String] = []
     defer { notices.forEach(console.note) }
-    let opened = try spec.open(interruption: interruption) { view == nil ? console.note($0) : notices.append($0) }
-    let radio = try saving.recorded(opened)
-    defer { radio.close() }
-    // Of a replay only the last frame would be seen.
-    view = spec.isReplay ? nil : LocationView(console, environment: Environment.current)
     defer { view?.close() }
-    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) {
-      location, _ in
+    let search = BeaconSearch(
+      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
+    try search.follow(interruption, tell: { view == nil ? console.note($0) : notices.append($0) }) { location, _ in
+      // Of a replay only the last frame would be seen.
+      if view == nil, !radio.isReplay { view = LocationView(console, context) }
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
         try view.show(report)
@@ -70,17 +65,15 @@ struct Locate: ParsableCommand {
     }
   }
 
-  private func tell(_ report: any PresenceReport, _ console: Console) throws {
-    let isLocated = report.presence != nil
+  private func tell(_ report: FindingReport, _ console: Console) throws {
     if console.isJSON {
       try console.result(report.json)
     } else {
       for line in report.lines { try console.result(line) }
-      try console.result(isLocated ? report.summary : "not located: \(report.summary)")
+      try console.result(report.sighting == nil ? "not located: \(report.summary)" : report.summary)
     }
-    guard isLocated else {
-      console.note("hint: \(report.advice)")
-      throw Ended(.notLocated)
-    }
+    guard case .undecided(let location, let radio) = report.finding else { return }
+    console.note("hint: \(FindingReport.advice(report.vehicle, location, radio))")
+    throw Ended(.notLocated)
   }
 }
