@@ -92,7 +92,11 @@ let package = Package(
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
-    module("Rider", in: "Rider", ["Domain", "StepProtocol", "MQTT"]),
+    module(
+      "Rider", in: "Rider",
+      [
+        "Domain", "Encoding", "StepProtocol", "Ranging", "Tags", "SystemIO", "Bluetooth", "MQTT", "NFC", "CodeReading",
+      ]),
 
     // Controller: the vehicle's side.
     module(
@@ -121,7 +125,7 @@ let package = Package(
       "StepCommands", in: "Commands",
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "Configuration", "Provisioning", "Terminal", argumentParser,
+        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
