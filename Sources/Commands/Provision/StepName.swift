@@ -1,6 +1,6 @@
-import Tags
 import Domain
 import StepProtocol
+import Tags
 
 /// A step's name that a tag has, as a text or as a dynamic tag's URI.
 struct StepName {

@@ -1,9 +1,9 @@
-import Tags
+import Domain
 import NFC
 import Provisioning
-import Domain
 import StepProtocol
 import SystemIO
+import Tags
 import Terminal
 
 /// What is to be done with a tag.

@@ -1,6 +1,6 @@
-import NFC
 import Domain
 import Encoding
+import NFC
 import Terminal
 
 /// What has become of a tag.
