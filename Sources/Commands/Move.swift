@@ -1,11 +1,11 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
+import Domain
+import Encoding
 import MQTT
 import Ranging
-import Domain
 import StepProtocol
-import Encoding
 import SystemIO
 import Terminal
 
@@ -88,7 +88,7 @@ struct Move {
 
     let (answer, challenge) = try session.ask(step, until: .now + settings.patience)
     let command = Command.Move(
-      target: target, epoch: answer.statement.epoch, challenge: challenge,
+      target: target, epoch: answer.statement.epoch, challenge: challenge.bytes,
       deadline: answer.clock(at: .now) + Move.deadline, proof: presence.proof,
       proofTime: answer.clock(at: presence.found))
     guard let pending = session.send(.move(command), to: step) else {
@@ -146,9 +146,9 @@ struct Move {
           }
         throw unconfirmed(reason, step)
       }
-      if case .refused(let code)? = statement.answer?.outcome { throw CommandFailure(code) }
+      if let refusal = statement.answer?.refusal { throw CommandFailure(refusal) }
       switch statement.phase {
-      case .moving:
+      case .moving, .other:
         // Once: the broker may send copies of it for as long as it likes.
         if isMoving { continue }
         isMoving = true

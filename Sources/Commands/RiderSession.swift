@@ -1,7 +1,7 @@
 import Configuration
+import Domain
 import Glibc
 import MQTT
-import Domain
 import StepProtocol
 import SystemIO
 import Terminal
@@ -96,13 +96,13 @@ final class RiderSession {
   /// Asks for a step's status, and with it for a challenge.
   ///
   /// - Throws: `Failure`, or `CommandFailure` when the controller refuses.
-  func ask(_ step: Step, until deadline: ContinuousClock.Instant) throws -> (Answer, challenge: [UInt8]) {
+  func ask(_ step: Step, until deadline: ContinuousClock.Instant) throws -> (Answer, Statement.Challenge) {
     guard let pending = send(.status, to: step) else { throw lost() }
     while true {
       let answer = try answer(to: pending, until: deadline)
       switch answer.statement.answer?.outcome {
       case .challenge(let challenge): return (answer, challenge)
-      case .refused(let code): throw CommandFailure(code)
+      case .refused(let refusal): throw CommandFailure(refusal)
       // To this request there is no such answer; the right one may follow.
       case .obeyed, nil: continue
       }
@@ -117,8 +117,8 @@ final class RiderSession {
     while true {
       let answer = try receive(until: deadline)
       guard answer.statement.step == pending.step, let content = answer.statement.answer,
-        content.command == pending.digest, content.nonce == pending.nonce || content.outcome == .refused(.malformed),
-        content.outcome != .refused(.replayed)
+        content.command == pending.digest, content.nonce == pending.nonce || content.refusal?.code == .malformed,
+        content.refusal?.code != .replayed
       else {
         keep(answer)
         continue

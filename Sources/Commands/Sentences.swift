@@ -1,6 +1,6 @@
 import Domain
-import StepProtocol
 import Encoding
+import StepProtocol
 import SystemIO
 import Terminal
 
@@ -22,16 +22,17 @@ extension RefusalCode {
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
     case .unavailable: "the controller cannot move the step; its log says why"
+    case .other: "for a reason that this stepctl does not know; is it as new as the vehicle?"
     }
   }
 }
 
 extension CommandFailure {
-  init(_ code: RefusalCode) {
+  init(_ refusal: Refusal) {
     self.init(
-      .refused, "the vehicle refused (\(code.rawValue)): \(code.sentence)",
-      hint: code.retryCanHelp ? "trying again can help" : nil,
-      details: [.init("refusal", .string(code.rawValue)), .init("retry", .bool(code.retryCanHelp))])
+      .refused, "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence)",
+      hint: refusal.retryCanHelp ? "trying again can help" : nil,
+      details: [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))])
   }
 }
 

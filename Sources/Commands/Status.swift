@@ -1,8 +1,8 @@
 import ArgumentParser
 import Configuration
 import Domain
-import StepProtocol
 import Encoding
+import StepProtocol
 import SystemIO
 import Terminal
 
@@ -70,7 +70,7 @@ struct Status: ParsableCommand {
       let state =
         switch statement.phase {
         case .idle: statement.position.state
-        case .moving: "moving, was \(statement.position.state)"
+        case .moving, .other: "\(statement.phase.rawValue), was \(statement.position.state)"
         case .fault: "\(statement.position.state); fault: \(statement.fault?.rawValue ?? "unknown")"
         }
       let time = watch ? "\(timeOfDay(now))  " : ""

@@ -1,7 +1,7 @@
 import Bluetooth
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import Terminal
 
 /// A decision of the locator, for people and for programs.
@@ -89,7 +89,7 @@ struct LocationReport: PresenceReport {
   var presence: Presence? {
     guard location.isLocated, let faced else { return nil }
     let proof = Proof.beacon(
-      zone: zoneOfProof,
+      zone: faced.zone, isLocated: location.isLocated,
       beacons: location.readings.compactMap { reading in
         guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
         return HeardBeacon(
@@ -99,9 +99,6 @@ struct LocationReport: PresenceReport {
     let distance = faced.distance.map { ", \(tenths($0.metres)) m" } ?? ""
     return Presence(
       step: faced.step, proof: proof, found: made - .milliseconds(Int64((faced.age ?? 0) * 1000)),
-      evidence: "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced.packets) packets (beacon)")
+      evidence: "\(summary): located, \(faced.zone.column)\(distance), \(faced.packets) packets (beacon)")
   }
-
-  /// To be located is a decision of its own and means reach, into whatever zone the mean level happens to fall.
-  private var zoneOfProof: Zone { faced?.zone == .immediate ? .immediate : .near }
 }

@@ -7,7 +7,7 @@ struct Presence {
   let proof: Proof
   /// When the last thing that supports it was heard or read.
   let found: ContinuousClock.Instant
-  /// For people: `at the left step: near, 0.9 m, 11 packets (beacon)`
+  /// For people: `at the left step: located, near, 0.9 m, 11 packets (beacon)`
   let evidence: String
 }
 

@@ -1,6 +1,6 @@
 import Crypto
-import FoundationEssentials
 import Encoding
+import FoundationEssentials
 
 /// A compact JWE with HPKE integrated encryption (draft-ietf-jose-hpke-encrypt, `HPKE-4`): RFC 9180 base mode with
 /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and ChaCha20-Poly1305.
@@ -29,7 +29,7 @@ enum EncryptedObject {
       let ciphertext = Base64URL.decode(parts[3])
     else { throw .malformed("not a compact JWE with integrated encryption") }
 
-    var members = try Members(parse(header, "the JWE header"), of: "the JWE header")
+    var members = try ObjectReader(parse(header, "the JWE header"), of: "the JWE header", isExtensible: false)
     try members.constant("alg", "HPKE-4")
     try members.constant("typ", type)
     try members.constant("cty", "JWT")
