@@ -78,7 +78,7 @@ let package = Package(
     module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
     module(
-      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
+      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
     module("SystemIO", in: "System", ["Domain", "CLinux"]),
@@ -144,7 +144,7 @@ let package = Package(
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
-    tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
+    tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "SystemIO"]),

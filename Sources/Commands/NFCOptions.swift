@@ -14,13 +14,22 @@ struct NFCOptions: ParsableArguments {
 }
 
 extension Settings {
-  /// - Throws: `NFCError`, or `ConfigurationError`, naming whoever said what is no connection string.
-  func openReader(_ interruption: Interruption) throws -> NFCReader {
+  /// The reader's connection string, checked; nil where libnfc is to choose.
+  ///
+  /// - Throws: `ConfigurationError`, naming whoever said what is no connection string.
+  func reader() throws -> String? {
+    guard let text = nfc.value else { return nil }
     do throws(NFCError) {
-      return try NFCReader(nfc.value, interruption: interruption)
+      try NFCReader.check(connection: text)
     } catch {
-      guard case .malformedConnection(_, let reason) = error, nfc.value != nil else { throw error }
+      guard case .malformedConnection(_, let reason) = error else { throw error }
       throw nfc.origin.error(reason)
     }
+    return text
+  }
+
+  /// Opens the reader.
+  func openReader(_ interruption: Interruption) throws -> NFCReader {
+    try NFCReader(reader(), interruption: interruption)
   }
 }

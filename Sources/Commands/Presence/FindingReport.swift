@@ -77,15 +77,17 @@ struct FindingReport {
 }
 
 extension Sighting {
-  /// What a proof rests on, for people: `at the left step: zone near, 0.9 m, 11 packets (beacon)`
+  /// What a proof rests on, for people: `at the left step: located, near, 0.9 m, 11 packets (beacon)`
   var summary: String {
     let place = "at the \(step.id) step"
     switch evidence {
     case .tag, .code: return "\(place): \(source) (\(method.rawValue))"
     case .beacons(let location):
       let reading = location.reading(of: step)
-      let distance = reading?.distance.map { "\(tenths($0.metres)) m, " } ?? ""
-      return "\(place): zone \((reading?.zone ?? .unknown).rawValue), \(distance)\(reading?.packets ?? 0) packets (beacon)"
+      // Zone and distance as they were measured: being located is a decision of its own.
+      let zone = reading.map { $0.zone == .unknown ? "" : ", \($0.zone.rawValue)" } ?? ""
+      let distance = reading?.distance.map { ", \(tenths($0.metres)) m" } ?? ""
+      return "\(place): located\(zone)\(distance), \(reading?.packets ?? 0) packets (beacon)"
     }
   }
 

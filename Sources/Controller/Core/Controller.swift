@@ -47,6 +47,7 @@ package final class Controller {
   private var servo: any ServoDriver
   private var session: Session
   private var proofs: ProofCheck
+  private let presence: PresencePolicy
   private var sequence: Int64 = 0
   private var steps: [StepID: State] = [:]
   private let record: (Event) -> Void
@@ -68,6 +69,7 @@ package final class Controller {
   ) {
     self.vehicle = vehicle
     self.keys = keys
+    presence = policy.presence
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
     self.profile = profile
     self.servo = servo
@@ -120,7 +122,8 @@ package final class Controller {
       switch command.request {
       case .status:
         record(.answered(step, rider: token.subject))
-        let challenge = session.challenge(for: token.device, step, at: time.clock)
+        let challenge = Statement.Challenge(
+          session.challenge(for: token.device, step, at: time.clock), policy: presence)
         return [answer(step, digest, command.nonce, .challenge(challenge), at: time)]
       case .move(let move):
         switch proofs.judge(move, for: subject, by: token.device, counters: journal.counters, at: time) {
@@ -157,7 +160,7 @@ package final class Controller {
     at time: ControllerTime
   ) -> [Publication] {
     record(.refused(step, code, rider: token.subject))
-    return [answer(step, digest, nonce, .refused(code), at: time)]
+    return [answer(step, digest, nonce, .refused(Refusal(code)), at: time)]
   }
 
   // MARK: - Motion

@@ -8,9 +8,51 @@ public enum Position: String, Sendable, CaseIterable {
   case open, close, unknown
 }
 
+/// A word of the protocol beside which later versions may have others: 1 to 64 of `a`–`z`, `0`–`9` and `_`.
+///
+/// An unknown word is kept as text, so that it can be shown. What a reader does with it stands at each type.
+public protocol OpenWord: RawRepresentable, Hashable, Sendable where RawValue == String {
+  /// The words of version 1.
+  static var known: [Self] { get }
+  /// A word that version 1 does not know; `init(rawValue:)` makes it of no other.
+  static func other(_ word: String) -> Self
+}
+
+extension OpenWord {
+  /// Nil for a text that cannot be a word.
+  public init?(rawValue: String) {
+    let isWord = rawValue.utf8.allSatisfy {
+      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F
+    }
+    guard isWord, (1...64).contains(rawValue.utf8.count) else { return nil }
+    self = Self.known.first { $0.rawValue == rawValue } ?? .other(rawValue)
+  }
+}
+
 /// What a step is doing.
-public enum Phase: String, Sendable, CaseIterable {
+public enum Phase: OpenWord {
   case idle, moving, fault
+  /// The step is not at rest: whoever waits for the end of a motion waits on.
+  case other(String)
+
+  public static let known: [Phase] = [.idle, .moving, .fault]
+
+  public var rawValue: String {
+    switch self {
+    case .idle: "idle"
+    case .moving: "moving"
+    case .fault: "fault"
+    case .other(let word): word
+    }
+  }
+
+  /// Whether nothing more happens by itself.
+  public var isAtRest: Bool {
+    switch self {
+    case .idle, .fault: true
+    case .moving, .other: false
+    }
+  }
 }
 
 /// How far a beacon is: immediate is below 0.5 m, near up to 3 m, far beyond.

@@ -1,7 +1,6 @@
-import Encoding
-import Crypto
-import CryptoExtras
 package import Domain
+import Encoding
+import Tags
 
 /// What an NTAG 424 DNA says, which is new at each reading: the URI of its secure dynamic message (SDM).
 ///
@@ -112,33 +111,15 @@ package struct DynamicTag: Hashable, Sendable {
   package func reading(with keys: Keys) -> Reading? {
     // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
     // tag byte: UID and counter are both there, and the UID has 7 bytes.
-    let data = decrypt(encrypted, keys.metaRead)
+    let data = AES128.decrypt(encrypted, keys.metaRead)
     let counter = Array(data[8..<11])
-    let genuine = Self.truncated(cmac([], Self.sessionKey(keys.fileRead, data[1..<11])))
+    let genuine = AES128.shortMAC([], Self.sessionKey(keys.fileRead, data[1..<11]))
     guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
     return Reading(uid: uid, counter: UInt32(counter[0]) | UInt32(counter[1]) << 8 | UInt32(counter[2]) << 16)
   }
 
   /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.
   static func sessionKey(_ fileRead: [UInt8], _ uidAndCounter: ArraySlice<UInt8>) -> [UInt8] {
-    cmac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
+    AES128.mac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
   }
-
-  /// `MACt`: every second byte, from the second one on.
-  private static func truncated(_ mac: [UInt8]) -> [UInt8] { stride(from: 1, to: mac.count, by: 2).map { mac[$0] } }
-}
-
-/// AES-CMAC (RFC 4493, NIST SP 800-38B).
-func cmac(_ message: [UInt8], _ key: [UInt8]) -> [UInt8] {
-  // Only a key of the wrong size can fail, and every key here has 16 bytes.
-  var code = try! AES.CMAC(key: SymmetricKey(data: key))
-  code.update(data: message)
-  return code.finalize().withUnsafeBytes { Array($0) }
-}
-
-/// One block with AES-128-CBC and an initialization vector of zeros, which is the block cipher itself.
-private func decrypt(_ block: [UInt8], _ key: [UInt8]) -> [UInt8] {
-  var block = block
-  try! AES.inversePermute(&block, key: SymmetricKey(data: key))
-  return block
 }

@@ -47,7 +47,7 @@ package enum ReceivedCommand {
 
 extension Command {
   fileprivate init(claims: JSON, token: String) throws(ProtocolError) {
-    var members = try Members(claims, of: "the command")
+    var members = try ObjectReader(claims, of: "the command")
     _ = try members.string("token")
     vehicle = try members.uuid("vehicle")
     step = try members.step("step")
@@ -66,7 +66,7 @@ extension Command {
 }
 
 extension Command.Move {
-  fileprivate init(target: Target, _ members: inout Members) throws(ProtocolError) {
+  fileprivate init(target: Target, _ members: inout ObjectReader) throws(ProtocolError) {
     self.target = target
     epoch = try members.bytes("epoch", count: Statement.epochSize)
     challenge = try members.bytes("challenge", count: Statement.challengeSize)

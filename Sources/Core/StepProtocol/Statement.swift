@@ -33,14 +33,29 @@ package struct Statement: Sendable, Equatable {
       self.nonce = nonce
       self.outcome = outcome
     }
+
+    /// Why the command is not obeyed, if it is not.
+    package var refusal: Refusal? { if case .refused(let refusal) = outcome { refusal } else { nil } }
+  }
+
+  /// The answer to a `status` request.
+  package struct Challenge: Sendable, Equatable {
+    /// May be used once, by the same device, for this step, soon.
+    package let bytes: [UInt8]
+    /// Which proofs a command of this rider for this step may give.
+    package let policy: PresencePolicy
+
+    package init(_ bytes: [UInt8], policy: PresencePolicy) {
+      self.bytes = bytes
+      self.policy = policy
+    }
   }
 
   package enum Outcome: Sendable, Equatable {
-    /// To a `status` request: may be used once, by the same device, for this step, soon.
-    case challenge([UInt8])
+    case challenge(Challenge)
     /// The command is obeyed; the phase says how far that has come.
     case obeyed
-    case refused(RefusalCode)
+    case refused(Refusal)
   }
 
   package init(
@@ -86,12 +101,14 @@ package struct Statement: Sendable, Equatable {
       if let nonce = answer.nonce { members.append(.init("nonce", .string(Base64URL.encode(nonce)))) }
       switch answer.outcome {
       case .challenge(let challenge):
-        members.append(.init("challenge", .string(Base64URL.encode(challenge))))
+        members.append(.init("challenge", .string(Base64URL.encode(challenge.bytes))))
+        members.append(.init("policy", challenge.policy.json))
       case .obeyed:
         break
-      case .refused(let code):
+      case .refused(let refusal):
         members.append(
-          .init("refusal", ["code": .string(code.rawValue), "retry": .bool(code.retryCanHelp)]))
+          .init(
+            "refusal", ["code": .string(refusal.code.rawValue), "retry": .bool(refusal.retryCanHelp)]))
       }
     }
     return .object(members)
@@ -105,39 +122,71 @@ package struct Statement: Sendable, Equatable {
     let object = try SignedObject(parsing: signed, as: .status)
     try object.verify(by: key)
 
-    var members = try Members(object.payload, of: "the statement")
+    var members = try ObjectReader(object.payload, of: "the statement")
     vehicle = try members.uuid("vehicle")
     step = try members.step("step")
     position = try members.word("position", Position.self)
-    phase = try members.word("phase", Phase.self)
-    fault = try members.takeIfPresent("fault", "a kind of fault") { $0.string.flatMap(Fault.init(exactly:)) }
+    phase = try members.openWord("phase", Phase.self)
+    fault = try members.openWordIfPresent("fault", Fault.self)
     sequence = try members.count("seq")
     epoch = try members.bytes("epoch", count: Statement.epochSize)
     clock = try members.count("clock")
     let command = try members.bytesIfPresent("command", count: CommandDigest.size)
     let nonce = try members.bytesIfPresent("nonce", count: Command.nonceSize)
     let challenge = try members.bytesIfPresent("challenge", count: Statement.challengeSize)
-    let refusal = try members.takeIfPresent("refusal", "a code and whether a retry can help") { value in
-      value.object?.count == 2 && value["retry"]?.bool != nil
-        ? value["code"]?.string.flatMap(RefusalCode.init(exactly:)) : nil
-    }
+    let policy = try members.objectIfPresent("policy").map(PresencePolicy.init)
+    let refusal = try members.objectIfPresent("refusal").map(Refusal.init)
     try members.end()
-    guard (fault != nil) == (phase == .fault) else { throw .malformed("fault and phase do not agree") }
+    switch phase {
+    case .fault: guard fault != nil else { throw .malformed("a fault without its kind") }
+    case .idle, .moving: guard fault == nil else { throw .malformed("fault and phase do not agree") }
+    case .other: break
+    }
+    guard (policy == nil) == (challenge == nil) else { throw .malformed("challenge and policy go together") }
 
     guard let command else {
       guard nonce == nil, challenge == nil, refusal == nil else { throw .malformed("an answer without its command") }
       answer = nil
       return
     }
-    switch (challenge, refusal) {
-    case (let challenge?, nil): answer = Answer(command: command.digest, nonce: nonce, outcome: .challenge(challenge))
-    case (nil, let code?): answer = Answer(command: command.digest, nonce: nonce, outcome: .refused(code))
-    case (nil, nil): answer = Answer(command: command.digest, nonce: nonce, outcome: .obeyed)
-    case (_?, _?): throw .malformed("both a challenge and a refusal")
+    let outcome: Outcome
+    switch (challenge, policy, refusal) {
+    case (let challenge?, let policy?, nil): outcome = .challenge(Challenge(challenge, policy: policy))
+    case (nil, nil, let refusal?): outcome = .refused(refusal)
+    case (nil, nil, nil): outcome = .obeyed
+    default: throw .malformed("both a challenge and a refusal")
     }
+    answer = Answer(command: CommandDigest(command), nonce: nonce, outcome: outcome)
   }
 }
 
-extension [UInt8] {
-  fileprivate var digest: CommandDigest { CommandDigest(self) }
+extension Refusal {
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "refusal")
+    self.init(try members.openWord("code", RefusalCode.self), retryCanHelp: try members.bool("retry"))
+    try members.end()
+  }
+}
+
+extension PresencePolicy {
+  fileprivate var json: JSON {
+    [
+      "proofs": .array(ProofMethod.allCases.filter(methods.contains).map { .string($0.rawValue) }),
+      "zone": .string(zone.rawValue), "static": .bool(acceptsStatic),
+    ]
+  }
+
+  /// A method that is not known here cannot be used from here, and a zone that is not known is taken for the nearest.
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "policy")
+    let methods = try members.take("proofs", "a list of words") { value -> [ProofMethod]? in
+      guard let words = value.array?.compactMap(\.string), words.count == value.array?.count else { return nil }
+      return words.compactMap(ProofMethod.init(exactly:))
+    }
+    let zone = try members.string("zone")
+    self.init(
+      methods: Set(methods), zone: [Zone.near, .far].first { identical($0.rawValue, zone) } ?? .immediate,
+      acceptsStatic: try members.bool("static"))
+    try members.end()
+  }
 }

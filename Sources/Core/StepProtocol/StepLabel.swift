@@ -41,7 +41,7 @@ package struct StepLabel: Hashable, Sendable {
       value["uuid"] != nil || value["stepId"] != nil
     else { throw .notLabel }
     do throws(ProtocolError) {
-      var members = try Members(value, of: "the label")
+      var members = try ObjectReader(value, of: "the label", isExtensible: false)
       vehicle = try members.take("uuid", "a UUID") { $0.string.flatMap { UUID($0) } }
       step = try members.take("stepId", "the id of a step, or a number from 0 to 65535", Name.init)
       try members.end()

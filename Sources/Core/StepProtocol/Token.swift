@@ -57,7 +57,7 @@ package struct Token: Sendable, Equatable {
   }
 
   private init(claims: JSON) throws(ProtocolError) {
-    var members = try Members(claims, of: "the token")
+    var members = try ObjectReader(claims, of: "the token")
     issuer = try members.take("iss", "1 to 128 bytes of text", Token.name)
     subject = try members.take("sub", "1 to 128 bytes of text", Token.name)
     vehicle = try members.uuid("aud")

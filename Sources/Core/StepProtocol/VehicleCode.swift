@@ -70,7 +70,7 @@ package struct VehicleCode: Sendable, Equatable {
   }
 
   private init(claims: JSON) throws(ProtocolError) {
-    var members = try Members(claims, of: "the vehicle's code")
+    var members = try ObjectReader(claims, of: "the vehicle's code")
     let uuid = try members.uuid("uuid")
     let name = try members.take("name", Vehicle.nameRule) { value in
       value.string.flatMap { Vehicle.isName($0) ? $0 : nil }
@@ -134,7 +134,7 @@ extension Step {
   }
 
   fileprivate init(_ value: JSON) throws(ProtocolError) {
-    var members = try Members(value, of: "a step")
+    var members = try ObjectReader(value, of: "a step")
     self.init(
       id: try members.step("id"), side: try members.word("side", Side.self),
       major: try members.take("major", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },

@@ -161,7 +161,7 @@ public struct StepRequest: Sendable {
     return content.nonce == sent.nonce ? content.outcome : nil
   }
 
-  private mutating func proceed(_ answer: Answer, _ challenge: Challenge) -> [Update] {
+  private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge) -> [Update] {
     let told = Update.answered(answer, challenge.policy)
     guard case .move(let target, let sighting) = goal else {
       stage = .ended

@@ -21,8 +21,11 @@ import Testing
     let nonce = randomBytes(16)
     let answers: [Statement.Answer?] = [
       nil, .init(command: digest, nonce: nonce, outcome: .obeyed),
-      .init(command: digest, nonce: nonce, outcome: .challenge(randomBytes(16))),
-      .init(command: digest, nonce: nil, outcome: .refused(.malformed)),
+      .init(
+        command: digest, nonce: nonce,
+        outcome: .challenge(
+          .init(randomBytes(16), policy: .init(methods: [.beacon, .qr], zone: .immediate, acceptsStatic: false)))),
+      .init(command: digest, nonce: nil, outcome: .refused(Refusal(.malformed))),
     ]
     for answer in answers {
       let original = statement(answer)
