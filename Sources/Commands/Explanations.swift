@@ -14,7 +14,7 @@ extension StepctlCommand {
   /// What the errors of the modules mean for the one who typed the command.
   package static func explain(_ error: any Error) -> any Error {
     switch error {
-    case RadioError.interrupted, NFCError.interrupted, CodeReaderError.interrupted, RiderSession.Failure.interrupted:
+    case RadioError.interrupted, NFCError.interrupted, CodeReaderError.interrupted:
       Interrupted()
     case let error as RadioError: CommandFailure(error)
     case let error as NFCError: CommandFailure(error)
@@ -24,12 +24,6 @@ extension StepctlCommand {
     case let error as ProvisioningError: CommandFailure(error)
     case let error as QRCode.Failure: CommandFailure(.usage, error.description)
     case let error as LabelSheet.Failure: CommandFailure(.usage, error.description)
-    case RiderSession.Failure.timedOut:
-      CommandFailure(
-        .unavailable, "the vehicle does not answer; nothing was sent that could move a step",
-        hint: "is stepd running, and is this vehicle file its own?")
-    case RiderSession.Failure.connection(let error): CommandFailure(error)
-    case RiderSession.Failure.system(let error): CommandFailure(error)
     default: error
     }
   }

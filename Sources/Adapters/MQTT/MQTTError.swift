@@ -163,7 +163,7 @@ extension MQTTError.ConnectReturnCode: CustomStringConvertible {
 }
 
 extension Broker: CustomStringConvertible {
-  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
 /// OpenSSL's words for a packed error code, without its library's names.

@@ -3,6 +3,8 @@ import Domain
 import Encoding
 import Ranging
 import Rider
+import SystemIO
+import Terminal
 
 /// What a search for the rider's step has found, for people and for programs.
 struct FindingReport {

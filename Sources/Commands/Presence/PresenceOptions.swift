@@ -3,6 +3,7 @@ import Bluetooth
 import CodeReading
 import Configuration
 import Domain
+import Encoding
 import NFC
 import Rider
 import SystemIO

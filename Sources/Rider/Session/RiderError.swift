@@ -1,8 +1,8 @@
-public import Domain
-import Encoding
+package import Domain
+package import Encoding
 
 /// Why a request to a vehicle did not end as it should.
-public enum RiderError: Failure {
+package enum RiderError: Failure {
   /// A signal, or whoever runs the client, ended the wait before a command was sent.
   case interrupted
   /// The vehicle did not answer, and no command was sent.
@@ -15,7 +15,7 @@ public enum RiderError: Failure {
   case unconfirmed(Doubt, step: StepID)
 
   /// Why nobody can say what has become of a command.
-  public enum Doubt: Sendable {
+  package enum Doubt: Sendable {
     /// Whoever runs the client ended the wait.
     case interrupted
     /// No statement confirmed the command in time.
@@ -29,7 +29,7 @@ public enum RiderError: Failure {
   }
 
   /// Whether the step may have moved for this command: nobody must send the command again without looking.
-  public var mayHaveMoved: Bool {
+  package var mayHaveMoved: Bool {
     switch self {
     case .interrupted, .noAnswer, .notSent, .refused: false
     case .unconfirmed: true
@@ -38,7 +38,7 @@ public enum RiderError: Failure {
 
   /// Whether the same rider can succeed with a new challenge and a new proof. After an unconfirmed command somebody has
   /// to look at the step first.
-  public var retryCanHelp: Bool {
+  package var retryCanHelp: Bool {
     switch self {
     case .interrupted, .unconfirmed: false
     case .noAnswer, .notSent: true
@@ -46,9 +46,9 @@ public enum RiderError: Failure {
     }
   }
 
-  public var isInterruption: Bool { if case .interrupted = self { true } else { false } }
+  package var isInterruption: Bool { if case .interrupted = self { true } else { false } }
 
-  public var exitStatus: ExitStatus {
+  package var exitStatus: ExitStatus {
     switch self {
     case .interrupted: .failure
     case .noAnswer: .unavailable
@@ -58,7 +58,7 @@ public enum RiderError: Failure {
     }
   }
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .interrupted: "interrupted"
     case .noAnswer: "the vehicle does not answer; nothing was sent that could move a step"
@@ -68,7 +68,7 @@ public enum RiderError: Failure {
     }
   }
 
-  public var hint: String? {
+  package var hint: String? {
     switch self {
     case .interrupted: nil
     case .noAnswer: "is stepd running, and is this vehicle file its own?"
@@ -78,7 +78,7 @@ public enum RiderError: Failure {
     }
   }
 
-  public var details: [JSON.Member] {
+  package var details: [JSON.Member] {
     switch self {
     case .interrupted, .noAnswer: []
     case .notSent(let reason): reason.details
@@ -103,7 +103,7 @@ extension RiderError.Doubt {
 
 extension RefusalCode {
   /// What a refusal means to the rider.
-  public var sentence: String {
+  package var sentence: String {
     switch self {
     case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"
     case .wrongVehicle: "the token is for another vehicle"
@@ -127,7 +127,7 @@ extension RefusalCode {
 
 extension Position {
   /// As a word for a state: open, closed.
-  public var state: String {
+  package var state: String {
     switch self {
     case .open: "open"
     case .close: "closed"

@@ -24,27 +24,32 @@ package struct CodeSearch: StepSearch {
     var reader = try CodeReader(source, patience: patience, interruption: interruption)
     var sighting: Sighting?
     var refusal: SightingError?
-    do {
-      while let code = try reader.next(progress: { tell(.waiting(left: $0)) }) {
-        do throws(SightingError) {
-          let found = try Sighting(code: code, of: vehicle, found: .now)
-          // A picture is looked at to its end, because one that shows two steps names none.
-          if source.isCamera { return .sighted(found) }
-          if let sighting, sighting.step != found.step {
-            refusal = .twoSteps(source.name, sighting.step.id, found.step.id)
-            break
-          }
-          sighting = found
-        } catch {
-          refusal = error
+    while let code = try next(&reader, refusal, tell) {
+      switch Result(catching: { () throws(SightingError) in try Sighting(code: code, of: vehicle, found: .now) }) {
+      case .failure(let error): refusal = error
+      case .success(let found):
+        // A picture is looked at to its end, because one that shows two steps names none.
+        if source.isCamera { return .sighted(found) }
+        if let sighting, sighting.step != found.step {
+          throw SightingError.twoSteps(source.name, sighting.step.id, found.step.id)
         }
+        sighting = found
       }
-    } catch CodeReaderError.timedOut {
-      throw refusal ?? .noCodeSeen(patience.inSeconds)
     }
-    if case .twoSteps? = refusal { throw refusal! }
     guard let sighting else { throw refusal ?? .noCode(source.name) }
     return .sighted(sighting)
+  }
+
+  /// - Parameter refusal: what was wrong with the last code that was seen.
+  private func next(
+    _ reader: inout CodeReader, _ refusal: SightingError?, _ tell: (SearchEvent) -> Void
+  ) throws -> [UInt8]? {
+    do throws(CodeReaderError) {
+      return try reader.next { tell(.waiting(left: $0)) }
+    } catch {
+      guard case .timedOut = error else { throw error }
+      throw refusal ?? .noCodeSeen(patience.inSeconds)
+    }
   }
 }
 

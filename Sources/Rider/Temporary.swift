@@ -1,0 +1,6 @@
+package import Domain
+package import MQTT
+
+extension MQTTError: Failure {
+  package var exitStatus: ExitStatus { .unavailable }
+}
