@@ -22,6 +22,7 @@ public enum Proof: Hashable, Sendable {
 
 /// Which proofs of presence a vehicle accepts. A rider's program learns it with its challenge.
 public struct PresencePolicy: Hashable, Sendable {
+  /// The ways to prove presence that are accepted.
   public let methods: Set<ProofMethod>
   /// The farthest zone that is close enough.
   public let zone: Zone

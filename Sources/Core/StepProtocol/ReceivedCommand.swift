@@ -5,7 +5,7 @@ import Encoding
 /// the operator's signature on the token, the device's signature on the command, and only then the claims.
 ///
 /// Whoever cannot sign gets no answer, whatever they send; what is refused later is refused to a known rider.
-package enum ReceivedCommand {
+public enum ReceivedCommand {
   /// Nothing that a rider of this vehicle sent: not answered.
   case unauthenticated(ProtocolError)
   /// A rider's, but not a command as version 1 defines it; the nonce is there when it could be read.
@@ -13,7 +13,7 @@ package enum ReceivedCommand {
   /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged.
   case command(Command, token: Token)
 
-  package init(
+  public init(
     _ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey
   ) {
     let claims: JSON

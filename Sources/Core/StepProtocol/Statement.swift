@@ -1,64 +1,68 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// What the controller says of a step, signed: the only thing that a rider's program believes.
-package struct Statement: Sendable, Equatable {
-  package static let epochSize = 16
-  package static let challengeSize = 16
+public struct Statement: Sendable, Equatable {
+  /// Bytes.
+  public static let epochSize = 16
+  /// Bytes.
+  public static let challengeSize = 16
 
-  package let vehicle: UUID
-  package let step: StepID
+  public let vehicle: UUID
+  public let step: StepID
   /// The last one known to be reached; `unknown` after a motion that was interrupted.
-  package let position: Position
-  package let phase: Phase
+  public let position: Position
+  public let phase: Phase
   /// Why, when the phase is `fault`.
-  package let fault: Fault?
+  public let fault: Fault?
   /// Rises by one with every statement of an epoch, over all steps.
-  package let sequence: Int64
+  public let sequence: Int64
   /// Random at each start of the controller.
-  package let epoch: [UInt8]
+  public let epoch: [UInt8]
   /// Milliseconds since that start, from a clock that is never set.
-  package let clock: Int64
+  public let clock: Int64
   /// In an answer, what it answers. A statement without it tells a change of state.
-  package let answer: Answer?
+  public let answer: Answer?
 
-  package struct Answer: Sendable, Equatable {
-    package let command: CommandDigest
+  /// Which command a statement answers, and how.
+  public struct Answer: Sendable, Equatable {
+    public let command: CommandDigest
     /// The command's; nil when a malformed command had none.
-    package let nonce: [UInt8]?
-    package let outcome: Outcome
+    public let nonce: [UInt8]?
+    public let outcome: Outcome
 
-    package init(command: CommandDigest, nonce: [UInt8]?, outcome: Outcome) {
+    public init(command: CommandDigest, nonce: [UInt8]?, outcome: Outcome) {
       self.command = command
       self.nonce = nonce
       self.outcome = outcome
     }
 
     /// Why the command is not obeyed, if it is not.
-    package var refusal: Refusal? { if case .refused(let refusal) = outcome { refusal } else { nil } }
+    public var refusal: Refusal? { if case .refused(let refusal) = outcome { refusal } else { nil } }
   }
 
   /// The answer to a `status` request.
-  package struct Challenge: Sendable, Equatable {
+  public struct Challenge: Sendable, Equatable {
     /// May be used once, by the same device, for this step, soon.
-    package let bytes: [UInt8]
+    public let bytes: [UInt8]
     /// Which proofs a command of this rider for this step may give.
-    package let policy: PresencePolicy
+    public let policy: PresencePolicy
 
-    package init(_ bytes: [UInt8], policy: PresencePolicy) {
+    public init(_ bytes: [UInt8], policy: PresencePolicy) {
       self.bytes = bytes
       self.policy = policy
     }
   }
 
-  package enum Outcome: Sendable, Equatable {
+  /// What has become of a command.
+  public enum Outcome: Sendable, Equatable {
     case challenge(Challenge)
     /// The command is obeyed; the phase says how far that has come.
     case obeyed
     case refused(Refusal)
   }
 
-  package init(
+  public init(
     vehicle: UUID, step: StepID, position: Position, phase: Phase, fault: Fault?, sequence: Int64, epoch: [UInt8],
     clock: Int64, answer: Answer?
   ) {
@@ -74,7 +78,7 @@ package struct Statement: Sendable, Equatable {
   }
 
   /// The payload on `status`: the signed statement, and beside it a courtesy to simple clients.
-  package func payload(signedBy key: SigningKey) -> [UInt8] {
+  public func payload(signedBy key: SigningKey) -> [UInt8] {
     let signed = SignedObject.sign(claims, as: .status, by: key)
     return JSON.object(state + [.init("statement", .string(signed))]).bytes
   }
@@ -115,7 +119,7 @@ package struct Statement: Sendable, Equatable {
   }
 
   /// Reads a payload on `status` and checks the controller's signature. The plain fields beside it are not read.
-  package init(payload: [UInt8], verifiedBy key: VerificationKey) throws(ProtocolError) {
+  public init(payload: [UInt8], verifiedBy key: VerificationKey) throws(ProtocolError) {
     guard let signed = try parse(payload, "the status")["statement"]?.string else {
       throw .malformed("statement is missing")
     }

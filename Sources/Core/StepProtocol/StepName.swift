@@ -1,17 +1,17 @@
-package import Domain
+public import Domain
 import Encoding
-package import Tags
+public import Tags
 
 /// The step that a tag or a code names: by a label, or a tag also by the URI of a dynamic tag.
-package struct StepName: Hashable, Sendable {
+public struct StepName: Hashable, Sendable {
   /// How the step is named.
-  package enum Form: Hashable, Sendable {
+  public enum Form: Hashable, Sendable {
     case label(StepLabel)
     case dynamicTag(DynamicTag)
   }
 
   /// Why a tag or a code does not say at which step the rider is: what it does, to be put behind `the tag` or `the code`.
-  package enum Problem: Error, Equatable, CustomStringConvertible {
+  public enum Problem: Error, Equatable, CustomStringConvertible {
     case isEmpty
     case namesNoStep
     /// Meant as a step's name, but not in its form.
@@ -19,7 +19,7 @@ package struct StepName: Hashable, Sendable {
     case otherVehicle(UUID, notOf: String)
     case noSuchStep(vehicle: String)
 
-    package var description: String {
+    public var description: String {
       switch self {
       case .isEmpty: "is empty"
       case .namesNoStep: "holds something else than the name of a step"
@@ -30,12 +30,12 @@ package struct StepName: Hashable, Sendable {
     }
   }
 
-  package let form: Form
+  public let form: Form
   /// What was read, unchanged, as a proof gives it.
-  package let content: String
+  public let content: String
 
   /// Reads a QR code. Only a label counts there: the URI of a dynamic tag in a code is a copy.
-  package init(code: [UInt8]) throws(Problem) {
+  public init(code: [UInt8]) throws(Problem) {
     guard let text = String(validating: code, as: UTF8.self), let name = try StepName(text: text) else {
       throw .namesNoStep
     }
@@ -43,7 +43,7 @@ package struct StepName: Hashable, Sendable {
   }
 
   /// Reads a tag: the first record that is meant to name a step.
-  package init(tag message: NDEFMessage) throws(Problem) {
+  public init(tag message: NDEFMessage) throws(Problem) {
     if message.isEmpty { throw .isEmpty }
     for record in message.records {
       guard let name = try StepName(record: record) else { continue }
@@ -54,7 +54,7 @@ package struct StepName: Hashable, Sendable {
   }
 
   /// Reads a record of a tag; nil when it is not meant to name a step.
-  package init?(record: NDEFRecord) throws(Problem) {
+  public init?(record: NDEFRecord) throws(Problem) {
     let text: String?
     let uri: String?
     do throws(NDEFError) {
@@ -91,17 +91,18 @@ package struct StepName: Hashable, Sendable {
     self.content = content
   }
 
-  package var vehicle: UUID {
+  public var vehicle: UUID {
     switch form {
     case .label(let label): label.vehicle
     case .dynamicTag(let tag): tag.vehicle
     }
   }
 
-  package var isDynamic: Bool { if case .dynamicTag = form { true } else { false } }
+  /// Whether the content is new at each reading, so that a copy of it is worth little.
+  public var isDynamic: Bool { if case .dynamicTag = form { true } else { false } }
 
   /// The step of this vehicle that is named.
-  package func step(in vehicle: Vehicle) throws(Problem) -> Step {
+  public func step(in vehicle: Vehicle) throws(Problem) -> Step {
     guard self.vehicle == vehicle.uuid else { throw .otherVehicle(self.vehicle, notOf: vehicle.name) }
     let step =
       switch form {
@@ -115,7 +116,7 @@ package struct StepName: Hashable, Sendable {
 
 extension StepName: CustomStringConvertible {
   /// `the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90`
-  package var description: String {
+  public var description: String {
     switch form {
     case .dynamicTag(let tag): "the \(tag.step) step of \(tag.vehicle)"
     case .label(let label):
