@@ -161,6 +161,7 @@ let package = Package(
         "Configuration", crypto,
       ]),
     tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
+    tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],

@@ -1,6 +1,6 @@
-package import Domain
+public import Domain
 import MQTT
-package import StepProtocol
+public import StepProtocol
 package import SystemIO
 
 /// A rider's connection to one vehicle: asks, commands, and believes only what the controller signed.
@@ -10,7 +10,7 @@ package import SystemIO
 ///
 /// **A lost connection** ends the request that is under way, and is not made again: the error says whether the step may
 /// have moved.
-package final class RiderClient {
+public final class RiderClient {
   private let access: RiderAccess
   private let patience: Duration
   private let loop: EventLoop
@@ -36,7 +36,7 @@ package final class RiderClient {
   ///   - steps: whose statements are subscribed to.
   ///   - patience: for the connection, and for the answer to a question.
   /// - Throws: `Failure`, where a certificate cannot be read or the process has no descriptors left.
-  package convenience init(_ access: RiderAccess, steps: [StepID], patience: Duration = .seconds(10)) throws {
+  public convenience init(_ access: RiderAccess, steps: [StepID], patience: Duration = .seconds(10)) throws {
     try self.init(access, steps: steps, patience: patience, loop: EventLoop())
   }
 
@@ -63,7 +63,7 @@ package final class RiderClient {
   deinit { close() }
 
   /// Ends the connection. Idempotent; after it, nothing else may be called.
-  package func close() {
+  public func close() {
     for registration in registrations { registration.cancel() }
     timer?.cancel()
     connection.close()
@@ -72,7 +72,7 @@ package final class RiderClient {
   /// Asks how a step stands. Nothing moves.
   ///
   /// - Returns: a fresh statement, and which proofs the vehicle accepts from this rider.
-  package func status(of step: StepID) throws -> (statement: Statement, policy: PresencePolicy) {
+  public func status(of step: StepID) throws -> (statement: Statement, policy: PresencePolicy) {
     var policy: PresencePolicy?
     let statement = try perform(.status, step) { update in
       if case .answered(_, let told) = update { policy = told }
@@ -86,7 +86,7 @@ package final class RiderClient {
   /// - Parameter tell: gets what happens on the way.
   /// - Throws: `RiderError`, which says whether the step may have moved.
   @discardableResult
-  package func move(
+  public func move(
     _ target: Command.Move.Target, _ sighting: Sighting, tell: @escaping (StepRequest.Update) throws -> Void = { _ in }
   ) throws -> Statement {
     try perform(.move(target, sighting), sighting.step.id, tell)
@@ -95,7 +95,7 @@ package final class RiderClient {
   /// Gives every statement that arrives from now on to `body`, until it returns false.
   ///
   /// - Throws: what `body` throws, `RiderError.interrupted`, and why the connection was lost.
-  package func watch(_ body: @escaping (Answer) throws -> Bool) throws {
+  public func watch(_ body: @escaping (Answer) throws -> Bool) throws {
     observe = { [loop] answer in if try !body(answer) { loop.stop() } }
     defer { observe = nil }
     try loop.run()

@@ -1,8 +1,8 @@
-package import Domain
-package import Encoding
+public import Domain
+public import Encoding
 
 /// Why a request to a vehicle did not end as it should.
-package enum RiderError: Failure {
+public enum RiderError: Failure {
   /// A signal, or whoever runs the client, ended the wait before a command was sent.
   case interrupted
   /// The vehicle did not answer, and no command was sent.
@@ -15,7 +15,7 @@ package enum RiderError: Failure {
   case unconfirmed(Doubt, step: StepID)
 
   /// Why nobody can say what has become of a command.
-  package enum Doubt: Sendable {
+  public enum Doubt: Sendable {
     /// Whoever runs the client ended the wait.
     case interrupted
     /// No statement confirmed the command in time.
@@ -29,7 +29,7 @@ package enum RiderError: Failure {
   }
 
   /// Whether the step may have moved for this command: nobody must send the command again without looking.
-  package var mayHaveMoved: Bool {
+  public var mayHaveMoved: Bool {
     switch self {
     case .interrupted, .noAnswer, .notSent, .refused: false
     case .unconfirmed: true
@@ -38,7 +38,7 @@ package enum RiderError: Failure {
 
   /// Whether the same rider can succeed with a new challenge and a new proof. After an unconfirmed command somebody has
   /// to look at the step first.
-  package var retryCanHelp: Bool {
+  public var retryCanHelp: Bool {
     switch self {
     case .interrupted, .unconfirmed: false
     case .noAnswer, .notSent: true
@@ -46,9 +46,9 @@ package enum RiderError: Failure {
     }
   }
 
-  package var isInterruption: Bool { if case .interrupted = self { true } else { false } }
+  public var isInterruption: Bool { if case .interrupted = self { true } else { false } }
 
-  package var exitStatus: ExitStatus {
+  public var exitStatus: ExitStatus {
     switch self {
     case .interrupted: .failure
     case .noAnswer: .unavailable
@@ -58,7 +58,7 @@ package enum RiderError: Failure {
     }
   }
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .interrupted: "interrupted"
     case .noAnswer: "the vehicle does not answer; nothing was sent that could move a step"
@@ -68,7 +68,7 @@ package enum RiderError: Failure {
     }
   }
 
-  package var hint: String? {
+  public var hint: String? {
     switch self {
     case .interrupted: nil
     case .noAnswer: "is stepd running, and is this vehicle file its own?"
@@ -78,7 +78,7 @@ package enum RiderError: Failure {
     }
   }
 
-  package var details: [JSON.Member] {
+  public var details: [JSON.Member] {
     switch self {
     case .interrupted, .noAnswer: []
     case .notSent(let reason): reason.details
@@ -103,7 +103,7 @@ extension RiderError.Doubt {
 
 extension RefusalCode {
   /// What a refusal means to the rider.
-  package var sentence: String {
+  public var sentence: String {
     switch self {
     case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"
     case .wrongVehicle: "the token is for another vehicle"
@@ -127,7 +127,7 @@ extension RefusalCode {
 
 extension Position {
   /// As a word for a state: open, closed.
-  package var state: String {
+  public var state: String {
     switch self {
     case .open: "open"
     case .close: "closed"

@@ -1,18 +1,18 @@
-package import Domain
-package import StepProtocol
+public import Domain
+public import StepProtocol
 
 /// A statement of the controller's, and the moment at which it arrived here.
-package struct Answer: Sendable, Equatable {
-  package let statement: Statement
-  package let received: ContinuousClock.Instant
+public struct Answer: Sendable, Equatable {
+  public let statement: Statement
+  public let received: ContinuousClock.Instant
 
-  package init(statement: Statement, received: ContinuousClock.Instant) {
+  public init(statement: Statement, received: ContinuousClock.Instant) {
     self.statement = statement
     self.received = received
   }
 
   /// What the controller's clock shows at a moment, milliseconds; never below zero (PROTOCOL.md, section 4.2).
-  package func clock(at moment: ContinuousClock.Instant) -> Int64 {
+  public func clock(at moment: ContinuousClock.Instant) -> Int64 {
     let (seconds, attoseconds) = received.duration(to: moment).components
     let elapsed = Double(seconds) * 1000 + Double(attoseconds) * 1e-15
     return max(0, statement.clock + Int64(elapsed.rounded(.down)))
@@ -23,15 +23,15 @@ package struct Answer: Sendable, Equatable {
 ///
 /// A request takes statements and the passing of time, and says what to do next. It does no I/O and has no clock, so a
 /// test can lose, double, delay and reorder every message.
-package struct StepRequest: Sendable {
-  package enum Goal: Sendable {
+public struct StepRequest: Sendable {
+  public enum Goal: Sendable {
     /// To learn how the step stands.
     case status
     case move(Command.Move.Target, Sighting)
   }
 
   /// What whoever runs the request has to do or to know.
-  package enum Update: Sendable {
+  public enum Update: Sendable {
     /// Publish this, not retained. If that is not possible, call `failToSend`.
     case send(topic: String, payload: [UInt8])
     /// The vehicle told how the step stands, and which proofs it accepts from this rider.
@@ -46,11 +46,11 @@ package struct StepRequest: Sendable {
   }
 
   /// How far ahead of the controller's clock a command's deadline is, milliseconds.
-  package static let deadline: Int64 = 5_000
+  public static let deadline: Int64 = 5_000
   /// How long after the deadline a first answer can still be on its way.
-  package static let delay = Duration.seconds(2)
+  public static let delay = Duration.seconds(2)
   /// The longest motion that a controller can be configured to allow, and the answer's way back.
-  package static let longestMotion = Duration.seconds(62)
+  public static let longestMotion = Duration.seconds(62)
 
   private enum Stage: Sendable {
     case asking(Sent)
@@ -64,35 +64,35 @@ package struct StepRequest: Sendable {
     let nonce: [UInt8]
   }
 
-  package let step: StepID
+  public let step: StepID
   /// When the request gives up, unless something arrives before.
-  package private(set) var limit: ContinuousClock.Instant
+  public private(set) var limit: ContinuousClock.Instant
   private let goal: Goal
   private let access: RiderAccess
   private var stage = Stage.ended
 
   /// - Parameter limit: when to give up waiting for the answer to the question that comes first.
-  package init(_ goal: Goal, to step: StepID, with access: RiderAccess, limit: ContinuousClock.Instant) {
+  public init(_ goal: Goal, to step: StepID, with access: RiderAccess, limit: ContinuousClock.Instant) {
     self.goal = goal
     self.step = step
     self.access = access
     self.limit = limit
   }
 
-  package var hasEnded: Bool { if case .ended = stage { true } else { false } }
+  public var hasEnded: Bool { if case .ended = stage { true } else { false } }
 
   /// Whether a command was sent: from then on the step may have moved.
-  package var mayHaveMoved: Bool { if case .commanding = stage { true } else { false } }
+  public var mayHaveMoved: Bool { if case .commanding = stage { true } else { false } }
 
   /// Asks for the step's status, and with it for a challenge.
-  package mutating func begin() -> [Update] {
+  public mutating func begin() -> [Update] {
     let (sent, update) = seal(.status)
     stage = .asking(sent)
     return [update]
   }
 
   /// Takes a statement that this vehicle's controller signed. Of those that do not answer this request nothing follows.
-  package mutating func receive(_ answer: Answer) -> [Update] {
+  public mutating func receive(_ answer: Answer) -> [Update] {
     switch stage {
     case .asking(let sent):
       switch outcome(of: answer, to: sent) {
@@ -123,22 +123,22 @@ package struct StepRequest: Sendable {
   }
 
   /// Tells the request what time it is.
-  package mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
+  public mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
     return fail(mayHaveMoved ? .unconfirmed(.timedOut, step: step) : .noAnswer)
   }
 
   /// The last `send` could not be done: the message did not leave, and will not.
-  package mutating func failToSend(_ reason: any Failure) -> [Update] { hasEnded ? [] : fail(.notSent(reason)) }
+  public mutating func failToSend(_ reason: any Failure) -> [Update] { hasEnded ? [] : fail(.notSent(reason)) }
 
   /// The connection is lost.
-  package mutating func disconnect(_ reason: any Failure) -> [Update] {
+  public mutating func disconnect(_ reason: any Failure) -> [Update] {
     if hasEnded { return [] }
     return fail(mayHaveMoved ? .unconfirmed(.connection(reason), step: step) : .notSent(reason))
   }
 
   /// Whoever waits for the request does not want to wait any longer.
-  package mutating func interrupt() -> [Update] {
+  public mutating func interrupt() -> [Update] {
     if hasEnded { return [] }
     return fail(mayHaveMoved ? .unconfirmed(.interrupted, step: step) : .interrupted)
   }
@@ -205,7 +205,7 @@ extension RiderAccess {
   /// Reads what came on a topic.
   ///
   /// - Returns: the statement; nil for everything that this vehicle's controller did not sign for that topic.
-  package func statement(_ payload: [UInt8], on topic: String) throws(ProtocolError) -> Statement {
+  public func statement(_ payload: [UInt8], on topic: String) throws(ProtocolError) -> Statement {
     let statement = try Statement(payload: payload, verifiedBy: statementKey)
     guard statement.vehicle == vehicle.uuid, topic == self.topic.status(statement.step) else {
       throw .malformed("the statement is about another vehicle or step")

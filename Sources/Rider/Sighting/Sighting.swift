@@ -1,31 +1,31 @@
-package import Domain
-package import Ranging
+public import Domain
+public import Ranging
 
 /// The rider at a step: which step, how that was found, and when. A proof is a sighting as the protocol writes it.
-package struct Sighting: Sendable {
-  package let step: Step
-  package let proof: Proof
+public struct Sighting: Sendable {
+  public let step: Step
+  public let proof: Proof
   /// When the last thing that supports it was heard or read.
-  package let found: ContinuousClock.Instant
-  package let evidence: Evidence
+  public let found: ContinuousClock.Instant
+  public let evidence: Evidence
 
   /// What a sighting rests on.
-  package enum Evidence: Sendable {
+  public enum Evidence: Sendable {
     /// What was heard of the vehicle's beacons.
     case beacons(Location)
     case tag(TagUID)
     case code
   }
 
-  package var method: ProofMethod { proof.method }
+  public var method: ProofMethod { proof.method }
 
   /// A step's tag that was read.
-  package init(tag uid: TagUID, content: String, of step: Step, found: ContinuousClock.Instant) {
+  public init(tag uid: TagUID, content: String, of step: Step, found: ContinuousClock.Instant) {
     self.init(step, .tag(uid: uid, content: content), found, .tag(uid))
   }
 
   /// A step's code that was read.
-  package init(code content: String, of step: Step, found: ContinuousClock.Instant) {
+  public init(code content: String, of step: Step, found: ContinuousClock.Instant) {
     self.init(step, .code(content: content), found, .code)
   }
 
@@ -37,7 +37,7 @@ package struct Sighting: Sendable {
   /// - Parameters:
   ///   - made: when the decision was made.
   /// - Returns: nil when the rider is not located.
-  package init?(_ location: Location, made: ContinuousClock.Instant) {
+  public init?(_ location: Location, made: ContinuousClock.Instant) {
     guard location.isLocated, let step = location.facing, let reading = location.reading(of: step) else { return nil }
     let beacons = location.readings.compactMap { reading -> HeardBeacon? in
       guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
