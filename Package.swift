@@ -49,6 +49,10 @@ let package = Package(
     .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
     .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
     .executable(name: "stepd", targets: ["stepd"]),
+    // For gateways, kiosks and simulators: Tests/Kiosk is an example.
+    .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
+    .library(name: "Ranging", targets: ["Ranging", "Domain"]),
+    .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
