@@ -1,5 +1,5 @@
-import Glibc
 public import Domain
+import Glibc
 
 /// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
 ///
