@@ -60,7 +60,8 @@ import Testing
   func headers() {
     let jwk = operatorKey.verificationKey.jwk.text
     for header in [
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#, #"{"alg":"Ed25519","typ":"step-vehicle+jwt"}"#, #"{"alg":"none","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#,
+      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#, #"{"alg":"Ed25519","typ":"step-vehicle+jwt"}"#,
+      #"{"alg":"none","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#,
       #"{"alg":"Ed25519","typ":"step-token+jwt","jwk":\#(jwk)}"#,
       #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":\#(jwk),"kid":"x"}"#,
       #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":\#(operatorKey.jwk.text)}"#,
