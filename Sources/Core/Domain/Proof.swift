@@ -24,7 +24,7 @@ public enum Proof: Hashable, Sendable {
 public struct PresencePolicy: Hashable, Sendable {
   /// The ways to prove presence that are accepted.
   public let methods: Set<ProofMethod>
-  /// The farthest zone that is close enough.
+  /// The farthest zone that is close enough: `near` or `immediate`.
   public let zone: Zone
   /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
   public let acceptsStatic: Bool

@@ -8,9 +8,15 @@ public enum Position: String, Sendable, CaseIterable {
   case open, close, unknown
 }
 
-/// A word of the protocol beside which later versions may have others: 1 to 64 of `a`–`z`, `0`–`9` and `_`.
+/// Whether a text can be a word of the protocol: 1 to 64 of `a`–`z`, `0`–`9` and `_`.
+public func isWord(_ text: String) -> Bool {
+  (1...64).contains(text.utf8.count)
+    && text.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F }
+}
+
+/// A word beside which later versions of the protocol may have others.
 ///
-/// An unknown word is kept as text, so that it can be shown. What a reader does with it stands at each type.
+/// An unknown word is kept as text, so that it can be shown. Each type says how a reader takes it.
 public protocol OpenWord: RawRepresentable, Hashable, Sendable where RawValue == String {
   /// The words of version 1.
   static var known: [Self] { get }
@@ -21,10 +27,7 @@ public protocol OpenWord: RawRepresentable, Hashable, Sendable where RawValue ==
 extension OpenWord {
   /// Nil for a text that cannot be a word.
   public init?(rawValue: String) {
-    let isWord = rawValue.utf8.allSatisfy {
-      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F
-    }
-    guard isWord, (1...64).contains(rawValue.utf8.count) else { return nil }
+    guard isWord(rawValue) else { return nil }
     self = Self.known.first { $0.rawValue == rawValue } ?? .other(rawValue)
   }
 }

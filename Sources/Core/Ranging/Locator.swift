@@ -1,4 +1,5 @@
 public import Domain
+import Glibc
 
 import func Glibc.hypot
 

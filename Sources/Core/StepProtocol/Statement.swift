@@ -184,12 +184,13 @@ extension PresencePolicy {
   fileprivate init(_ value: JSON) throws(ProtocolError) {
     var members = try ObjectReader(value, of: "policy")
     let methods = try members.take("proofs", "a list of words") { value -> [ProofMethod]? in
-      guard let words = value.array?.compactMap(\.string), words.count == value.array?.count else { return nil }
+      let words = value.array?.compactMap(\.string)
+      guard let words, words.count == value.array?.count, words.allSatisfy(isWord) else { return nil }
       return words.compactMap(ProofMethod.init(exactly:))
     }
-    let zone = try members.string("zone")
+    let zone = try members.take("zone", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
     self.init(
-      methods: Set(methods), zone: [Zone.near, .far].first { identical($0.rawValue, zone) } ?? .immediate,
+      methods: Set(methods), zone: identical(zone, Zone.near.rawValue) ? .near : .immediate,
       acceptsStatic: try members.bool("static"))
     try members.end()
   }

@@ -49,7 +49,7 @@ import Testing
       #"{"alg":"EdDSA","typ":"step-token+jwt"}"#,
       #"{"typ":"step-token+jwt"}"#, #"{"alg":"Ed25519"}"#, #"{"alg":"Ed25519","typ":"JWT"}"#,
       #"{"alg":"Ed25519","typ":"step-command+jwt"}"#, #"{"alg":"Ed25519","typ":"step-token+jwt","crit":["exp"]}"#,
-      #"{"alg":"Ed25519","typ":"step-token+jwt","jwk":{}}"#,
+      #"{"alg":"Ed25519","typ":"step-token+jwt","jwk":{}}"#, #"{"alg":"Ed25519","typ":"step-token+jwt","ext":{}}"#,
       #"{"alg":"Ed25519","alg":"Ed25519","typ":"step-token+jwt"}"#,
       "[]", "",
     ])
