@@ -48,21 +48,19 @@ struct Locate: ContextCommand {
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
     let spec = try settings.radioSpec()
-    // What the radio has to tell would be drawn over: it is told when the terminal is given back.
-    var view: LocationView?
-    var notices: [String] = []
-    defer { notices.forEach(console.note) }
-    let opened = try spec.open(interruption: interruption) { view == nil ? console.note($0) : notices.append($0) }
-    let radio = try saving.recorded(opened)
-    defer { radio.close() }
-    // Of a replay only the last frame would be seen.
-    view = spec.isReplay ? nil : LocationView(console, context)
-    defer { view?.close() }
+    let view = LiveView(context, console, radio: spec)
+    let radio = try saving.recorded(spec.open(interruption: interruption, tell: view?.note ?? console.note))
+    defer {
+      radio.close()
+      view?.close()
+    }
     try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) {
       location, _ in
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
-        try view.show(report)
+        try view.show(last: [report.line]) { size in
+          ApproachFrame(report, size: size, glyphs: view.glyphs, style: console.styled).lines
+        }
       } else {
         try console.isJSON ? console.result(report.json) : console.result(report.line)
       }

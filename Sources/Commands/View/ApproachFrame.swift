@@ -11,7 +11,7 @@ import Terminal
 ///     what to do next
 ///
 /// Nothing is said by color alone. What has no room is left out, the picture first and what to do last.
-struct LocationFrame {
+struct ApproachFrame {
   private let report: LocationReport
   private let size: Screen.Size
   private let glyphs: Glyphs

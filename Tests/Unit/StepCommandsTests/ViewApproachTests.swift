@@ -209,7 +209,7 @@ import Testing
     ]
     let size = Screen.Size(rows: 24, columns: 80)
     for report in reports {
-      let styled = LocationFrame(report, size: size, glyphs: .unicode) { "<\($1.rawValue)|\($0)>" }.lines
+      let styled = ApproachFrame(report, size: size, glyphs: .unicode) { "<\($1.rawValue)|\($0)>" }.lines
       #expect(styled != frame(report, rows: 24, columns: 80))
       let plain = styled.map { $0.replacing(/<[0-9]+\|([^>]*)>/) { $0.1 } }
       #expect(plain == frame(report, rows: 24, columns: 80))

@@ -16,8 +16,8 @@ extension RefusalCode {
     case .retained: "the command was retained by the broker"
     case .replayed: "the command was used before"
     case .expired: "the challenge or the deadline has passed"
-    case .proofNotAccepted: "it does not accept this kind of proof, or none that can be copied"
-    case .staleProof: "the proof is too old, or is not a new one"
+    case .proofNotAccepted: "this vehicle does not accept this proof; use a dynamic tag or a rotating beacon"
+    case .staleProof: "the proof is too old, or was used before"
     case .notNear: "you are too far from the step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
@@ -36,43 +36,12 @@ extension CommandFailure {
 }
 
 extension Position {
-  /// As a word for a state: open, closed.
+  /// The word for a state: `open`, `closed`.
   var state: String {
     switch self {
     case .open: "open"
     case .close: "closed"
     case .unknown: "somewhere between open and closed"
     }
-  }
-}
-
-extension Zone {
-  /// As it stands beside a distance. That two zones cannot be told apart does not make the step unknown: one may well be
-  /// located at it.
-  var column: String { self == .unknown ? "-" : rawValue }
-}
-
-/// A token as its rider reads it.
-struct TokenReport {
-  private let token: Token
-
-  /// Seconds since 1970.
-  private let now: Int64
-
-  init(_ token: Token, at now: Int64) {
-    self.token = token
-    self.now = now
-  }
-
-  /// `alice: left, right, until 2026-11-21 17:30 (7 h)`
-  var line: String {
-    let steps = token.steps.map(\.description).joined(separator: ", ")
-    return "\(printable(token.subject)): \(steps), \(time)"
-  }
-
-  private var time: String {
-    if now < token.notBefore { return "not before \(dateAndTime(token.notBefore))" }
-    if now >= token.expires { return "expired \(dateAndTime(token.expires))" }
-    return "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
   }
 }
