@@ -2,7 +2,7 @@ import Domain
 import StepProtocol
 import Tags
 
-/// A step's name that a tag has, as a text or as a dynamic tag's URI.
+/// The name of a step on a tag: a text, or a dynamic tag's URI.
 struct StepName {
   let label: StepLabel
   /// What the tag holds.
