@@ -164,7 +164,9 @@ let package = Package(
         "StepController", "StepDaemon", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
         "Configuration", crypto,
       ]),
-    tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
+    tests(
+      "StepCommandsTests",
+      ["StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "Ranging", "SystemIO", "Terminal"]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),

@@ -45,19 +45,16 @@ struct Locate: ContextCommand {
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
     let radio = try settings.radioSpec()
-    // What the radio has to tell would be drawn over, so it is told when the terminal is given back.
-    var view: LocationView?
-    var notices: [String] = []
-    defer { notices.forEach(console.note) }
+    let view = LiveView(context, console, radio: radio)
     defer { view?.close() }
     let search = BeaconSearch(
       vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
-    try search.follow(interruption, tell: { view == nil ? console.note($0) : notices.append($0) }) { location, _ in
-      // Of a replay only the last frame would be seen.
-      if view == nil, !radio.isReplay { view = LocationView(console, context) }
+    try search.follow(interruption, tell: view?.note ?? console.note) { location, _ in
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
-        try view.show(report)
+        try view.show(last: [report.line]) { size in
+          ApproachFrame(report, size: size, glyphs: view.glyphs, style: console.styled).lines
+        }
       } else {
         try console.isJSON ? console.result(report.json) : console.result(report.line)
       }

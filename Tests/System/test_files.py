@@ -364,7 +364,7 @@ def test_what_is_cleared_away_is_in_the_folder_whoever_puts_links_there(stepctl,
 def test_a_folder_without_a_name_is_not_this_one(stepctl, tmp_path, command):
     ended = stepctl("provision", *command, folder=tmp_path)
     assert (ended.status, ended.stdout) == (64, "")
-    assert ended.stderr.startswith("Error: The vehicle's folder has no name.\n")
+    assert ended.stderr.startswith("stepctl: error: the vehicle's folder has no name\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -391,7 +391,7 @@ def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
     broker = vehicle.starts("mosquitto", "mosquitto", "-c", moved / "mosquitto.conf").ends()
     assert broker.status != 0, "its paths are those of the old place"
     relocated = vehicle.stepctl("provision", "vehicle", moved, "--relocate")
-    assert (relocated.status, relocated.stdout, relocated.stderr) == (0, f"wrote {moved}/mosquitto.conf anew\n", "")
+    assert (relocated.status, relocated.stdout, relocated.stderr) == (0, f"rewrote {moved}/mosquitto.conf\n", "")
     with open(moved / "mosquitto.conf", "a") as file:
         file.write("\nlog_type all\n")
     vehicle.starts_all()

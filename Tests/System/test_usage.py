@@ -128,7 +128,7 @@ def test_every_command_knows_the_version(stepctl, command):
     ("arguments", "status", "output"),
     [
         (["--version"], 0, "0.1.0\n"),
-        (["--help"], 0, "OVERVIEW: Move a vehicle's entry steps for riders who may and who are there.\n"),
+        (["--help"], 0, "OVERVIEW: Moves entry steps for authorized riders who stand at them.\n"),
         (["--no-such-flag"], 64, 'stepd: error: unknown option "--no-such-flag"\n'),
         (["stepd.toml"], 64, 'stepd: error: unexpected argument "stepd.toml"\n'),
         (["--config", "nowhere.toml"], 66, "stepd: error: nowhere.toml: cannot open: No such file or directory\n"),

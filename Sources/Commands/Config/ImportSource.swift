@@ -7,15 +7,16 @@ import Terminal
 
 /// Where a vehicle is imported from.
 enum ImportSource {
-  /// What `provision token` made, or the text of a vehicle's code.
+  /// A file that `provision token` made, or the text of a vehicle's code.
   case file(String)
   /// A picture of a vehicle's code, or a camera, as `--qr` takes it.
   case picture(String)
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
-  ///   - progress: where it is shown that a camera is looked through.
-  ///   - interruption: is made for a picture only: a file can be a pipe that nobody writes to, which a signal has to end.
+  ///   - progress: where the wait for a camera is shown.
+  ///   - interruption: is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to
+  ///     end the process.
   func read(
     _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
   ) throws -> Handover {
@@ -29,10 +30,10 @@ enum ImportSource {
     if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
-      throw CommandFailure(.badData, "\(path): no text", hint: "a picture is given with --qr")
+      throw CommandFailure(.badData, "\(path): not a text", hint: "use --qr for a picture")
     }
     let text = String(decoding: bytes, as: UTF8.self)
-    // Every vehicle file has one, and no compact JWS.
+    // Every vehicle file has an equals sign, and no compact JWS has one.
     if text.contains("=") { return try Handover(reading: path) }
     switch verified(text.filter { !$0.isWhitespace }) {
     case .success(let signed): return try handover(signed)
@@ -40,7 +41,7 @@ enum ImportSource {
     }
   }
 
-  /// The only vehicle's code in a picture, or the first that comes before a camera.
+  /// Reads the only vehicle's code in a picture, or the first one that a camera sees.
   private static func scan(
     _ source: String, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
   ) throws -> Handover {
@@ -75,18 +76,18 @@ enum ImportSource {
     try Handover(signed.code, signedBy: signed.operatorKey)
   }
 
-  /// Why a text is no vehicle's code, for people.
+  /// Why a text is not a vehicle's code, for people.
   private struct Reason: Error, CustomStringConvertible {
     let description: String
   }
 
   private static func verified(_ text: String) -> Result<SignedCode, Reason> {
-    do throws(ProtocolError) { return .success(try VehicleCode.verify(text)) } catch {
+    do { return .success(try VehicleCode.verify(text)) } catch {
       let isLabel = (try? StepLabel(parsing: text)) != nil
       return .failure(
         Reason(
           description: isLabel
-            ? "the code of a step, where that of a vehicle is needed" : "no vehicle's code, or a damaged one: \(error)")
+            ? "this is a step's code, not a vehicle's" : "not a vehicle's code, or a damaged one: \(error)")
       )
     }
   }

@@ -2,14 +2,14 @@ import ArgumentParser
 import Bluetooth
 import Domain
 
-/// Which radio sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
+/// The radio that sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
 struct BeaconAdapter: ExpressibleByArgument {
   /// Nil for all.
   let step: StepID?
   let radio: RadioSpec
 
   init?(argument: String) {
-    // A radio may have an equals sign too, in a path; what is in front of that is no step's id then.
+    // A radio's path may have an equals sign too. Then no step's id stands before it.
     let step = argument.firstIndex(of: "=").flatMap { equals in
       StepID(String(argument[..<equals])).map { ($0, argument[argument.index(after: equals)...]) }
     }

@@ -12,7 +12,7 @@ import Terminal
 struct Stepd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stepd",
-    abstract: "Move a vehicle's entry steps for riders who may and who are there.",
+    abstract: "Moves entry steps for authorized riders who stand at them.",
     version: Program.version)
 
   @Option(

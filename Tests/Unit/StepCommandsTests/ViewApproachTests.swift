@@ -93,7 +93,7 @@ import Testing
            left  near        2.4 m (0.9 to 6.2 m)   40 packets   0.1 s ago
            right far         6.0 m (2.3 to 15.6 m)  40 packets   0.1 s ago
 
-         ? undecided: which step you are at
+         ? cannot tell yet which step you are at
          → come closer to one step
         """)
   }
@@ -129,7 +129,7 @@ import Testing
            left  -               -
            right -               -
 
-         ? undecided: which step you are at
+         ? cannot tell yet which step you are at
          → no beacon of Rolling C… is heard
         """)
   }
@@ -209,7 +209,7 @@ import Testing
     ]
     let size = Screen.Size(rows: 24, columns: 80)
     for report in reports {
-      let styled = LocationFrame(report, size: size, glyphs: .unicode) { "<\($1.rawValue)|\($0)>" }.lines
+      let styled = ApproachFrame(report, size: size, glyphs: .unicode) { "<\($1.rawValue)|\($0)>" }.lines
       #expect(styled != frame(report, rows: 24, columns: 80))
       let plain = styled.map { $0.replacing(/<[0-9]+\|([^>]*)>/) { $0.1 } }
       #expect(plain == frame(report, rows: 24, columns: 80))

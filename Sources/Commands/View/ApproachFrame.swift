@@ -2,7 +2,7 @@ import Domain
 import Ranging
 import Terminal
 
-/// A decision as a rider sees it who walks up to the vehicle.
+/// A decision, drawn for a rider who walks up to the vehicle.
 ///
 ///     title
 ///     the vehicle from above, its steps and the rider
@@ -10,8 +10,8 @@ import Terminal
 ///     how sure it is
 ///     what to do next
 ///
-/// Nothing is said by color alone. What has no room is left out, the picture first and what to do last.
-struct LocationFrame {
+/// Color never says anything alone. Where there is no room, the picture is left out first, and the advice last.
+struct ApproachFrame {
   private let report: LocationReport
   private let size: Screen.Size
   private let glyphs: Glyphs
@@ -28,16 +28,16 @@ struct LocationFrame {
   }
 
   private var location: Location { report.location }
-  /// One column is left free at either side.
+  /// One column at either side stays free.
   private var width: Int { max(1, size.columns - 2) }
 
-  /// As many as there are rows at most, each of them shorter than a row.
+  /// The lines: at most as many as there are rows, each shorter than a row.
   var lines: [String] {
     let steps = stepLines
     let spare = size.rows - steps.count - 3
     if spare < 0 { return ((spare == -1 ? steps : []) + [confidence, advice]).suffix(size.rows) }
 
-    // With little room the picture goes without empty lines around it.
+    // With little room, the picture has no empty lines around it.
     let picture = VehiclePicture(
       location, rows: spare < VehiclePicture.leastRows + 5 ? spare : spare - 3, columns: width, glyphs: glyphs)
     let used = picture?.rows ?? 0
@@ -63,7 +63,7 @@ struct LocationFrame {
   /// A line for each step, with as many of the columns as fit.
   private var stepLines: [String] {
     let name = min(location.readings.map { $0.step.id.description.count }.max() ?? 0, max(5, width - 35))
-    // From the left; the smaller the number, the longer it stays.
+    // From left to right. The column with the highest rank is left out first.
     let columns: [(rank: Int, width: Int, isNumber: Bool, text: (Location.Reading) -> String)] = [
       (0, 1, false, { String(report.mark(of: $0)) }),
       (0, name, false, { text($0.step.id.description, in: name) }),
@@ -87,7 +87,7 @@ struct LocationFrame {
   }
 
   private var confidence: String {
-    guard let facing = location.facing else { return indented(text("? undecided: which step you are at")) }
+    guard let facing = location.facing else { return indented(text("? cannot tell yet which step you are at")) }
     let text = text(
       location.isLocated
         ? "\(glyphs.decided) decided: at the \(facing.id) step"

@@ -5,7 +5,7 @@ import Ranging
 import SystemIO
 import Terminal
 
-/// What the measuring of a vehicle's steps has come to.
+/// The result of measuring a vehicle's steps, for people, for programs and for the vehicle file.
 struct CalibrationReport {
   let vehicle: Vehicle
   /// The vehicle file.
@@ -19,14 +19,14 @@ struct CalibrationReport {
     self.calibrations = calibrations
   }
 
-  /// Those that differ from what holds now.
+  /// Those whose power differs from the one that holds now.
   var changes: [StepCalibration] { calibrations.filter { $0.measuredPower != $0.previousPower } }
 
   var isWorse: Bool { changes.contains(where: \.isWorse) }
 
-  /// Finds out, before anybody walks about, whether the file can be edited.
+  /// Checks, before anybody walks about, that the file can be edited.
   ///
-  /// - Throws: `ConfigurationError`, which says what cannot.
+  /// - Throws: `ConfigurationError`, which says why not.
   static func checkEditing(_ steps: [Step], in path: String) throws {
     let text = try Files.read(path)
     for step in steps {
@@ -35,7 +35,7 @@ struct CalibrationReport {
     }
   }
 
-  /// Notes the changes in the vehicle file as it is by now.
+  /// Notes the changes in the vehicle file, which may have changed meanwhile.
   mutating func write() throws {
     try Files.edit(path) { text in
       try changes.reduce(text) { text, change in
@@ -57,8 +57,8 @@ struct CalibrationReport {
         "  \(recording.position.title.aligned(to: 18)) \(Self.columns(recording)), \(Self.signed(residual)) dB off"
       }
       let zones = """
-          right zone: \(Self.percent(calibration.after)), before \(Self.percent(calibration.before)) \
-        (each position judged by the others)
+          correct zone \(Self.percent(calibration.after)) (was \(Self.percent(calibration.before))), \
+        each position judged by the others
         """
       return [title] + positions + [zones]
     }
@@ -66,7 +66,7 @@ struct CalibrationReport {
 
   var question: String {
     let values = changes.map { "\($0.step.id) \($0.measuredPower) dBm" }.joined(separator: ", ")
-    let warning = isWorse ? "; the right zone would be named less often" : ""
+    let warning = isWorse ? "; the correct zone would be found less often" : ""
     return "write \(values) into \(path)\(warning)?"
   }
 
@@ -113,4 +113,9 @@ struct CalibrationReport {
       "warnings": .array(recording.flaws.map { .string($0.description) }),
     ]
   }
+}
+
+extension CalibrationPosition {
+  /// `1 m, in hand`
+  fileprivate var title: String { "\(distance.rawValue) m, \(carry == .hand ? "in hand" : "in a pocket")" }
 }

@@ -4,11 +4,11 @@ import NFC
 import StepProtocol
 import Terminal
 
-/// What has become of a tag.
-struct TagRecord {
+/// What was done to a tag.
+struct TagReport {
   enum Outcome: String {
     case written
-    /// It held that already.
+    /// It already held this.
     case unchanged
     /// Nothing was to be written.
     case planned
@@ -16,26 +16,26 @@ struct TagRecord {
 
   let uid: TagUID
   let step: StepID
-  /// Nil for a chip that is not known.
+  /// Nil for an unknown chip.
   let chip: String?
   let content: String
-  /// The name of another step, or of another vehicle's, that gives way.
+  /// The name of another step or vehicle that was replaced.
   var former: StepName?
   /// How many units were or would be written.
   let changes: Int
   let unit: TagWriter.Unit
   let isRehearsal: Bool
   var isLocked = false
-  /// Whether it is new in the vehicle file.
+  /// Whether the vehicle file now lists it for the first time.
   var isRegistered = false
-  /// Why what the vehicle's folder has to say of the tag could not be written, though the tag was.
+  /// Why the vehicle's folder could not be changed, though the tag was written.
   var failure: (any Error)?
-  /// Of a dynamic tag: those of its file.
+  /// The settings of a dynamic tag's file.
   var settings: [UInt8]?
 
   var outcome: Outcome { isRehearsal ? .planned : changes == 0 ? .unchanged : .written }
 
-  /// Whether the controller knows something of it from its next start on only.
+  /// Whether the controller must be restarted to know the tag.
   var needsRestart: Bool { isRegistered || settings != nil && outcome == .written }
 
   /// For people.
@@ -43,8 +43,8 @@ struct TagRecord {
     let tag = "\(uid) (\(chip ?? "unknown chip"))"
     var lines: [String]
     switch (settings, changes) {
-    case (nil, 0): lines = ["\(tag) has the \(step) step's name already"]
-    case (_?, 0): lines = ["\(tag) is set up for the \(step) step already"]
+    case (nil, 0): lines = ["\(tag) already has the \(step) step's name"]
+    case (_?, 0): lines = ["\(tag) is already set up for the \(step) step"]
     case (nil, _):
       lines = [isRehearsal ? "would write \(changes) \(unit) to \(tag)" : "wrote the \(step) step's name to \(tag)"]
     case (_?, _): lines = ["\(isRehearsal ? "would set up" : "set up") \(tag) for the \(step) step"]

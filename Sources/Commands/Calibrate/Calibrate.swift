@@ -11,12 +11,12 @@ struct Calibrate: ContextCommand {
     abstract: "Measure how strongly a vehicle's beacons are received, and note it in the vehicle file.",
     usage: "stepctl calibrate <options>",
     discussion: """
-      You are led through 0.3, 1 and 3 m in front of each step, with the device in your hand and in a pocket. What comes \
-      of it is each step's measured_power, the RSSI at 1 m, which then holds in place of what the beacon sends. The \
-      levels at which zones begin are relative to it, and stay.
+      It leads you through 0.3, 1 and 3 m in front of each step, with the device in your hand and in a pocket. The \
+      result is each step's measured_power, the RSSI at 1 m, which replaces what the beacon sends. The levels at which \
+      zones begin are relative to it, and stay.
 
       --captures takes the positions from recordings made with `stepctl scan --save`, named STEP-DISTANCE-CARRY.btsnoop, \
-      as left-0.3-hand.btsnoop and right-3-pocket.btsnoop. Those that are not there are left out.
+      as left-0.3-hand.btsnoop and right-3-pocket.btsnoop. Missing ones are left out.
       """)
 
   @Option(help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"))
@@ -68,28 +68,28 @@ struct Calibrate: ContextCommand {
     var report = CalibrationReport(vehicle: file.vehicle, path: file.path, calibrations: calibrations)
     if !console.isJSON { for line in report.lines { try console.result(line) } }
     let isWanted = try wantsWriting(report, questions)
-    // What was measured is told also when it cannot be written.
+    // The measurements are printed also when they cannot be written.
     let writing = Result { if isWanted { try report.write() } }
     if console.isJSON { try console.result(report.json) }
     try writing.get()
     if isWanted {
       if !console.isJSON { try console.result("wrote \(file.path)") }
-      console.note("copies of this file, as riders have them, hold the old values until they are made anew")
+      console.note("riders' copies of this file still have the old values; make them again")
     }
     if yes, report.isWorse {
       throw CommandFailure(
-        .failure, "not written: the right zone would be named less often than before",
-        hint: "repeat the positions that are far off, or answer the question without --yes")
+        .failure, "not written: the correct zone would be found less often than before",
+        hint: "repeat the positions that are far off, or run it without --yes")
     }
   }
 
   private func calibrate(_ step: Step, with source: any PositionSource) throws -> StepCalibration {
     let recordings = try CalibrationPosition.all.compactMap { try source.record(step, at: $0) }
-    do throws(StepCalibration.Problem) {
+    do {
       return try StepCalibration(of: step, from: recordings)
     } catch {
       throw CommandFailure(
-        .badData, "the \(step.id) step cannot be calibrated: \(error)", hint: "nothing was written; measure it anew")
+        .badData, "the \(step.id) step cannot be calibrated: \(error)", hint: "nothing was written; measure it again")
     }
   }
 

@@ -1,5 +1,7 @@
 import Domain
+import Encoding
 import Glibc
+import StepProtocol
 
 /// The local time of day to the millisecond: `13:04:05.067`.
 func timeOfDay(_ time: UnixTime) -> String {
@@ -10,7 +12,7 @@ func timeOfDay(_ time: UnixTime) -> String {
   return "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec)).\(padded(Int32(milliseconds), 3))"
 }
 
-/// A local date and time for people: `2026-11-21 17:30`.
+/// A local date and time: `2026-11-21 17:30`.
 func dateAndTime(_ seconds: Int64) -> String {
   var seconds = time_t(seconds)
   var parts = tm()
@@ -31,10 +33,41 @@ func span(_ seconds: Int64) -> String {
   }
 }
 
-/// With one decimal: metres and seconds need no more.
+/// A number with one decimal: metres and seconds need no more.
 func tenths(_ value: Double) -> String {
   let tenths = Int64((value * 10).rounded())
   return "\(tenths < 0 ? "-" : "")\(abs(tenths) / 10).\(abs(tenths) % 10)"
+}
+
+extension Zone {
+  /// As it stands beside a distance. A zone that is not clear does not make the step unknown: the rider may well be
+  /// located at it.
+  var column: String { self == .unknown ? "-" : rawValue }
+}
+
+/// A token as its rider reads it.
+struct TokenReport {
+  private let token: Token
+
+  /// Seconds since 1970.
+  private let now: Int64
+
+  init(_ token: Token, at now: Int64) {
+    self.token = token
+    self.now = now
+  }
+
+  /// `alice: left, right, until 2026-11-21 17:30 (7 h)`
+  var line: String {
+    let steps = token.steps.map(\.description).joined(separator: ", ")
+    return "\(printable(token.subject)): \(steps), \(time)"
+  }
+
+  private var time: String {
+    if now < token.notBefore { return "not before \(dateAndTime(token.notBefore))" }
+    if now >= token.expires { return "expired \(dateAndTime(token.expires))" }
+    return "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
+  }
 }
 
 private func padded(_ number: Int32, _ width: Int = 2) -> String {

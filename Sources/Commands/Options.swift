@@ -1,7 +1,7 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
-import Glibc
+import NFC
 import SystemIO
 import Terminal
 
@@ -26,7 +26,7 @@ struct OutputOptions: ParsableArguments {
   }
 }
 
-/// Of a command that may have to ask.
+/// What a command takes that may have to ask.
 struct InputOptions: ParsableArguments {
   @Flag(help: "Never ask; end where an answer is needed.")
   var noInput = false
@@ -36,7 +36,7 @@ struct InputOptions: ParsableArguments {
   }
 }
 
-/// Which vehicle it is about.
+/// Which vehicle is meant.
 struct VehicleOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
@@ -44,7 +44,7 @@ struct VehicleOptions: ParsableArguments {
   var vehicle: String?
 }
 
-/// How long to wait, and with what to listen.
+/// With what to listen.
 struct RadioOptions: ParsableArguments {
   static let completion = CompletionKind.list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"])
 
@@ -54,6 +54,25 @@ struct RadioOptions: ParsableArguments {
       valueName: "spec"),
     completion: completion)
   var radio: String?
+}
+
+/// With what to read and write tags.
+struct NFCOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The NFC reader, as libnfc names it: pn532_uart:/dev/ttyUSB0 (default: libnfc's own).",
+      valueName: "connstring"),
+    completion: .list(["pn532_uart:/dev/ttyUSB0", "pn532_i2c:/dev/i2c-1", "pn532_spi:/dev/spidev0.0", "pn53x_usb"]))
+  var nfc: String?
+}
+
+/// Where a code is to be seen.
+struct QROptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "A picture of a code (PNG, JPEG), - for standard input, or a camera: /dev/video0.", valueName: "file|-|device"),
+    completion: .file(extensions: ["png", "jpg", "jpeg"]))
+  var qr: String?
 }
 
 /// Where to keep what was heard.
@@ -90,11 +109,25 @@ extension Context {
 }
 
 extension Settings {
-  /// - Throws: `ConfigurationError`, naming whoever said it.
+  /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
   func radioSpec() throws -> RadioSpec {
     do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {
       throw radio.origin.error(error.description)
     }
+  }
+
+  /// The reader's connection string, checked; nil where libnfc is to choose.
+  ///
+  /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
+  func reader() throws -> String? {
+    guard let text = nfc.value else { return nil }
+    do throws(NFCError) {
+      try NFCReader.check(connection: text)
+    } catch {
+      guard case .malformedConnection(_, let reason) = error else { throw error }
+      throw nfc.origin.error(reason)
+    }
+    return text
   }
 
   var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }
