@@ -137,6 +137,8 @@ package struct Controller {
     }
   }
 
+  package var isMoving: Bool { steps.values.contains { $0.phase == .moving } }
+
   /// Whether a step moves, or its servo is being set up.
   package var needsTicks: Bool {
     steps.values.contains {
@@ -147,8 +149,11 @@ package struct Controller {
     }
   }
 
-  /// Whether nothing moves, nothing is about to, and every journal was written or has failed.
-  package var isAtRest: Bool { !needsTicks && commits.isEmpty }
+  /// Whether nothing moves or is about to, every journal was written or has failed, and every servo that was to be let
+  /// go is.
+  package var isAtRest: Bool {
+    !needsTicks && commits.isEmpty && steps.values.allSatisfy { $0.release == nil }
+  }
 
   /// Takes an input, and says what is to be done about it, in this order.
   package mutating func handle(_ input: Input, at time: ControllerTime) -> [Effect] {
@@ -175,11 +180,11 @@ package struct Controller {
     case .unauthenticated(let error):
       record(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):
-      refuse(Sender(request, digest, nonce: nonce, token), .malformed)
+      refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
     case .command(let command, let token):
       let sender = Sender(request, digest, nonce: command.nonce, token)
       if let code = objection(to: command, sender, token, isRetained: request.isRetained) {
-        return refuse(sender, code)
+        return refuse(sender, Refusal(code))
       }
       switch command.request {
       case .status:
@@ -214,7 +219,7 @@ package struct Controller {
     let sender = undertaking.sender
     switch proofs.judge(undertaking.move, for: step, by: sender.device, counters: journal.counters, at: now) {
     case .refused(let code):
-      refuse(sender, code)
+      refuse(sender, Refusal(code))
     case .accepted(nil):
       undertake(undertaking)
     case .accepted(let reading?):
@@ -228,7 +233,7 @@ package struct Controller {
   /// Looks at the step's state; where it is to move, writes that first.
   private mutating func undertake(_ undertaking: Undertaking) {
     let (step, target) = (undertaking.sender.step, undertaking.move.target)
-    guard let state = steps[step], case .resting = state.activity else { return refuse(undertaking.sender, .busy) }
+    guard let state = steps[step], case .resting = state.activity else { return refuse(undertaking.sender, Refusal(.busy)) }
     if state.fault == nil, state.position == target.position {
       record(.answered(step, rider: undertaking.sender.rider))
       return answer(undertaking.sender, .obeyed)
@@ -262,10 +267,10 @@ package struct Controller {
       record(.notJournaled(undertaking.sender.step, reason))
       // Unless a later reading of the same tag is on its way.
       if journal.counters[reading.uid] == reading.counter { journal.counters[reading.uid] = counters[reading.uid] }
-      refuse(undertaking.sender, .unavailable)
+      refuse(undertaking.sender, Refusal(.unavailable))
     case .motion(let undertaking)?:
       record(.notJournaled(undertaking.sender.step, reason))
-      abandon(undertaking, .unavailable)
+      abandon(undertaking, Refusal(.unavailable))
     case .note(let step)?:
       record(.notJournaled(step, reason))
     case nil:
@@ -275,7 +280,7 @@ package struct Controller {
 
   private mutating func prepare(_ undertaking: Undertaking) {
     let step = undertaking.sender.step
-    if let code = hindrance(to: undertaking) { return abandon(undertaking, code) }
+    if let code = hindrance(to: undertaking) { return abandon(undertaking, Refusal(code)) }
     steps[step]?.activity = .preparing(undertaking)
     order(step, .prepare(from: steps[step]?.position ?? .unknown, to: undertaking.move.target.position))
   }
@@ -287,11 +292,11 @@ package struct Controller {
   }
 
   /// Nothing began, and nothing is to say that it did.
-  private mutating func abandon(_ undertaking: Undertaking, _ code: RefusalCode) {
+  private mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal) {
     let step = undertaking.sender.step
     steps[step]?.activity = .resting
     writeState(of: step)
-    refuse(undertaking.sender, code)
+    refuse(undertaking.sender, refusal)
   }
 
   /// Writes where a step at rest stands.
@@ -314,7 +319,7 @@ package struct Controller {
       begin(undertaking, from: place ?? state.position.extension)
     case (.preparing(let undertaking), .failed(let error)):
       record(.failed(report.step, error.fault, error.description))
-      abandon(undertaking, error == .obstructed ? .obstructed : .unavailable)
+      abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable))
     case (.moving(let motion), .done):
       acknowledge(motion)
     case (.moving(let motion), .failed(let error)):
@@ -326,7 +331,7 @@ package struct Controller {
 
   private mutating func begin(_ undertaking: Undertaking, from place: Double?) {
     let sender = undertaking.sender
-    if let code = hindrance(to: undertaking) { return abandon(undertaking, code) }
+    if let code = hindrance(to: undertaking) { return abandon(undertaking, Refusal(code)) }
     let motion = Motion(undertaking, from: place, at: now.clock, profile)
     switch clearance(for: motion, hasBegun: false) {
     case .go: break
@@ -355,7 +360,7 @@ package struct Controller {
       guard let code = hindrance(to: undertaking) else { return }
       if code == .expired { record(.failed(step, .driver, "the servo was not ready before the command's deadline")) }
       steps[step]?.order = 0
-      abandon(undertaking, code)
+      abandon(undertaking, Refusal(code))
     case .moving(let motion)?:
       advance(motion)
     case .resting?, .committing?, nil:
@@ -401,8 +406,12 @@ package struct Controller {
   private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
     let step = motion.undertaking.sender.step
     record(.failed(step, fault, reason))
-    order(step, .release)
-    steps[step]?.release = lastOrder
+    // After a time-out neither servo nor step is to blame: it is held where it is, so that whoever stands on it does
+    // not fall.
+    if fault != .timeout {
+      order(step, .release)
+      steps[step]?.release = lastOrder
+    }
     finish(motion, .unknown, fault)
   }
 
@@ -435,9 +444,9 @@ package struct Controller {
 
   // MARK: - Statements
 
-  private mutating func refuse(_ sender: Sender, _ code: RefusalCode) {
-    record(.refused(sender.step, code, rider: sender.rider))
-    answer(sender, .refused(Refusal(code)))
+  private mutating func refuse(_ sender: Sender, _ refusal: Refusal) {
+    record(.refused(sender.step, refusal.code, rider: sender.rider))
+    answer(sender, .refused(refusal))
   }
 
   private mutating func answer(_ sender: Sender, _ outcome: Statement.Outcome) {

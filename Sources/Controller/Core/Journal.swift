@@ -1,6 +1,6 @@
 package import Domain
 package import StepProtocol
-package import Encoding
+import Encoding
 
 /// What outlives the controller's runs: where the steps stand, what was begun last, which readings of tags were used.
 ///

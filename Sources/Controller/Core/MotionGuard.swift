@@ -18,11 +18,11 @@ package enum Clearance: Sendable, Equatable {
 
 /// Why a motion is not cleared: what the rider is told, before it began or after, and what the log is told.
 package struct Hindrance: Sendable, Equatable {
-  package let refusal: RefusalCode
+  package let refusal: Refusal
   package let fault: Fault
   package let description: String
 
-  package init(refusal: RefusalCode = .obstructed, fault: Fault = .obstructed, _ description: String) {
+  package init(refusal: Refusal = Refusal(.obstructed), fault: Fault = .obstructed, _ description: String) {
     self.refusal = refusal
     self.fault = fault
     self.description = description

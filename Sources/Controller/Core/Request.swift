@@ -1,5 +1,5 @@
 package import Domain
-package import StepProtocol
+import StepProtocol
 
 /// The controller's two clocks at one moment.
 package struct ControllerTime: Sendable, Equatable {
