@@ -64,7 +64,7 @@ struct Move {
 
   private func perform(_ target: Command.Move.Target) throws {
     let settings = try options.presence.settings(context, vehicle: options.vehicle.vehicle)
-    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess().resolved()
+    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
     if let side = options.side.side, access.vehicle.step(at: side) == nil {
       throw CommandFailure(.configuration, "\(access.vehicle.name) has no step at the \(side.rawValue) side")
     }

@@ -22,7 +22,7 @@ struct Status: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.vehicleFile())
-    let access = try file.riderAccess().resolved()
+    let access = try file.riderAccess()
     let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
     guard !steps.isEmpty else {
       throw CommandFailure(.configuration, "\(file.path): the token is for none of the vehicle's steps")
