@@ -96,8 +96,13 @@ let package = Package(
 
     // Controller: the vehicle's side.
     module(
-      "StepController", in: "Controller/Core",
-      ["SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT", "Configuration"]),
+      "StepController", in: "Controller/Core", ["SystemIO", "Domain", "Encoding", "StepProtocol"]),
+    module(
+      "StepDaemon", in: "Controller/Shell",
+      [
+        "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
+        "Configuration",
+      ]),
 
     // Configuration: files and settings, read into the types that are used.
     module("Configuration", in: "Configuration", ["SystemIO", "Domain", "Encoding", "StepProtocol", "CTOML"]),
@@ -122,7 +127,8 @@ let package = Package(
     // Programs: entry points, and what runs in a process of its own because a library may fail.
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
-      "stepd", ["StepController", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      "stepd",
+      ["StepDaemon", "StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
     program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
@@ -136,7 +142,7 @@ let package = Package(
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
-    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "SystemIO"]),
+    tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
@@ -147,11 +153,11 @@ let package = Package(
     tests(
       "StepControllerTests",
       [
-        "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth", "Configuration",
-        crypto,
+        "StepController", "StepDaemon", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
+        "Configuration", crypto,
       ]),
     tests("StepCommandsTests", ["StepCommands", "Ranging", "Domain", "Terminal"]),
-    tests("StructureTests", []),
+    tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],
   cxxLanguageStandard: .cxx17

@@ -1,8 +1,8 @@
 package import Configuration
 package import Domain
+package import Encoding
 import Glibc
 package import MQTT
-package import Encoding
 package import SystemIO
 
 /// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
@@ -12,7 +12,7 @@ package struct CommandFailure: Failure {
   package let message: String
   /// What to do.
   package let hint: String?
-  /// What a program is told besides, where the command prints JSON.
+  /// What else a program is told, where the command prints JSON.
   package let details: [JSON.Member]
 
   package init(_ status: ExitStatus, _ message: String, hint: String? = nil, details: [JSON.Member] = []) {
@@ -52,11 +52,15 @@ extension CommandFailure {
 }
 
 /// A signal ended the command before it had done anything that would have to be told.
-package struct Interrupted: Error {
+package struct Interrupted: Failure {
   /// Nil for the one that is waiting.
   package let signal: Int32?
 
   package init(signal: Int32? = nil) { self.signal = signal }
+
+  package var exitStatus: ExitStatus { .failure }
+  package var description: String { "interrupted" }
+  package var isInterruption: Bool { true }
 }
 
 /// The command has said all there is to say, and ends with another status than 0.

@@ -1,73 +1,60 @@
-import Glibc
 package import Domain
 package import Encoding
+import Glibc
+import SystemIO
 
-/// Where a command writes: results to standard output, everything else to standard error.
-///
-/// Every record is written at once, so that a pipe sees it when it is true.
+/// Where a command prints: results to standard output, everything else to standard error.
 package struct Console: Sendable {
   package let isJSON: Bool
   private let isQuiet: Bool
   private let isVerbose: Bool
-  /// Whether attributes may be used: colors are wanted, and there is a terminal to show them.
+  /// Whether attributes may be used: colors are wanted, and a terminal shows them.
   package let isColored: Bool
+  private let output: any Output
+  private let errors: any Output
 
-  /// - Parameter isColored: whether attributes may be used where standard output is a terminal.
-  package init(isJSON: Bool, isQuiet: Bool, isVerbose: Bool, isColored: Bool) {
+  /// - Parameter isColored: whether colors are wanted. They are used on terminals only.
+  package init(
+    _ context: Context, isJSON: Bool = false, isQuiet: Bool = false, isVerbose: Bool = false, isColored: Bool = false
+  ) {
+    output = context.output
+    errors = context.errors
     self.isJSON = isJSON
     self.isQuiet = isQuiet
     self.isVerbose = isVerbose
-    self.isColored = isColored && isatty(STDOUT_FILENO) == 1 && isatty(STDERR_FILENO) == 1
+    self.isColored = isColored && context.output.isTerminal && context.errors.isTerminal
   }
 
-  /// A result. A reader that went away ends the command, as SIGPIPE would.
+  /// Prints a line of the result.
   package func result(_ line: String) throws { try result(Array((line + "\n").utf8)) }
 
-  /// A result that is no text, or not of lines.
+  /// Prints a result that is not made of lines.
+  ///
+  /// - Throws: `SystemError`, or, when the reader has gone away, what ends the command as SIGPIPE would.
   package func result(_ bytes: [UInt8]) throws {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if errno == EPIPE {
-        throw Interrupted(signal: SIGPIPE)
-      } else if errno != EINTR {
-        throw CommandFailure(.inputOutput, "cannot write to standard output: \(String(cString: strerror(errno)))")
-      }
+    do {
+      try output.write(bytes)
+    } catch {
+      throw error.code == EPIPE ? Interrupted(signal: SIGPIPE) : error
     }
   }
 
   package func result(_ value: JSON) throws { try result(value.text) }
 
-  /// How many columns the terminal has that results go to; nil where it is none, or does not say.
-  package static var columns: Int? {
-    var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
-  }
+  /// How many columns the terminal has that results go to; nil where they go elsewhere.
+  package var columns: Int? { output.size?.columns }
 
-  /// What is going on, for whoever watches; nothing with `-q`.
+  /// Says what is going on; nothing with `-q`.
   package func note(_ line: String) {
-    if !isQuiet { Console.standardError(line) }
+    if !isQuiet { errors.write(line: line) }
   }
 
-  /// A line on standard error for how things go on; nothing with `-q`.
-  package var progress: ProgressLine { ProgressLine(isShown: !isQuiet) }
+  /// A line on standard error that shows how things go on; nothing with `-q`.
+  package var progress: ProgressLine { ProgressLine(errors, isShown: !isQuiet) }
 
-  /// What only someone who looks for a fault wants to know, also of what others sent: with `-v`.
+  /// Says what helps to find a fault, with `-v` only. The text may come from others.
   package func detail(_ line: String) {
-    if isVerbose { Console.standardError(printable(line)) }
-  }
-
-  /// The one line that says why a command failed, and the hint below it.
-  package static func report(_ failure: any Failure, program: String) {
-    standardError("\(program): error: \(printable(failure.description))")
-    if let hint = failure.hint { standardError("hint: \(printable(hint))") }
-  }
-
-  private static func standardError(_ line: String) {
-    _ = Array((line + "\n").utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    if isVerbose { errors.write(line: printable(line)) }
   }
 
   /// Attributes of ECMA-48, 8.3.117 (SGR).
@@ -81,5 +68,38 @@ package struct Console: Sendable {
   /// A part of a line with a terminal's attributes, where they are wanted.
   package func styled(_ text: String, _ style: Style) -> String {
     isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+  }
+}
+
+/// A line on standard error that is written over as things go on; nothing where that is no terminal.
+package struct ProgressLine: Sendable {
+  private let errors: any Output
+  private let isShown: Bool
+
+  init(_ errors: any Output, isShown: Bool) {
+    self.errors = errors
+    self.isShown = isShown && errors.isTerminal
+  }
+
+  /// Shows the state that things are in, which must fit on one line.
+  package func show(_ text: String) { write("\r\(text)\u{1B}[K") }
+
+  /// Takes the line away, for what is printed next.
+  package func clear() { write("\r\u{1B}[K") }
+
+  private func write(_ text: String) {
+    // ECMA-48, 8.3.41 (EL): to the end of the line.
+    if isShown { try? errors.write(text.utf8) }
+  }
+}
+
+extension Output {
+  /// Whether anybody reads it does not matter: there is nowhere else to say so.
+  func write(line: String) { try? write((line + "\n").utf8) }
+
+  /// Writes the line that says why a command failed, and the hint below it.
+  func report(_ failure: any Failure, program: String) {
+    write(line: "\(program): error: \(printable(failure.description))")
+    if let hint = failure.hint { write(line: "hint: \(printable(hint))") }
   }
 }

@@ -1,24 +1,45 @@
 package import ArgumentParser
 import Configuration
-import Domain
+package import Domain
 import Glibc
 import SystemIO
 
 /// The frame of a program: parse, run, and say in one line why it failed.
 package enum Program {
-  /// - Parameter explain: makes a `CommandFailure` or `Interrupted` of an error of the program's own modules, and
-  ///   gives any other back as it is.
-  package static func run<Root: ParsableCommand>(
-    _ root: Root.Type, explain: (any Error) -> any Error
-  ) -> Never {
+  /// The version of all programs.
+  package static let version = "0.1.0"
+
+  /// How a program ends.
+  package enum Ending: Equatable, Sendable {
+    case status(ExitStatus)
+    /// As if the signal had ended it.
+    case signal(Int32)
+  }
+
+  /// Runs what was typed, and ends the process.
+  ///
+  /// - Parameter explain: makes a `Failure` of an error of the program's own modules, and gives any other back as it is.
+  package static func main(_ root: any ParsableCommand.Type, explain: (any Error) -> any Error = { $0 }) -> Never {
     occupyStandardDescriptors()
+    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, explain: explain) {
+    case .status(let status): exit(status.rawValue)
+    case .signal(let number): Interruption.die(of: number)
+    }
+  }
+
+  /// Runs what was typed, in a context that gets the output and the error lines.
+  package static func run(
+    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context,
+    explain: (any Error) -> any Error = { $0 }
+  ) -> Ending {
+    var typed = root.typedName
     do {
-      try checkCommand(of: Root.self)
-      var command = try Root.parseAsRoot()
-      try command.run()
-      exit(ExitStatus.done.rawValue)
+      try follow(arguments, from: root, &typed)
+      var command = try root.parseAsRoot(arguments)
+      if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
+      return .status(.done)
     } catch {
-      end(root, explain(error))
+      return end(root, explain(error), typed, context)
     }
   }
 
@@ -31,35 +52,100 @@ package enum Program {
     }
   }
 
-  /// Of a mistyped command ArgumentParser says that it does not know the option behind it, which nobody mistyped.
-  private static func checkCommand(of root: any ParsableCommand.Type) throws(CommandFailure) {
+  /// Finds the command that was typed. Of a mistyped one ArgumentParser says that it does not know the option behind
+  /// it, which nobody mistyped.
+  ///
+  /// - Parameter typed: becomes the command with its groups: `stepctl provision tag`
+  private static func follow(
+    _ arguments: [String], from root: any ParsableCommand.Type, _ typed: inout String
+  ) throws(CommandFailure) {
     var command = root
-    var path = root._commandName
-    for word in CommandLine.arguments.dropFirst() {
+    for word in arguments {
       let known = command.configuration.subcommands
       guard !known.isEmpty, !word.hasPrefix("-"), word != "help" else { return }
-      guard let next = known.first(where: { $0._commandName == word }) else {
-        let near = Spelling.nearest(to: word, among: known.map { $0._commandName })
+      guard let next = known.first(where: { $0.typedName == word }) else {
+        let near = Spelling.nearest(to: word, among: known.map { $0.typedName })
         throw CommandFailure(
-          .usage, "there is no command `\(path) \(word)`",
-          hint: near.map { "did you mean `\(path) \($0)`?" } ?? "`\(path) --help` lists those there are")
+          .usage, "there is no command `\(typed) \(word)`",
+          hint: near.map { "did you mean `\(typed) \($0)`?" } ?? "`\(typed) --help` lists the commands")
       }
       command = next
-      path += " \(word)"
+      typed += " \(word)"
     }
   }
 
-  private static func end<Root: ParsableCommand>(_ root: Root.Type, _ error: any Error) -> Never {
+  private static func end(
+    _ root: any ParsableCommand.Type, _ error: any Error, _ typed: String, _ context: Context
+  ) -> Ending {
     let failure: any Failure
     switch error {
+    case let error as Ended: return .status(error.status)
     case let error as any Failure: failure = error
     case let error as ConfigurationError: failure = CommandFailure(error)
-    case let error as Interrupted: Interruption.die(of: error.signal ?? Interruption.pending ?? SIGINT)
-    case let error as Ended: exit(error.status.rawValue)
-    // Help, version and usage errors are ArgumentParser's, which ends with 64 for the last (EX_USAGE).
-    default: root.exit(withError: error)
+    // Help, version and usage errors are ArgumentParser's.
+    default:
+      if root.exitCode(for: error).isSuccess {
+        let columns = context.environment["COLUMNS"].flatMap(Int.init) ?? context.output.size?.columns ?? 80
+        do {
+          try Console(context).result(root.fullMessage(for: error, columns: columns))
+          return .status(.done)
+        } catch {
+          return end(root, error, typed, context)
+        }
+      }
+      failure = CommandFailure(ArgumentParser: root.message(for: error), root.exitCode(for: error), typed)
     }
-    Console.report(failure, program: root.configuration.commandName ?? "")
-    exit(failure.exitStatus.rawValue)
+    if failure.isInterruption {
+      return .signal((failure as? Interrupted)?.signal ?? Interruption.pending ?? SIGINT)
+    }
+    context.errors.report(failure, program: root.typedName)
+    return .status(failure.exitStatus)
+  }
+}
+
+extension ParsableCommand {
+  /// Every command's type is named for one word, except where the configuration says how it is typed.
+  fileprivate static var typedName: String { configuration.commandName ?? "\(self)".lowercased() }
+}
+
+extension CommandFailure {
+  /// What is ArgumentParser's, in the form of all other errors: lower case, no full stop, names in double quotes, and
+  /// what to do as a hint.
+  fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ typed: String) {
+    var text = text.split(whereSeparator: \.isNewline).joined(separator: " ").withDoubleQuotes
+    guard code == .validationFailure else {
+      self.init(.failure, text)
+      return
+    }
+    var hint: String?
+    for (advice, words) in [(". Did you mean ", "did you mean "), (". Please provide one of ", "use ")] {
+      guard let range = text.firstRange(of: advice) else { continue }
+      hint = words + text[range.upperBound...].asClause
+      text = String(text[..<range.lowerBound])
+    }
+    self.init(.usage, text[...].asClause, hint: hint ?? "`\(typed) --help` explains how to use it")
+  }
+}
+
+extension String {
+  /// Single quotes around words made double; an apostrophe stays.
+  fileprivate var withDoubleQuotes: String {
+    var result = ""
+    for (index, character) in zip(indices, self) {
+      let before = index == startIndex ? " " : self[self.index(before: index)]
+      let following = self.index(after: index)
+      let after = following == endIndex ? " " : self[following]
+      let isQuote = character == "'" && (" (".contains(before) || " ,.:;)?".contains(after))
+      result.append(isQuote ? "\"" : character)
+    }
+    return result
+  }
+}
+
+extension Substring {
+  /// A sentence as what follows a colon: without its capital and its full stop.
+  fileprivate var asClause: String {
+    let text = last == "." ? dropLast() : self
+    return text.prefix(1).lowercased() + text.dropFirst()
   }
 }

@@ -1,48 +1,52 @@
 import Domain
-import Glibc
 package import SystemIO
 
 /// Asks whoever started the program: on standard error, with answers from standard input, a line each.
 package final class Questions {
+  private let input: any Input
+  private let errors: any Output
   private let interruption: Interruption
   private let areAllowed: Bool
-  /// What was read beyond the last answer.
+  /// What was read after the last answer.
   private var read: [UInt8] = []
 
-  /// - Parameter areAllowed: false where nobody is to be asked, so that a command ends instead of waiting.
-  package init(_ interruption: Interruption, areAllowed: Bool = true) {
+  /// - Parameter areAllowed: false where nobody may be asked, so that a command ends instead of waiting.
+  package init(_ context: Context, _ interruption: Interruption, areAllowed: Bool = true) {
+    input = context.input
+    errors = context.errors
     self.interruption = interruption
     self.areAllowed = areAllowed
   }
 
-  /// Waits for an answer, without the blanks around it.
+  /// Waits for an answer, and drops the blanks around it.
   ///
-  /// - Throws: `Interrupted` for a signal, and a `CommandFailure` when there is nobody who could answer.
+  /// - Throws: `Interrupted` for a signal, and a `CommandFailure` when nobody can answer.
   package func ask(_ question: String) throws -> String {
     guard areAllowed else {
-      let trimmed = question.reversed().drop { $0.isWhitespace }.reversed()
-      throw CommandFailure(.usage, "this has to be asked, and --no-input forbids it: \(String(trimmed))")
+      throw CommandFailure(.usage, "--no-input forbids this question: \(Self.trimmed(question))")
     }
+    return try answer(to: question)
+  }
+
+  private func answer(to question: String) throws -> String {
     // What was typed before the question is no answer to it.
-    if isatty(STDIN_FILENO) == 1 { tcflush(STDIN_FILENO, TCIFLUSH) }
-    _ = Array(question.utf8).withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    input.discardTyped()
+    try? errors.write(question.utf8)
     while true {
       if let end = read.firstIndex(of: 0x0A) {
         let answer = String(decoding: read[..<end], as: UTF8.self)
         read.removeSubrange(...end)
-        // What was not typed has not ended the question's line.
-        if isatty(STDIN_FILENO) == 0 { _ = write(STDERR_FILENO, "\n", 1) }
-        return String(answer.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+        // An answer that was not typed has not ended the question's line.
+        if !input.isTerminal { errors.write(line: "") }
+        return Self.trimmed(answer)
       }
-      if try waitReadable([STDIN_FILENO, interruption.number], until: nil)[1] { throw Interrupted() }
-      var chunk = [UInt8](repeating: 0, count: 1024)
-      let count = try check("read", "standard input") { Glibc.read(STDIN_FILENO, &chunk, chunk.count) }
-      guard count > 0, read.count < 1 << 16 else {
+      let bytes = try input.read(until: interruption)
+      guard !bytes.isEmpty, read.count < 1 << 16 else {
         // The error begins a line of its own.
-        _ = write(STDERR_FILENO, "\n", 1)
+        errors.write(line: "")
         throw CommandFailure(.noInput, "no answer: standard input has ended")
       }
-      read += chunk[..<count]
+      read += bytes
     }
   }
 
@@ -50,13 +54,20 @@ package final class Questions {
   ///
   /// - Parameter suggestion: what an empty answer means.
   package func confirm(_ question: String, suggestion: Bool) throws -> Bool {
+    guard areAllowed else {
+      throw CommandFailure(.usage, "needs confirmation; use --yes", hint: "--no-input forbids to ask: \(question)")
+    }
     while true {
-      switch try ask("\(question) \(suggestion ? "[Y/n]" : "[y/N]") ").lowercased() {
+      switch try answer(to: "\(question) \(suggestion ? "[Y/n]" : "[y/N]") ").lowercased() {
       case "": return suggestion
       case "y", "yes": return true
       case "n", "no": return false
       default: continue
       }
     }
+  }
+
+  private static func trimmed(_ text: String) -> String {
+    String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
   }
 }

@@ -1,12 +1,12 @@
 public import ArgumentParser
 import Bluetooth
 import Configuration
-import Ranging
 import Domain
+import Ranging
 import SystemIO
 import Terminal
 
-struct Calibrate: ParsableCommand {
+struct Calibrate: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Measure how strongly a vehicle's beacons are received, and note it in the vehicle file.",
     usage: "stepctl calibrate <options>",
@@ -48,21 +48,21 @@ struct Calibrate: ParsableCommand {
 
   private var listeningTime: Double { seconds ?? 10 }
 
-  func run() throws {
-    let console = output.console
-    let settings = try Settings(vehicle: vehicle.vehicle, radio: radio.radio)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(vehicle: vehicle.vehicle, radio: radio.radio)
     let file = try VehicleFile(reading: settings.vehicleFile())
     let steps = try step.map { [try file.vehicle.required($0)] } ?? file.vehicle.steps
     if !dryRun { try CalibrationReport.checkEditing(steps, in: file.path) }
-    let interruption = try Interruption()
-    let questions = input.questions(interruption)
+    let interruption = try context.interruption()
+    let questions = input.questions(context, interruption)
     let source: any PositionSource =
       try captures.map { folder in
         try CapturedPositions(vehicle: file.vehicle, folder: folder, interruption: interruption, console: console)
       }
       ?? GuidedPositions(
         vehicle: file.vehicle, radio: settings.radioSpec(), seconds: listeningTime, interruption: interruption,
-        questions: questions, console: console, isQuiet: output.quiet)
+        questions: questions, console: console)
 
     let calibrations = try steps.map { step in try calibrate(step, with: source) }
     var report = CalibrationReport(vehicle: file.vehicle, path: file.path, calibrations: calibrations)

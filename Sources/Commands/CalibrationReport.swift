@@ -1,7 +1,7 @@
 import Configuration
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import SystemIO
 import Terminal
 

@@ -19,10 +19,10 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .customLong("no-color"), help: "Print without colors. So does NO_COLOR in the environment.")
   var noColor = false
 
-  var console: Console {
-    let environment = Environment.current
+  func console(_ context: Context) -> Console {
+    let environment = context.environment
     let wantsColor = !noColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
-    return Console(isJSON: json, isQuiet: quiet, isVerbose: verbose, isColored: wantsColor && !json)
+    return Console(context, isJSON: json, isQuiet: quiet, isVerbose: verbose, isColored: wantsColor && !json)
   }
 }
 
@@ -31,7 +31,9 @@ struct InputOptions: ParsableArguments {
   @Flag(help: "Never ask; end where an answer is needed.")
   var noInput = false
 
-  func questions(_ interruption: Interruption) -> Questions { Questions(interruption, areAllowed: !noInput) }
+  func questions(_ context: Context, _ interruption: Interruption) -> Questions {
+    Questions(context, interruption, areAllowed: !noInput)
+  }
 }
 
 /// Which vehicle it is about.
@@ -76,15 +78,18 @@ struct TimeoutOptions: ParsableArguments {
   var timeout: Double?
 }
 
-extension Settings {
-  /// From the flags, the environment and the files, in this order.
-  init(vehicle: String? = nil, radio: String? = nil, timeout: Double? = nil) throws(ConfigurationError) {
-    let environment = Environment.current
-    try self.init(
-      flags: Flags(vehicle: vehicle, radio: radio, timeout: timeout), environment: environment,
-      folders: ConfigurationFolders(environment: environment))
+extension Context {
+  /// The settings, from the flags, the environment and the files, in this order.
+  func settings(
+    vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil
+  ) throws(ConfigurationError) -> Settings {
+    try Settings(
+      flags: Settings.Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,
+      folders: folders)
   }
+}
 
+extension Settings {
   /// - Throws: `ConfigurationError`, naming whoever said it.
   func radioSpec() throws -> RadioSpec {
     do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {
@@ -93,21 +98,4 @@ extension Settings {
   }
 
   var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }
-}
-
-enum Environment {
-  /// The environment of this process. Of a variable that is there twice the first counts, as with getenv(3).
-  static var current: [String: String] {
-    var variables: [String: String] = [:]
-    var entry = environ
-    while let variable = entry.pointee {
-      let text = String(cString: variable)
-      if let equals = text.firstIndex(of: "=") {
-        let name = String(text[..<equals])
-        if variables[name] == nil { variables[name] = String(text[text.index(after: equals)...]) }
-      }
-      entry += 1
-    }
-    return variables
-  }
 }

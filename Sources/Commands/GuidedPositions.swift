@@ -1,7 +1,7 @@
-import Encoding
 import Bluetooth
-import Ranging
 import Domain
+import Encoding
+import Ranging
 import SystemIO
 import Terminal
 
@@ -18,7 +18,7 @@ struct GuidedPositions: PositionSource {
 
   init(
     vehicle: Vehicle, radio: RadioSpec, seconds: Double, interruption: Interruption, questions: Questions,
-    console: Console, isQuiet: Bool
+    console: Console
   ) throws {
     if case .btsnoop = radio {
       throw CommandFailure(
@@ -31,7 +31,7 @@ struct GuidedPositions: PositionSource {
     self.interruption = interruption
     self.questions = questions
     self.console = console
-    progress = ProgressLine(isShown: !isQuiet)
+    progress = console.progress
   }
 
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {

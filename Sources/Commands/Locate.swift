@@ -6,7 +6,7 @@ import Domain
 import SystemIO
 import Terminal
 
-struct Locate: ParsableCommand {
+struct Locate: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Say which step you are standing in front of.")
 
@@ -28,13 +28,13 @@ struct Locate: ParsableCommand {
     }
   }
 
-  func run() throws {
-    let console = output.console
-    let settings = try presence.settings(vehicle: vehicle.vehicle)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try presence.settings(context, vehicle: vehicle.vehicle)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
-    let interruption = try Interruption()
+    let interruption = try context.interruption()
     if watch {
-      try follow(vehicle, settings, interruption, console)
+      try follow(vehicle, settings, interruption, context, console)
     } else {
       let finder = PresenceFinder(
         vehicle: vehicle, method: presence.by, settings: settings, codes: presence.codes.qr, saving: saving,
@@ -45,7 +45,7 @@ struct Locate: ParsableCommand {
 
   /// Every decision, until the radio or the time that was given ends it: drawn, or one a line.
   private func follow(
-    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ console: Console
+    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
     let spec = try settings.radioSpec()
     // What the radio has to tell would be drawn over: it is told when the terminal is given back.
@@ -56,7 +56,7 @@ struct Locate: ParsableCommand {
     let radio = try saving.recorded(opened)
     defer { radio.close() }
     // Of a replay only the last frame would be seen.
-    view = spec.isReplay ? nil : LocationView(console, environment: Environment.current)
+    view = spec.isReplay ? nil : LocationView(console, context)
     defer { view?.close() }
     try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) {
       location, _ in

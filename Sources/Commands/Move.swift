@@ -9,20 +9,20 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-struct Open: ParsableCommand {
+struct Open: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 
-  func run() throws { try Move(move).run(.open) }
+  func run(in context: Context) throws { try Move(move, context).run(.open) }
 }
 
-struct Close: ParsableCommand {
+struct Close: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 
-  func run() throws { try Move(move).run(.close) }
+  func run(in context: Context) throws { try Move(move, context).run(.close) }
 }
 
 /// Which step is meant. A side is a claim, with which the proof must agree.
@@ -51,11 +51,13 @@ struct Move {
   private static let longestMotion = Duration.seconds(62)
 
   private let options: MoveOptions
+  private let context: Context
   private let console: Console
 
-  init(_ options: MoveOptions) {
+  init(_ options: MoveOptions, _ context: Context) {
     self.options = options
-    console = options.output.console
+    self.context = context
+    console = options.output.console(context)
   }
 
   func run(_ target: Command.Move.Target) throws {
@@ -70,12 +72,12 @@ struct Move {
   }
 
   private func perform(_ target: Command.Move.Target) throws {
-    let settings = try options.presence.settings(vehicle: options.vehicle.vehicle)
+    let settings = try options.presence.settings(context, vehicle: options.vehicle.vehicle)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
     if let side = options.side.side, access.vehicle.step(at: side) == nil {
       throw CommandFailure(.configuration, "\(access.vehicle.name) has no step at the \(side.rawValue) side")
     }
-    let interruption = try Interruption()
+    let interruption = try context.interruption()
     let started = ContinuousClock.now
 
     let presence = try locate(access.vehicle, settings, interruption)
@@ -83,7 +85,7 @@ struct Move {
     let session = try RiderSession(
       access, steps: [step], patience: settings.patience, interruption: interruption, console: console)
     defer { session.close() }
-    note("token", TokenReport(session.token).line)
+    note("token", TokenReport(session.token, at: context.seconds).line)
     note("broker", "\(access.broker.host):\(access.broker.port), TLS")
 
     let (answer, challenge) = try session.ask(step, until: .now + settings.patience)

@@ -14,16 +14,6 @@ struct NFCOptions: ParsableArguments {
 }
 
 extension Settings {
-  /// From the flags, the environment and the files, in this order.
-  init(
-    vehicle: String? = nil, radio: String? = nil, nfc: String?, timeout: Double? = nil
-  ) throws(ConfigurationError) {
-    let environment = Environment.current
-    try self.init(
-      flags: Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,
-      folders: ConfigurationFolders(environment: environment))
-  }
-
   /// - Throws: `NFCError`, or `ConfigurationError`, naming whoever said what is no connection string.
   func openReader(_ interruption: Interruption) throws -> NFCReader {
     do throws(NFCError) {

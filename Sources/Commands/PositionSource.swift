@@ -1,6 +1,6 @@
 import Bluetooth
-import Ranging
 import Domain
+import Ranging
 
 /// Where the recordings come from that a step is calibrated by.
 protocol PositionSource {

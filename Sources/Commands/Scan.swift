@@ -1,13 +1,13 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import SystemIO
 import Terminal
 
-struct Scan: ParsableCommand {
+struct Scan: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show every iBeacon that is heard: a table on a terminal, else each frame in a line.",
     usage: "stepctl scan <options>")
@@ -18,10 +18,10 @@ struct Scan: ParsableCommand {
   var timeout: Double?
   @OptionGroup var output: OutputOptions
 
-  func run() throws {
-    let console = output.console
-    let interruption = try Interruption()
-    let settings = try Settings(radio: radio.radio, timeout: timeout)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let interruption = try context.interruption()
+    let settings = try context.settings(radio: radio.radio, timeout: timeout)
     let spec = try settings.radioSpec()
     // What the radio has to tell would be drawn over: it is told when the terminal is given back.
     var view: ScanView?
@@ -33,7 +33,7 @@ struct Scan: ParsableCommand {
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
 
     // Of a replay only the last table would be seen.
-    view = spec.isReplay ? nil : ScanView(console, radio: spec.description, environment: Environment.current)
+    view = spec.isReplay ? nil : ScanView(console, context, radio: spec.description)
     if let view {
       try watch(radio, until: end, view)
     } else {

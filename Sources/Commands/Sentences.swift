@@ -57,15 +57,21 @@ extension Zone {
 struct TokenReport {
   private let token: Token
 
-  init(_ token: Token) { self.token = token }
+  /// Seconds since 1970.
+  private let now: Int64
+
+  init(_ token: Token, at now: Int64) {
+    self.token = token
+    self.now = now
+  }
 
   /// `alice: left, right, until 2026-11-21 17:30 (7 h)`
   var line: String {
     let steps = token.steps.map(\.description).joined(separator: ", ")
-    return "\(printable(token.subject)): \(steps), \(time(at: WallClock.seconds))"
+    return "\(printable(token.subject)): \(steps), \(time)"
   }
 
-  private func time(at now: Int64) -> String {
+  private var time: String {
     if now < token.notBefore { return "not before \(dateAndTime(token.notBefore))" }
     if now >= token.expires { return "expired \(dateAndTime(token.expires))" }
     return "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"

@@ -6,7 +6,7 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-struct Status: ParsableCommand {
+struct Status: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
 
@@ -17,11 +17,11 @@ struct Status: ParsableCommand {
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
-  func run() throws {
-    let console = output.console
-    let settings = try Settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
-    let interruption = try Interruption()
+    let interruption = try context.interruption()
     let session = try RiderSession(
       access, steps: access.vehicle.steps, patience: settings.patience, interruption: interruption, console: console)
     defer { session.close() }

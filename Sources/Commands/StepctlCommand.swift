@@ -1,4 +1,5 @@
 package import ArgumentParser
+import Terminal
 
 /// The tree of commands. `run()` of each reads as parse, act, render.
 package struct StepctlCommand: ParsableCommand {
@@ -9,7 +10,7 @@ package struct StepctlCommand: ParsableCommand {
       stepctl finds out at which side of a vehicle you are, proves it, and sends one encrypted command. See stepctl(1), \
       and stepctl-COMMAND(1) for each command.
       """,
-    version: "0.1.0",
+    version: Program.version,
     groupedSubcommands: [
       CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Status.self, Locate.self]),
       CommandGroup(

@@ -1,5 +1,5 @@
-import Glibc
 import Domain
+import Glibc
 
 /// The local time of day to the millisecond: `13:04:05.067`.
 func timeOfDay(_ time: UnixTime) -> String {

@@ -68,21 +68,6 @@ package struct ChildProcess: ~Copyable {
 
   // MARK: -
 
-  private struct Pipe: ~Copyable {
-    let reader: Descriptor
-    let writer: Descriptor
-
-    init() throws(SystemError) {
-      var numbers: [Int32] = [-1, -1]
-      _ = try check("create a pipe") { pipe2(&numbers, O_CLOEXEC) }
-      reader = Descriptor(adopting: numbers[0])
-      writer = Descriptor(adopting: numbers[1])
-    }
-
-    consuming func takeReader() -> Descriptor { reader }
-    consuming func takeWriter() -> Descriptor { writer }
-  }
-
   private static func spawn(
     _ path: String, _ arguments: [String], input: Int32, output: Int32, isHeard: Bool
   ) throws(SystemError) -> pid_t {
@@ -119,4 +104,22 @@ package struct ChildProcess: ~Copyable {
     let signal = status & 0x7F
     return signal == 0 ? .exited(status >> 8 & 0xFF) : .signaled(signal)
   }
+}
+
+/// The two ends of a pipe(7).
+package struct Pipe: ~Copyable {
+  package let reader: Descriptor
+  package let writer: Descriptor
+
+  package init() throws(SystemError) {
+    var numbers: [Int32] = [-1, -1]
+    _ = try check("create a pipe") { pipe2(&numbers, O_CLOEXEC) }
+    reader = Descriptor(adopting: numbers[0])
+    writer = Descriptor(adopting: numbers[1])
+  }
+
+  /// The end to read from; the other is closed.
+  package consuming func takeReader() -> Descriptor { reader }
+  /// The end to write to; the other is closed.
+  package consuming func takeWriter() -> Descriptor { writer }
 }

@@ -36,3 +36,20 @@ package struct Descriptor: ~Copyable, Sendable {
     _ = try check("fsync", subject) { fsync(number) }
   }
 }
+
+/// Waits until one of the descriptors is readable or has hung up, or the deadline has passed.
+///
+/// This is for a thread that waits for one thing; a program that waits for several has an `EventLoop`.
+///
+/// - Returns: for each descriptor, in order, whether it is ready; all false when the deadline passed.
+package func waitReadable(
+  _ descriptors: [Int32], until deadline: ContinuousClock.Instant?
+) throws(SystemError) -> [Bool] {
+  var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+  while true {
+    // Rounded up: a wait that ends a little early would make its caller spin.
+    let milliseconds = deadline.map { Int32(clamping: ContinuousClock.now.duration(to: $0).roundedUpToMilliseconds) }
+    if poll(&entries, nfds_t(entries.count), milliseconds ?? -1) >= 0 { return entries.map { $0.revents != 0 } }
+    if errno != EINTR { throw SystemError("poll") }
+  }
+}

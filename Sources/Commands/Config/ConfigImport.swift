@@ -1,14 +1,14 @@
 import ArgumentParser
 import Configuration
+import Domain
+import Encoding
 import Glibc
 import Provisioning
-import Domain
 import StepProtocol
-import Encoding
 import SystemIO
 import Terminal
 
-struct ConfigImport: ParsableCommand {
+struct ConfigImport: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
     abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.",
@@ -36,15 +36,15 @@ struct ConfigImport: ParsableCommand {
     guard (file == nil) != (codes.qr == nil) else { throw ValidationError("Give either a file or --qr.") }
   }
 
-  func run() throws {
-    let console = output.console
-    let settings = try Settings(timeout: timeout.timeout)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(timeout: timeout.timeout)
     let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
-    let handover = try source.read(settings.patience, console.progress, Interruption.init)
-    let interruption = try Interruption()
+    let handover = try source.read(settings.patience, console.progress, context.interruption)
+    let interruption = try context.interruption()
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)
-    if yes { show(handover, place, console) } else { try confirm(handover, place, input.questions(interruption)) }
+    if yes { show(handover, place, console) } else { try confirm(handover, place, context, interruption) }
     try store.install(handover, at: place)
 
     let vehicle = handover.vehicleFile.vehicle
@@ -63,14 +63,16 @@ struct ConfigImport: ParsableCommand {
 
   // MARK: - Trust
 
-  private func confirm(_ handover: Handover, _ place: VehicleStore.Place, _ questions: Questions) throws {
-    guard input.noInput || isatty(STDIN_FILENO) == 1 else {
+  private func confirm(
+    _ handover: Handover, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
+  ) throws {
+    guard input.noInput || context.input.isTerminal else {
       throw CommandFailure(
         .noInput, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
     }
     // What is asked about is shown, quiet or not.
-    show(handover, place, Console(isJSON: false, isQuiet: false, isVerbose: false, isColored: false))
-    guard try questions.confirm("Trust it?", suggestion: false) else {
+    show(handover, place, Console(context))
+    guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
       throw CommandFailure(.failure, "not trusted; nothing was changed")
     }
   }

@@ -4,16 +4,16 @@ import Encoding
 import SystemIO
 import Terminal
 
-struct ConfigPath: ParsableCommand {
+struct ConfigPath: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "path",
     abstract: "Print the files that are looked at, in order of precedence.")
 
   @OptionGroup var output: OutputOptions
 
-  func run() throws {
-    let console = output.console
-    let folders = try Settings().folders
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let folders = try context.settings().folders
     let paths = folders.configFiles + folders.vehicles().map(\.path)
     for path in paths {
       try console.isJSON

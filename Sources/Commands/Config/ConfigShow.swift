@@ -5,7 +5,7 @@ import Encoding
 import SystemIO
 import Terminal
 
-struct ConfigShow: ParsableCommand {
+struct ConfigShow: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Print every setting, its value and where that comes from.",
@@ -17,9 +17,9 @@ struct ConfigShow: ParsableCommand {
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
-  func run() throws {
-    let console = output.console
-    let settings = try Settings(
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(
       vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
     let rows: [(name: String, value: String, origin: SettingOrigin)] = [
       ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),

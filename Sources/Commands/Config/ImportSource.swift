@@ -1,6 +1,6 @@
+import CodeReading
 import Domain
 import Provisioning
-import CodeReading
 import StepProtocol
 import SystemIO
 import Terminal

@@ -5,7 +5,7 @@ import Encoding
 import SystemIO
 import Terminal
 
-struct Doctor: ParsableCommand {
+struct Doctor: ContextCommand {
   static let configuration = CommandConfiguration(
     abstract: "Find out whether the radio works, and what to type where it does not.",
     usage: "stepctl doctor <options>",
@@ -21,12 +21,12 @@ struct Doctor: ParsableCommand {
 
   @OptionGroup var output: OutputOptions
 
-  func run() throws {
-    let console = output.console
-    let interruption = try Interruption()
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let interruption = try context.interruption()
     // The settings are for the other commands; here only what was asked for limits the view.
-    let specs = try radio.map { [try Settings(radio: $0).radioSpec()] } ?? Self.all
-    let progress = ProgressLine(isShown: !console.isJSON && !output.quiet)
+    let specs = try radio.map { [try context.settings(radio: $0).radioSpec()] } ?? Self.all
+    let progress = console.progress
     var reports: [RadioReport] = []
     for spec in specs {
       progress.show("\(spec): listening")

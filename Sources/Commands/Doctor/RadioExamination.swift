@@ -1,6 +1,6 @@
 import Bluetooth
-import Ranging
 import Domain
+import Ranging
 import SystemIO
 
 /// Looks at a radio from below upward, as far as it goes, and then listens with it.

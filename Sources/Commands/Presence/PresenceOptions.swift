@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Terminal
 
 /// How to find out where the rider is.
 enum MethodChoice: String, ExpressibleByArgument, CaseIterable {
@@ -16,7 +17,7 @@ struct PresenceOptions: ParsableArguments {
   @OptionGroup var codes: QROptions
   @OptionGroup var timeout: TimeoutOptions
 
-  func settings(vehicle: String?) throws(ConfigurationError) -> Settings {
-    try Settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
+  func settings(_ context: Context, vehicle: String?) throws(ConfigurationError) -> Settings {
+    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
   }
 }

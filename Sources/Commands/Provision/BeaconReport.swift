@@ -1,7 +1,7 @@
 import Configuration
-import Ranging
 import Domain
 import Encoding
+import Ranging
 
 /// What a beacon of a step is to send, for whoever programs it.
 struct BeaconReport {

@@ -1,12 +1,12 @@
 import ArgumentParser
 import Configuration
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import SystemIO
 import Terminal
 
-struct ProvisionBeacon: ParsableCommand {
+struct ProvisionBeacon: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "beacon",
     abstract: "Say what to program into a beacon that was bought, and note what it sends.",
@@ -38,9 +38,9 @@ struct ProvisionBeacon: ParsableCommand {
     if let measuredPower, measuredPower >= 0 { throw ValidationError("--measured-power is below 0 dBm.") }
   }
 
-  func run() throws {
-    let console = output.console
-    let file = try VehicleFile(reading: Settings(vehicle: vehicle.vehicle).vehicleFile())
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let file = try VehicleFile(reading: context.settings(vehicle: vehicle.vehicle).vehicleFile())
     let report = try BeaconReport(file, file.vehicle.required(step), minor: minor, measuredPower: measuredPower)
     try checkMinorStays(file)
     if save { try write(report) }

@@ -1,16 +1,16 @@
 import ArgumentParser
+import CodeDrawing
 import Configuration
+import Domain
+import Encoding
 import Glibc
 import Provisioning
-import CodeDrawing
-import Domain
 import StepProtocol
-import Encoding
 import SystemIO
 import Terminal
 
 /// The code of a step, a sheet with those of all steps, or, where no step is named, the code of the vehicle itself.
-struct ProvisionQR: ParsableCommand {
+struct ProvisionQR: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "qr",
     abstract: "Make the QR code of a step, of all steps, or of the vehicle itself.")
@@ -70,11 +70,11 @@ struct ProvisionQR: ParsableCommand {
     return ending.isEmpty ? nil : ending
   }
 
-  func run() throws {
-    let console = output.console
-    let path = try vehicleFile()
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let path = try vehicleFile(context)
     let vehicle = try VehicleFile(reading: path).vehicle
-    let codes = try step == nil && !sheet ? [vehicleCode(path, console)] : labels(vehicle)
+    let codes = try step == nil && !sheet ? [vehicleCode(path, context, console)] : labels(vehicle)
     if console.isJSON, file == nil {
       try console.result(json(codes))
       return
@@ -103,10 +103,10 @@ struct ProvisionQR: ParsableCommand {
     }
   }
 
-  private func vehicleCode(_ path: String, _ console: Console) throws -> Content {
+  private func vehicleCode(_ path: String, _ context: Context, _ console: Console) throws -> Content {
     let (text, key): (String, Thumbprint)
     do throws(ProvisioningError) {
-      (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: WallClock.seconds)
+      (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: context.seconds)
     } catch {
       guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
       throw CommandFailure(
@@ -120,8 +120,8 @@ struct ProvisionQR: ParsableCommand {
   }
 
   /// The vehicle's, by a file, a name, or a folder, as `provision token` takes it.
-  private func vehicleFile() throws -> String {
-    let settings = try Settings(vehicle: vehicle.vehicle)
+  private func vehicleFile(_ context: Context) throws -> String {
+    let settings = try context.settings(vehicle: vehicle.vehicle)
     if let folder = settings.vehicle.value, Files.isFolder(folder) { return VehicleFolder(folder).path("vehicle.toml") }
     return try settings.vehicleFile()
   }
@@ -133,11 +133,11 @@ struct ProvisionQR: ParsableCommand {
     switch chosenFormat {
     case .terminal: return try lines(first, console)
     case .svg: return Array(first.svg(size: printedSize).utf8)
-    case .png: return try binary(first.png(size: printedSize))
+    case .png: return try binary(first.png(size: printedSize), console)
     case .pdf:
       let name = title(vehicle, console)
       let labels = codes.map { LabelSheet.Label($0.code, lines: [name, PDFText($0.caption)!]) }
-      return try binary(LabelSheet(labels, size: printedSize, paper: paper, copies: copies).pdf)
+      return try binary(LabelSheet(labels, size: printedSize, paper: paper, copies: copies).pdf, console)
     }
   }
 
@@ -154,7 +154,7 @@ struct ProvisionQR: ParsableCommand {
   }
 
   private func lines(_ code: QRCode, _ console: Console) throws -> [UInt8] {
-    if file == nil, let columns = Console.columns, columns < code.columns {
+    if file == nil, let columns = console.columns, columns < code.columns {
       throw CommandFailure(
         .usage, "the code takes \(code.columns) columns, and the terminal has \(columns)",
         hint: "use --output with a name that ends in .png")
@@ -163,8 +163,8 @@ struct ProvisionQR: ParsableCommand {
     return Array((lines.joined(separator: "\n") + "\n").utf8)
   }
 
-  private func binary(_ bytes: [UInt8]) throws -> [UInt8] {
-    if file == nil, Console.columns != nil {
+  private func binary(_ bytes: [UInt8], _ console: Console) throws -> [UInt8] {
+    if file == nil, console.columns != nil {
       throw CommandFailure(.usage, "\(chosenFormat.rawValue) is not for a terminal", hint: "use --output")
     }
     return bytes

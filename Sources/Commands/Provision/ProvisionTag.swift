@@ -1,15 +1,15 @@
 import ArgumentParser
 import Configuration
-import Tags
+import Domain
+import Encoding
 import NFC
 import Provisioning
-import Domain
 import StepProtocol
-import Encoding
 import SystemIO
+import Tags
 import Terminal
 
-struct ProvisionTag: ParsableCommand {
+struct ProvisionTag: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "tag",
     abstract: "Write a step's name to an NFC tag, to be put on that step.")
@@ -56,9 +56,9 @@ struct ProvisionTag: ParsableCommand {
     }
   }
 
-  func run() throws {
-    let console = output.console
-    let settings = try Settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let settings = try context.settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.vehicleFile())
     let step = try file.vehicle.required(step)
     let place = VehicleFolder(Files.parent(of: file.path))
@@ -67,8 +67,8 @@ struct ProvisionTag: ParsableCommand {
         .noInput, "\(place.path) has no stepd.toml, and keys are kept in a vehicle's own folder only",
         hint: "--vehicle takes the vehicle.toml in that folder, not a rider's")
     }
-    let interruption = try Interruption()
-    try askWhetherToLock(input.questions(interruption))
+    let interruption = try context.interruption()
+    try askWhetherToLock(input.questions(context, interruption))
     let reader = try settings.openReader(interruption)
     defer { reader.close() }
     let job = TagJob(
@@ -76,13 +76,13 @@ struct ProvisionTag: ParsableCommand {
       // Where some are listed, the vehicle refuses all others, but for dynamic ones.
       register: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
       dynamicIn: sdm ? place : nil, patience: settings.patience,
-      progress: ProgressLine(isShown: !output.quiet))
+      progress: console.progress)
     if batch {
       let limit = timeout.timeout == nil ? nil : settings.patience
       try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
     } else {
       console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
-      let record = try job.run(until: .now + settings.patience, tell: console.note)
+      let record = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
       try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
       if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
       if let failure = record.failure { throw failure }

@@ -1,13 +1,13 @@
 import ArgumentParser
 import Configuration
-import Provisioning
 import Domain
-import StepProtocol
 import Encoding
+import Provisioning
+import StepProtocol
 import SystemIO
 import Terminal
 
-struct ProvisionToken: ParsableCommand {
+struct ProvisionToken: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
     abstract: "Give a rider what it takes to move a vehicle's steps, for a time.",
@@ -42,10 +42,10 @@ struct ProvisionToken: ParsableCommand {
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
   }
 
-  func run() throws {
-    let console = output.console
+  func run(in context: Context) throws {
+    let console = output.console(context)
     let place = VehicleFolder(folder)
-    let now = WallClock.seconds
+    let now = context.seconds
     let device = try deviceKey.map { path throws(ConfigurationError) in try KeyFile.verificationKey(path) }
     let summary = try place.provisionToken(
       TokenPlan(rider: rider, steps: steps?.ids, notBefore: now, lifetime: lifetime.seconds, deviceKey: device),
@@ -62,7 +62,7 @@ struct ProvisionToken: ParsableCommand {
       ])
       return
     }
-    try console.result("\(TokenReport(summary.token).line): \(vehicleFile)")
+    try console.result("\(TokenReport(summary.token, at: now).line): \(vehicleFile)")
     if let missing = summary.missingDeviceKey {
       console.note("the rider has to put the device's private key into \(place.path(missing)), mode 0600")
     }

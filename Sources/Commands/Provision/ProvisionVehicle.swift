@@ -1,13 +1,13 @@
 public import ArgumentParser
 import Configuration
-import Provisioning
 import Domain
-import StepProtocol
 import Encoding
+import Provisioning
+import StepProtocol
 import SystemIO
 import Terminal
 
-struct ProvisionVehicle: ParsableCommand {
+struct ProvisionVehicle: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "vehicle",
     abstract: "Make a vehicle's keys, certificates and configuration.")
@@ -73,24 +73,24 @@ struct ProvisionVehicle: ParsableCommand {
       && servo == .simulated && beacon.isEmpty
   }
 
-  func run() throws {
-    let console = output.console
+  func run(in context: Context) throws {
+    let console = output.console(context)
     let place = VehicleFolder(folder)
     if relocate {
       try place.relocate()
       let file = place.path("mosquitto.conf")
       try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("wrote \(file) anew")
     } else if renew {
-      let end = try place.renewCertificates(now: WallClock.seconds)
+      let end = try place.renewCertificates(now: context.seconds)
       try console.isJSON
         ? console.result(["certificates_end": .integer(end)])
         : console.result("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
     } else {
-      try make(place, console)
+      try make(place, context, console)
     }
   }
 
-  private func make(_ place: VehicleFolder, _ console: Console) throws {
+  private func make(_ place: VehicleFolder, _ context: Context, _ console: Console) throws {
     let uuid = uuid ?? .random()
     // Two steps that differ in everything.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
@@ -99,7 +99,7 @@ struct ProvisionVehicle: ParsableCommand {
     let summary = try place.provisionVehicle(
       VehiclePlan(
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconAdapters: adapters),
-      now: WallClock.seconds, force: force)
+      now: context.seconds, force: force)
 
     if console.isJSON {
       try console.result([

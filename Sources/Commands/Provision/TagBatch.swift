@@ -1,9 +1,9 @@
-import Tags
-import NFC
-import Provisioning
 import Domain
 import Encoding
+import NFC
+import Provisioning
 import SystemIO
+import Tags
 import Terminal
 
 /// One tag after the other, each once. What becomes of each is a line of the table at once.

@@ -1,5 +1,5 @@
-import Ranging
 import Domain
+import Ranging
 import Terminal
 
 /// What a rider does next.

@@ -1,5 +1,5 @@
-import Encoding
 import Domain
+import Encoding
 import Terminal
 
 /// The characters that a view is drawn with. Each takes one column.

@@ -1,5 +1,5 @@
-import Ranging
 import Domain
+import Ranging
 import Terminal
 
 /// A decision as a rider sees it who walks up to the vehicle.

@@ -9,11 +9,11 @@ final class LocationView {
   private var last: LocationReport?
 
   /// - Returns: nil where lines or JSON are to be printed instead.
-  init?(_ console: Console, environment: [String: String]) {
-    guard !console.isJSON, let screen = Screen(type: environment["TERM"]) else { return nil }
+  init?(_ console: Console, _ context: Context) {
+    guard !console.isJSON, let screen = Screen(context) else { return nil }
     self.console = console
     self.screen = screen
-    glyphs = Glyphs.isUnicode(environment) ? .unicode : .ascii
+    glyphs = Glyphs.isUnicode(context.environment) ? .unicode : .ascii
   }
 
   func show(_ report: LocationReport) throws {

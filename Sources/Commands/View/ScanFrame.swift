@@ -1,5 +1,5 @@
-import Ranging
 import Domain
+import Ranging
 import Terminal
 
 /// The beacons around a technician, a line each.

@@ -1,5 +1,5 @@
-import Ranging
 import Domain
+import Ranging
 
 /// The beacons that are heard around a technician, whosever they are.
 struct ScanTable {

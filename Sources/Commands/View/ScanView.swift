@@ -10,12 +10,12 @@ final class ScanView {
 
   /// - Parameter radio: what the user calls it.
   /// - Returns: nil where lines or JSON are to be printed instead.
-  init?(_ console: Console, radio: String, environment: [String: String]) {
-    guard !console.isJSON, let screen = Screen(type: environment["TERM"]) else { return nil }
+  init?(_ console: Console, _ context: Context, radio: String) {
+    guard !console.isJSON, let screen = Screen(context) else { return nil }
     self.console = console
     self.radio = radio
     self.screen = screen
-    glyphs = Glyphs.isUnicode(environment) ? .unicode : .ascii
+    glyphs = Glyphs.isUnicode(context.environment) ? .unicode : .ascii
   }
 
   func show(_ table: inout ScanTable, at time: Double) throws {

@@ -1,6 +1,6 @@
+import Domain
 import Glibc
 import Ranging
-import Domain
 import Terminal
 
 /// The vehicle from above with its front upward, and the rider on the way to a step.

@@ -1,4 +1,5 @@
-import Glibc
+import func Glibc.log10
+import func Glibc.pow
 
 /// The last frames of one beacon: when each was heard, and at what level.
 ///

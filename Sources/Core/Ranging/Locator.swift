@@ -1,5 +1,6 @@
 public import Domain
-import Glibc
+
+import func Glibc.hypot
 
 /// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
 ///

@@ -1,4 +1,5 @@
-import Glibc
+import func Glibc.log10
+import func Glibc.pow
 
 /// The numbers that decisions are made by; RANGING.md has their derivation and what else was tried.
 ///

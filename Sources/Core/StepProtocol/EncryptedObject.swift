@@ -2,6 +2,8 @@ import Crypto
 import Encoding
 import FoundationEssentials
 
+import struct FoundationEssentials.Data
+
 /// A compact JWE with HPKE integrated encryption (draft-ietf-jose-hpke-encrypt, `HPKE-4`): RFC 9180 base mode with
 /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and ChaCha20-Poly1305.
 ///

@@ -5,6 +5,7 @@ import Domain
 import Glibc
 import MQTT
 import StepController
+import StepDaemon
 import Terminal
 
 @main
@@ -12,7 +13,7 @@ struct Stepd: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stepd",
     abstract: "Move a vehicle's entry steps for riders who may and who are there.",
-    version: "0.1.0")
+    version: Program.version)
 
   @Option(
     help: ArgumentHelp("The controller's configuration.", valueName: "file"),
@@ -39,7 +40,7 @@ struct Stepd: ParsableCommand {
     return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
   }
 
-  static func main() { Program.run(Stepd.self, explain: explain) }
+  static func main() { Program.main(Stepd.self, explain: explain) }
 
   private static func explain(_ error: any Error) -> any Error {
     switch error as? Daemon.Failure {

@@ -5,7 +5,7 @@ import Domain
 import StepProtocol
 import Testing
 
-@testable import StepController
+@testable import StepDaemon
 
 @Suite("What adapters are to send") struct BeaconPlanTests {
   private let left = Step(id: StepID("left")!, side: .left, major: 1, measuredPower: -63)

@@ -1,6 +1,7 @@
 import TestSupport
 import Foundation
 import StepController
+import StepDaemon
 import Domain
 import Testing
 

@@ -1,93 +1,186 @@
+import Encoding
 import Foundation
+import TestSupport
 import Testing
 
-/// SwiftPM lets a file import a module that its target does not name, once it was built. This does not.
+/// SwiftPM lets a file import a module that its target does not name, once that module was built. These tests do not.
 @Suite("Structure") struct StructureTests {
-  static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent()
+  @Test("the package keeps the rules of its house", .timeLimit(.minutes(5)))
+  func house() throws {
+    let graph = try ModuleGraph(package: Repository.root)
+    #expect(graph.targets.count > 20)
+    #expect(graph.targets.reduce(0) { $0 + $1.imports.count } > 500)
+    for violation in graph.violations().map(\.description).sorted() { Issue.record("\(violation)") }
+  }
 
-  /// Which of our modules, and which foreign ones, each may import. Arrows run downward only.
-  static let allowed: [String: Set<String>] = [
-    "StepDomain": [],
-    "StrictJSON": [],
-    "NDEF": [],
-    "NFCMessages": ["StepDomain"],
-    "NTAG424": ["Crypto", "CryptoExtras"],
-    "Ranging": ["StepDomain", "Glibc"],
-    "StepProtocol": ["StepDomain", "StrictJSON", "Crypto", "CryptoExtras", "FoundationEssentials"],
-    "SystemIO": ["CLinux", "Glibc"],
-    "Bluetooth": ["SystemIO", "StepDomain", "Ranging", "CBluetooth", "Glibc", "CSystemd"],
-    "NFCReader": ["SystemIO", "StepDomain", "NDEF", "NFCMessages", "NTAG424", "Glibc"],
-    "NFCDevice": ["SystemIO", "NFCMessages", "CNFC", "Glibc"],
-    "MQTTClient": ["SystemIO", "CMosquitto", "Glibc", "Synchronization"],
-    "QRCode": ["CQREncode", "CZlib", "Glibc"],
-    "QRReader": ["SystemIO", "Glibc"],
-    "Configuration": ["SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "CTOML", "Glibc"],
-    "Provisioning": [
-      "SystemIO", "StepDomain", "StrictJSON", "StepProtocol", "Configuration", "COpenSSL", "Glibc",
-    ],
-    "Terminal": ["StepDomain", "SystemIO", "StrictJSON", "Configuration", "MQTTClient", "ArgumentParser", "Glibc"],
-    "StepController": [
-      "SystemIO", "StepDomain", "StrictJSON", "Ranging", "StepProtocol", "Bluetooth", "MQTTClient", "Configuration",
-      "Glibc", "Synchronization",
-    ],
-    "QRDecoder": ["SystemIO", "QRReader", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo", "Glibc"],
-    "StepCommands": [
-      "SystemIO", "StepDomain", "StrictJSON", "NDEF", "NFCMessages", "Ranging", "StepProtocol", "Bluetooth",
-      "NFCReader", "QRCode", "QRReader", "MQTTClient", "Configuration", "Provisioning", "Terminal", "ArgumentParser",
-      "Glibc",
-    ],
-    "stepctl-nfc": ["NFCDevice", "Glibc"],
-    "stepctl-qr": ["QRDecoder"],
-    "stepctl": ["StepCommands", "Terminal"],
-    "stepd": ["StepController", "Bluetooth", "Configuration", "MQTTClient", "Terminal", "ArgumentParser", "Glibc"],
+  /// A small house without a fault.
+  static let sound = ModuleGraph(targets: [
+    .init(name: "Words", path: "Sources/Core/Words", imports: [.init("Glibc", declaration: "pow")]),
+    .init(name: "Sums", path: "Sources/Core/Sums", dependencies: ["Words"], imports: [.init("Words")]),
+    .init(name: "CRadio", path: "Sources/Libraries/CRadio"),
+    .init(name: "Kernel", path: "Sources/System", dependencies: ["Words"], imports: [.init("Words"), .init("Glibc")]),
+    .init(
+      name: "Radio", path: "Sources/Adapters/Radio", dependencies: ["Kernel", "CRadio"],
+      imports: [.init("Kernel"), .init("CRadio")]),
+    .init(name: "Broker", path: "Sources/Adapters/Broker", dependencies: ["Kernel"], imports: [.init("Kernel")]),
+    .init(name: "Rider", path: "Sources/Rider", dependencies: ["Broker"], imports: [.init("Broker")]),
+    .init(name: "Machine", path: "Sources/Controller/Core", dependencies: ["Sums"], imports: [.init("Sums")]),
+    .init(
+      name: "Console", path: "Sources/CommandLine", dependencies: ["Words", "ArgumentParser"],
+      imports: [.init("Words"), .init("ArgumentParser")]),
+    .init(
+      name: "the-program", path: "Sources/Programs/the-program", dependencies: ["Rider", "Console"],
+      imports: [.init("Rider"), .init("Console")]),
+    .init(name: "Support", path: "Tests/Support", dependencies: ["Kernel"], imports: [.init("Kernel")]),
+    .init(
+      name: "ProgramTests", path: "Tests/Unit/ProgramTests", dependencies: ["the-program", "Support"],
+      imports: [.init("the_program"), .init("Foundation"), .init("Testing")]),
+  ])
+
+  @Test("a house without a fault has no violation")
+  func nothing() { #expect(Self.sound.violations() == []) }
+
+  struct Fault: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let target: String
+    var path: String?
+    var names: String?
+    var imports: ModuleGraph.Import?
+    let expected: Set<ModuleGraph.Violation>
+  }
+
+  /// A target that names a module and imports it.
+  static func arrow(_ what: String, from target: String, to other: String) -> Fault {
+    Fault(
+      testDescription: what, target: target, names: other, imports: .init(other),
+      expected: [.upward(from: target, to: other)])
+  }
+
+  static let faults = [
+    Fault(
+      testDescription: "an import that the manifest does not name", target: "Rider", imports: .init("Words"),
+      expected: [.undeclared(.init("Words"), in: "Rider")]),
+    Fault(
+      testDescription: "a test's import that the manifest does not name", target: "ProgramTests",
+      imports: .init("Words"), expected: [.undeclared(.init("Words"), in: "ProgramTests")]),
+    Fault(
+      testDescription: "a dependency that no file imports", target: "Rider", names: "Words",
+      expected: [.unused("Words", in: "Rider")]),
+    Fault(
+      testDescription: "a product that no file imports", target: "Console", names: "Crypto",
+      expected: [.unused("Crypto", in: "Console")]),
+    arrow("Core that imports the system", from: "Sums", to: "Kernel"),
+    arrow("an adapter that imports the rider's side", from: "Radio", to: "Rider"),
+    arrow("an adapter that imports another", from: "Radio", to: "Broker"),
+    arrow("the rider's side that imports the controller's", from: "Rider", to: "Machine"),
+    arrow("arguments below the command line", from: "Rider", to: "ArgumentParser"),
+    Fault(
+      testDescription: "an upward arrow that is only in the manifest", target: "Radio", names: "Rider",
+      expected: [.upward(from: "Radio", to: "Rider"), .unused("Rider", in: "Radio")]),
+    Fault(
+      testDescription: "a second importer of a C library", target: "Broker", names: "CRadio", imports: .init("CRadio"),
+      expected: [.importers(of: "CRadio", ["Broker", "Radio"])]),
+    Fault(
+      testDescription: "a test that imports a C library", target: "ProgramTests", names: "CRadio",
+      imports: .init("CRadio"), expected: [.importers(of: "CRadio", ["ProgramTests", "Radio"])]),
+    Fault(
+      testDescription: "Core that imports all of the C library", target: "Sums", imports: .init("Glibc"),
+      expected: [.impure(.init("Glibc"), in: "Sums")]),
+    Fault(
+      testDescription: "Core that imports a function that reads a file", target: "Sums",
+      imports: .init("Glibc", declaration: "fopen"),
+      expected: [.impure(.init("Glibc", declaration: "fopen"), in: "Sums")]),
+    Fault(
+      testDescription: "a program that imports all of Foundation", target: "Radio", imports: .init("Foundation"),
+      expected: [.heavy(.init("Foundation"), in: "Radio")]),
+    Fault(
+      testDescription: "a folder that is in no room", target: "Machine", path: "Sources/Attic",
+      expected: [.homeless("Machine")]),
   ]
 
-  static func imports() throws -> [(module: String, file: String, imported: String)] {
-    let sources = root.appending(path: "Sources")
-    let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)!
-    var found: [(String, String, String)] = []
-    for case let file as URL in files where file.pathExtension == "swift" {
-      let path = file.path.dropFirst(sources.path.count + 1)
-      let module = String(path.prefix { $0 != "/" })
-      for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
-        let words = line.split(separator: " ")
-        guard let position = words.firstIndex(of: "import"), position <= 2, position + 1 < words.count,
-          words[..<position].allSatisfy({ ["package", "public", "internal", "private", "@testable"].contains($0) })
-        else { continue }
-        found.append((module, String(path), String(words[position + 1].prefix { $0 != "." })))
+  @Test("each fault is found, and nothing else", arguments: faults)
+  func finds(_ fault: Fault) throws {
+    var house = Self.sound
+    let index = try #require(house.targets.firstIndex { $0.name == fault.target })
+    if let path = fault.path { house.targets[index].path = path }
+    if let name = fault.names { house.targets[index].dependencies.insert(name) }
+    if let line = fault.imports { house.targets[index].imports.insert(line) }
+    #expect(house.violations() == fault.expected)
+  }
+
+  @Test(
+    "an import line is read in every form",
+    arguments: [
+      ("import Words", ModuleGraph.Import("Words")),
+      ("  package import Words", .init("Words")),
+      ("@testable import stepctl_qr", .init("stepctl_qr")),
+      ("@preconcurrency public import Words", .init("Words")),
+      ("import func Glibc.pow", .init("Glibc", declaration: "pow")),
+      ("private import struct Words.Word", .init("Words", declaration: "Word")),
+      ("import Words.Inner", .init("Words")),
+      ("// import Words", nil),
+      ("let import = Words", nil),
+      ("  @Test(\"config import prints\")", nil),
+      ("", nil),
+    ] as [(Substring, ModuleGraph.Import?)])
+  func lines(_ line: Substring, _ expected: ModuleGraph.Import?) {
+    #expect(ModuleGraph.Import(line: line) == expected)
+  }
+}
+
+extension ModuleGraph {
+  /// Reads the manifest with SwiftPM, and the `import` lines of each source file.
+  init(package root: String) throws {
+    let manifest = try Self.manifest(of: root)
+    var targets: [Target] = []
+    for target in try #require(manifest["targets"]?.array) {
+      let name = try #require(target["name"]?.string)
+      let path = try #require(target["path"]?.string)
+      var dependencies: Set<String> = []
+      for dependency in target["dependencies"]?.array ?? [] {
+        let kinds = ["byName", "product", "target"]
+        let named = kinds.lazy.compactMap { dependency[$0]?.array?.first?.string }.first
+        dependencies.insert(try #require(named))
+      }
+      targets.append(
+        Target(name: name, path: path, dependencies: dependencies, imports: try Self.imports(in: path, of: root)))
+    }
+    self.init(targets: targets)
+  }
+
+  /// What `swift package dump-package` prints. Its own scratch folder: `swift test` may hold the lock on the usual one.
+  private static func manifest(of root: String) throws -> JSON {
+    let folder = try TemporaryFolder()
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["swift", "package", "--scratch-path", folder.path, "--package-path", root, "dump-package"]
+    // The targets that are only there when asked for have to keep the rules, too.
+    process.environment = ProcessInfo.processInfo.environment.merging(["STEPCTL_FUZZ": "1", "STEPCTL_BENCH": "1"]) {
+      $1
+    }
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0, "swift package dump-package")
+    return try JSON(parsing: Array(bytes), maximumDepth: 32)
+  }
+
+  private static func imports(in folder: String, of root: String) throws -> Set<Import> {
+    let files = try FileManager.default.subpathsOfDirectory(atPath: "\(root)/\(folder)")
+    var imports: Set<Import> = []
+    for name in files where name.hasSuffix(".swift") {
+      var isText = false
+      for line in try Repository.text("\(folder)/\(name)").split(separator: "\n") {
+        // Another language's program may stand in a literal.
+        if !line.split(separator: "\"\"\"", omittingEmptySubsequences: false).count.isMultiple(of: 2) {
+          if !isText, let found = Import(line: line, file: "\(folder)/\(name)") { imports.insert(found) }
+        } else {
+          isText.toggle()
+        }
       }
     }
-    return found
-  }
-
-  @Test("every import runs downward, and adapters do not import each other")
-  func directions() throws {
-    let imports = try Self.imports()
-    #expect(imports.count > 50)
-    for (module, file, imported) in imports {
-      #expect(Self.allowed[module]?.contains(imported) == true, "\(file) imports \(imported)")
-    }
-  }
-
-  @Test("the pure modules import nothing that could do I/O")
-  func pure() {
-    for module in ["StepDomain", "StrictJSON", "NDEF", "NFCMessages", "NTAG424", "Ranging", "StepProtocol"] {
-      #expect(Self.allowed[module]!.isDisjoint(with: ["SystemIO", "CLinux", "Foundation", "Bluetooth", "MQTTClient"]))
-    }
-  }
-
-  @Test("each C library has one importer")
-  func oneImporter() throws {
-    var importers: [String: Set<String>] = [:]
-    for (module, _, imported) in try Self.imports() { importers[imported, default: []].insert(module) }
-    for (library, owner) in [
-      "CBluetooth": "Bluetooth", "CSystemd": "Bluetooth", "CNFC": "NFCDevice", "CMosquitto": "MQTTClient",
-      "CTOML": "Configuration", "COpenSSL": "Provisioning", "CLinux": "SystemIO", "CQREncode": "QRCode",
-      "CZlib": "QRCode", "CPNG": "QRDecoder", "CTurboJPEG": "QRDecoder", "CZBar": "QRDecoder", "CZXing": "QRDecoder",
-      "CVideo": "QRDecoder",
-    ] {
-      #expect((importers[library] ?? []).isSubset(of: [owner]), "\(library)")
-    }
+    return imports
   }
 }

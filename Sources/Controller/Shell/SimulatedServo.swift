@@ -1,5 +1,6 @@
 import Glibc
 package import Domain
+package import StepController
 import Encoding
 import SystemIO
 

@@ -3,6 +3,7 @@ package import Configuration
 import Glibc
 package import MQTT
 import Domain
+package import StepController
 import StepProtocol
 package import SystemIO
 

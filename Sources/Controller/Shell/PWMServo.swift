@@ -1,5 +1,6 @@
 import Glibc
 package import Domain
+package import StepController
 import SystemIO
 
 /// Hobby servos on the kernel's PWM channels, through sysfs (Documentation/driver-api/pwm.rst).

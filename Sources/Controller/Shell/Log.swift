@@ -1,6 +1,7 @@
 import Encoding
 import Glibc
 import Domain
+import StepController
 import StepProtocol
 
 /// What `stepd` writes to standard error: one line an event, each at once.

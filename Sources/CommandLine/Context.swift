@@ -1,0 +1,87 @@
+package import ArgumentParser
+package import Configuration
+package import Domain
+import Glibc
+package import SystemIO
+
+/// The world as a command sees it: this process, or what a test makes up.
+package struct Context: Sendable {
+  /// For results.
+  package var output: any Output
+  /// For everything else.
+  package var errors: any Output
+  package var input: any Input
+  package var environment: [String: String]
+  package var folders: ConfigurationFolders
+  package var clocks: Clocks
+  /// Makes what ends a command's waiting. A command asks for it once, before it starts a thread.
+  package var interruption: @Sendable () throws(SystemError) -> Interruption
+
+  package struct Clocks: Sendable {
+    /// What a calendar shows. It can be set back.
+    package var wall: @Sendable () -> UnixTime
+    /// What never jumps.
+    package var steady: @Sendable () -> ContinuousClock.Instant
+
+    package init(
+      wall: @escaping @Sendable () -> UnixTime, steady: @escaping @Sendable () -> ContinuousClock.Instant
+    ) {
+      self.wall = wall
+      self.steady = steady
+    }
+
+    package static let system = Clocks(
+      wall: { UnixTime(microseconds: WallClock.microseconds) }, steady: { ContinuousClock.now })
+  }
+
+  package init(
+    output: any Output, errors: any Output, input: any Input, environment: [String: String],
+    folders: ConfigurationFolders, clocks: Clocks = .system,
+    interruption: @escaping @Sendable () throws(SystemError) -> Interruption
+  ) {
+    self.output = output
+    self.errors = errors
+    self.input = input
+    self.environment = environment
+    self.folders = folders
+    self.clocks = clocks
+    self.interruption = interruption
+  }
+
+  /// This process.
+  package static var process: Context {
+    let environment = Context.processEnvironment
+    return Context(
+      output: StandardOutput.results, errors: StandardOutput.messages, input: StandardInput(),
+      environment: environment, folders: ConfigurationFolders(environment: environment),
+      interruption: { () throws(SystemError) in try Interruption() })
+  }
+
+  /// Seconds since 1970, as tokens and certificates count them.
+  package var seconds: Int64 { clocks.wall().microseconds / 1_000_000 }
+
+  /// Of a variable that is there twice the first counts, as with getenv(3).
+  private static var processEnvironment: [String: String] {
+    var variables: [String: String] = [:]
+    var entry = environ
+    while let variable = entry.pointee {
+      let text = String(cString: variable)
+      if let equals = text.firstIndex(of: "=") {
+        let name = String(text[..<equals])
+        if variables[name] == nil { variables[name] = String(text[text.index(after: equals)...]) }
+      }
+      entry += 1
+    }
+    return variables
+  }
+}
+
+/// A command that touches the world through its context only, so that a test can run it in process.
+package protocol ContextCommand: ParsableCommand {
+  /// Parses, acts and renders.
+  func run(in context: Context) throws
+}
+
+extension ContextCommand {
+  package func run() throws { try run(in: .process) }
+}

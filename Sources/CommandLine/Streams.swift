@@ -1,0 +1,70 @@
+import Glibc
+package import SystemIO
+
+/// Where a command writes bytes: standard output, standard error, or a test's record of them.
+package protocol Output: Sendable {
+  /// The terminal's size; nil where the bytes go elsewhere.
+  var size: Screen.Size? { get }
+  /// Writes all bytes at once, so that a pipe sees a record when it is true.
+  func write(_ bytes: some Sequence<UInt8>) throws(SystemError)
+}
+
+extension Output {
+  package var isTerminal: Bool { size != nil }
+}
+
+/// Where answers come from: standard input, or what a test plays.
+package protocol Input: Sendable {
+  var isTerminal: Bool { get }
+  /// Drops what was typed before a question was asked.
+  func discardTyped()
+  /// Waits for more bytes.
+  ///
+  /// - Returns: nothing at the end.
+  /// - Throws: `Interrupted` for a signal.
+  func read(until interruption: Interruption) throws -> [UInt8]
+}
+
+/// The standard output or the standard error of this process.
+package enum StandardOutput: Output {
+  case results, messages
+
+  private var number: Int32 { self == .results ? STDOUT_FILENO : STDERR_FILENO }
+  private var name: String { self == .results ? "standard output" : "standard error" }
+
+  package var size: Screen.Size? {
+    guard isatty(number) == 1 else { return nil }
+    var size = winsize()
+    guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_row > 0, size.ws_col > 0 else { return .usual }
+    return Screen.Size(rows: Int(size.ws_row), columns: Int(size.ws_col))
+  }
+
+  package func write(_ bytes: some Sequence<UInt8>) throws(SystemError) {
+    var rest = ContiguousArray(bytes)[...]
+    while !rest.isEmpty {
+      let count = try check("write to", name) {
+        rest.withUnsafeBytes { Glibc.write(number, $0.baseAddress, $0.count) }
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Writes in a signal handler, where nothing but write(2) is safe.
+  static func sendFromSignalHandler(_ text: StaticString) {
+    _ = Glibc.write(STDOUT_FILENO, text.utf8Start, text.utf8CodeUnitCount)
+  }
+}
+
+/// The standard input of this process.
+package struct StandardInput: Input {
+  package var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
+  package func discardTyped() { if isTerminal { tcflush(STDIN_FILENO, TCIFLUSH) } }
+
+  package func read(until interruption: Interruption) throws -> [UInt8] {
+    if try waitReadable([STDIN_FILENO, interruption.number], until: nil)[1] { throw Interrupted() }
+    var chunk = [UInt8](repeating: 0, count: 1024)
+    let count = try check("read", "standard input") { Glibc.read(STDIN_FILENO, &chunk, chunk.count) }
+    return Array(chunk[..<count])
+  }
+}

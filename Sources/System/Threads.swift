@@ -1,0 +1,96 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A thread that nobody waits for.
+package enum DetachedThread {
+  /// Starts one that runs `body` once. What `body` holds is the thread's from here on, and is let go of at its end.
+  package static func start(_ body: sending @escaping () -> Void) throws(SystemError) {
+    let context = Unmanaged.passRetained(Body(run: body))
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, nil,
+      { context in
+        Unmanaged<Body>.fromOpaque(context!).takeRetainedValue().run()
+        return nil
+      }, context.toOpaque())
+    guard code == 0 else {
+      context.release()
+      throw SystemError("start a thread", code: code)
+    }
+    pthread_detach(thread)
+  }
+
+  private final class Body {
+    let run: () -> Void
+    init(run: @escaping () -> Void) { self.run = run }
+  }
+}
+
+/// An event counter that one thread signals and another waits for with `waitReadable` or an `EventLoop`.
+package final class Wakeup: Sendable {
+  private let descriptor: Descriptor
+
+  package init() throws(SystemError) {
+    descriptor = Descriptor(adopting: try check("create an eventfd") { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) })
+  }
+
+  /// What to wait for; lent, not to be closed.
+  package var number: Int32 { descriptor.number }
+
+  /// Makes the descriptor readable. Any thread.
+  package func signal() { _ = eventfd_write(descriptor.number, 1) }
+
+  /// Makes it unreadable until the next signal.
+  package func clear() {
+    var count: eventfd_t = 0
+    _ = eventfd_read(descriptor.number, &count)
+  }
+}
+
+/// Messages from any thread to the one that takes them: for an `EventLoop`, or for `waitReadable` and `take`.
+///
+/// Posting never waits. The mailbox keeps all messages until they are taken, so whoever posts without end needs a limit
+/// of its own.
+package final class Mailbox<Message: Sendable>: Sendable {
+  private struct Contents {
+    /// Those before `first` were taken.
+    var messages: [Message?] = []
+    var first = 0
+  }
+
+  private let contents = Mutex(Contents())
+  private let filled: Wakeup
+
+  package init() throws(SystemError) { filled = try Wakeup() }
+
+  /// Readable while there is a message; lent, not to be read or closed.
+  package var descriptor: Int32 { filled.number }
+
+  /// Adds a message. Any thread.
+  package func post(_ message: Message) {
+    contents.withLock { contents in
+      if contents.messages.isEmpty { filled.signal() }
+      contents.messages.append(message)
+    }
+  }
+
+  /// The oldest message; nil where there is none.
+  package func take() -> Message? {
+    contents.withLock { contents in
+      guard !contents.messages.isEmpty else { return nil }
+      defer {
+        contents.messages[contents.first] = nil
+        contents.first += 1
+        if contents.first == contents.messages.count {
+          contents = Contents()
+          filled.clear()
+        } else if contents.first >= 1024 {
+          contents.messages.removeFirst(contents.first)
+          contents.first = 0
+        }
+      }
+      return contents.messages[contents.first]
+    }
+  }
+}

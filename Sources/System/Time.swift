@@ -1,0 +1,53 @@
+import Glibc
+
+/// The wall clock, in the unit that captures and tokens use.
+package enum WallClock {
+  /// Microseconds since 1970-01-01T00:00:00Z.
+  package static var microseconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+  }
+
+  /// Whole seconds since 1970-01-01T00:00:00Z, as JWT counts them (RFC 7519 2, NumericDate).
+  package static var seconds: Int64 { microseconds / 1_000_000 }
+}
+
+extension Duration {
+  /// Whole milliseconds, rounded up; negative durations are 0.
+  package var roundedUpToMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    return seconds &* 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+  }
+
+  /// Seconds as a floating-point number.
+  package var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) * 1e-18
+  }
+}
+
+/// How long to wait before something is tried again: from half a second, doubling, to half a minute.
+///
+/// The jitter keeps clients that lost the same broker at the same moment from coming back in step.
+package struct Backoff: Sendable {
+  package static let first = Duration.milliseconds(500)
+  package static let longest = Duration.seconds(30)
+
+  private var failures = 0
+
+  package init() {}
+
+  /// The wait after a connection, or an attempt at one, that ended.
+  ///
+  /// - Parameters:
+  ///   - lasted: how long it was established; zero where it never was. Only a connection that outlived the longest wait
+  ///     makes the next wait short again: a broker that accepts and then drops is not to be hammered.
+  ///   - chance: a random number from 0 to 1, which shortens the wait by up to a half.
+  package mutating func next(afterLasting lasted: Duration, chance: Double) -> Duration {
+    if lasted > Self.longest { failures = 0 }
+    let full = failures < 6 ? Self.first * (1 << failures) : Self.longest
+    failures += 1
+    return full * (1 - chance / 2)
+  }
+}

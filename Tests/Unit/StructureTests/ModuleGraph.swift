@@ -1,0 +1,166 @@
+/// The package as its manifest and its files show it: which folder a target has, what it names, what it imports.
+struct ModuleGraph: Equatable {
+  var targets: [Target]
+
+  struct Target: Equatable {
+    var name: String
+    /// From the package's top folder.
+    var path: String
+    /// The targets and products that the manifest names for it.
+    var dependencies: Set<String> = []
+    var imports: Set<Import> = []
+
+    /// What `import` calls it.
+    var module: String { String(name.map { $0 == "-" ? "_" : $0 }) }
+    var isTest: Bool { path.hasPrefix("Tests/") }
+  }
+
+  /// An `import` line.
+  struct Import: Hashable {
+    var module: String
+    /// The one declaration that it brings in: `pow` of `import func Glibc.pow`.
+    var declaration: String?
+    /// From the package's top folder.
+    var file = ""
+
+    init(_ module: String, declaration: String? = nil, file: String = "") {
+      (self.module, self.declaration, self.file) = (module, declaration, file)
+    }
+
+    /// - Returns: nil for a line that imports nothing.
+    init?(line: Substring, file: String = "") {
+      var words = line.split(whereSeparator: \.isWhitespace).drop {
+        $0.hasPrefix("@") && !$0.contains("\"")
+          || ["public", "package", "internal", "fileprivate", "private"].contains($0)
+      }
+      guard words.popFirst() == "import", var name = words.popFirst() else { return nil }
+      let kinds: Set = ["class", "enum", "func", "let", "protocol", "struct", "typealias", "var"]
+      let isScoped = kinds.contains(String(name))
+      if isScoped, let scoped = words.popFirst() { name = scoped }
+      let path = name.split(separator: ".").map(String.init)
+      self.init(path[0], declaration: isScoped ? path.last : nil, file: file)
+    }
+  }
+
+  /// A group of targets that changes for one reason, and how far up it stands. Arrows run from higher to lower.
+  struct Room: Equatable {
+    let folder: String
+    let height: Int
+    /// Whether its targets may import one another.
+    var isShared = false
+  }
+
+  /// Rooms of one height do not know of each other. A folder that stands in another comes first.
+  static let rooms = [
+    Room(folder: "Sources/Core", height: 0, isShared: true),
+    Room(folder: "Sources/Libraries", height: 1),
+    Room(folder: "Sources/System", height: 2),
+    Room(folder: "Sources/Adapters", height: 3),
+    Room(folder: "Sources/Rider", height: 4),
+    Room(folder: "Sources/Controller/Core", height: 4),
+    Room(folder: "Sources/Configuration", height: 5),
+    Room(folder: "Sources/Controller/Shell", height: 6),
+    Room(folder: "Sources/Operator", height: 6, isShared: true),
+    Room(folder: "Sources/CommandLine", height: 7),
+    Room(folder: "Sources/Commands", height: 8, isShared: true),
+    Room(folder: "Sources/Programs", height: 9),
+  ]
+
+  /// Modules of other packages that only some rooms may import: from this height up.
+  static let lowest = ["ArgumentParser": 7]
+
+  /// What the compiler brings along, which no manifest names.
+  static let toolchain: Set = [
+    "Dispatch", "Foundation", "FoundationEssentials", "Glibc", "Swift", "Synchronization", "Testing",
+  ]
+
+  /// What Core may take from modules that can do input and output, too: mathematics and a buffer of bytes.
+  static let pure = [
+    "Glibc": ["exp", "hypot", "log", "log10", "pow", "sqrt"] as Set,
+    "FoundationEssentials": ["Data"],
+    "Synchronization": [],
+    "Dispatch": [],
+    "Foundation": [],
+  ]
+
+  enum Violation: Hashable, CustomStringConvertible {
+    /// A file imports a module that the manifest does not name for its target.
+    case undeclared(Import, in: String)
+    /// The manifest names a module that no file of the target imports.
+    case unused(String, in: String)
+    /// An arrow that does not run downward.
+    case upward(from: String, to: String)
+    /// Core imports something that can do input and output.
+    case impure(Import, in: String)
+    /// A program imports all of Foundation, which makes its start slow and its file big.
+    case heavy(Import, in: String)
+    /// A C library without exactly one importer.
+    case importers(of: String, [String])
+    /// A target whose folder is in no room.
+    case homeless(String)
+
+    var description: String {
+      switch self {
+      case .undeclared(let line, let target):
+        "\(line.file) imports \(line.module), which Package.swift does not name for \(target)"
+      case .unused(let name, let target): "Package.swift names \(name) for \(target), which does not import it"
+      case .upward(let target, let other): "\(target) may not import \(other): arrows run downward only"
+      case .impure(let line, let target):
+        "\(line.file): \(target) may import from \(line.module) only what does no input or output, one by one"
+      case .heavy(let line, _): "\(line.file) imports Foundation, which a program takes too long to load"
+      case .importers(let library, []): "nothing imports \(library)"
+      case .importers(let library, let targets):
+        "\(library) is imported by \(targets.joined(separator: ", ")): one owns a C library"
+      case .homeless(let target): "\(target) is in no room: give it a folder of one, or add a room to the test"
+      }
+    }
+  }
+
+  /// What breaks the rules of the house.
+  func violations() -> Set<Violation> {
+    let byModule = Dictionary(uniqueKeysWithValues: targets.map { ($0.module, $0) })
+    let byName = Dictionary(uniqueKeysWithValues: targets.map { ($0.name, $0) })
+    var found: Set<Violation> = []
+    for target in targets {
+      let own = target.imports.filter { !Self.toolchain.contains($0.module) }
+      for line in own where !target.dependencies.contains(byModule[line.module]?.name ?? line.module) {
+        found.insert(.undeclared(line, in: target.name))
+      }
+      let imported = Set(own.map { byModule[$0.module]?.name ?? $0.module })
+      // The support for tests is given to each of them.
+      for name in target.dependencies.subtracting(imported) where byName[name]?.path != "Tests/Support" {
+        found.insert(.unused(name, in: target.name))
+      }
+      guard !target.isTest else { continue }
+      guard let room = target.room else {
+        found.insert(.homeless(target.name))
+        continue
+      }
+      for name in target.dependencies.union(imported) where name != target.name {
+        if let other = byName[name] {
+          guard let below = other.room, below == room ? room.isShared : below.height < room.height else {
+            found.insert(.upward(from: target.name, to: name))
+            continue
+          }
+        } else if Self.lowest[name, default: 0] > room.height {
+          found.insert(.upward(from: target.name, to: name))
+        }
+      }
+      for line in target.imports {
+        if line.module == "Foundation" { found.insert(.heavy(line, in: target.name)) }
+        if room.height == 0, let pure = Self.pure[line.module], !pure.contains(line.declaration ?? "") {
+          found.insert(.impure(line, in: target.name))
+        }
+      }
+    }
+    for library in targets where library.room?.folder == "Sources/Libraries" {
+      let importers = targets.filter { $0.imports.contains { $0.module == library.module } }
+      if importers.count != 1 { found.insert(.importers(of: library.name, importers.map(\.name).sorted())) }
+    }
+    return found
+  }
+}
+
+extension ModuleGraph.Target {
+  var room: ModuleGraph.Room? { ModuleGraph.rooms.first { path == $0.folder || path.hasPrefix($0.folder + "/") } }
+}
