@@ -16,7 +16,7 @@ extension RefusalCode {
     case .retained: "the command was retained by the broker"
     case .replayed: "the command was used before"
     case .expired: "the challenge or the deadline has passed"
-    case .proofNotAccepted: "it does not accept this kind of proof, or none that can be copied"
+    case .proofNotAccepted: "it does not accept this proof; use a dynamic tag or a rotating beacon"
     case .staleProof: "the proof is too old, or is not a new one"
     case .notNear: "you are too far from the step"
     case .busy: "the step is moving"
