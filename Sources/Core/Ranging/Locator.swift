@@ -1,5 +1,4 @@
 public import Domain
-import Glibc
 
 import func Glibc.hypot
 

@@ -114,7 +114,7 @@ extension RefusalCode {
     case .replayed: "the command was used before"
     case .expired: "the challenge or the deadline has passed"
     case .proofNotAccepted:
-      "this vehicle does not accept this proof; use a dynamic tag or a rotating beacon"
+      "it does not accept this proof; use a dynamic tag or a rotating beacon"
     case .staleProof: "the proof is too old, or was used before"
     case .notNear: "you are too far from the step"
     case .busy: "the step is moving"
