@@ -35,7 +35,8 @@ struct CalibrateTests {
           // A triangle of ±2 dB.
           let ripple = [0, 1, 2, 1, 0, -1, -2, -1][tick % 8]
           let other: Side = step == .left ? .right : .left
-          return [(Double(tick) / 10, step, Int8(level.rounded()) + Int8(ripple)), (Double(tick) / 10 + 0.05, other, -100)]
+          let level = Int8(level.rounded()) + Int8(ripple)
+          return [(Double(tick) / 10, step, level), (Double(tick) / 10 + 0.05, other, -100)]
         }
         _ = try shell.capture(name, frames)
       }
@@ -59,7 +60,8 @@ struct CalibrateTests {
     #expect(zones.allSatisfy { $0.wholeMatch(of: form) != nil }, "\(zones)")
     #expect(ended.lines.last == "wrote \(file)")
     let question = "write left -74 dBm, right -52 dBm into \(file)? [Y/n] "
-    #expect(ended.errors == "\(question)\(question)riders' copies of this file still have the old values; make them again\n")
+    let note = "riders' copies of this file still have the old values; make them again\n"
+    #expect(ended.errors == "\(question)\(question)\(note)")
     let after = try TemporaryFolder.text(file)
     #expect(after != before)
     #expect(after.contains("measured_power = -74"))
@@ -159,7 +161,8 @@ struct CalibrateTests {
         """)
     var shell = shell
     shell.answers = ["", "y", "", "n"]
-    let ended = shell.types("calibrate", "--vehicle", file, "--radio", "h4:unix:\(shell.path("none"))", "--step", "left")
+    let radio = "h4:unix:\(shell.path("none"))"
+    let ended = shell.types("calibrate", "--vehicle", file, "--radio", radio, "--step", "left")
     #expect(ended.ending == .status(.unavailable))
     let request = "0.3 m in front of the left step, in hand: press Enter (s: leave it out) "
     let fault = "cannot connect to h4:unix:\(shell.path("none")): No such file or directory"
