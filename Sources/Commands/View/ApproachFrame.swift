@@ -87,7 +87,7 @@ struct ApproachFrame {
   }
 
   private var confidence: String {
-    guard let facing = location.facing else { return indented(text("? cannot tell yet which step you are at")) }
+    guard let facing = location.facing else { return indented(text("? cannot tell yet which step")) }
     let text = text(
       location.isLocated
         ? "\(glyphs.decided) decided: at the \(facing.id) step"

@@ -1,7 +1,9 @@
+import Bluetooth
 import Configuration
 import Domain
 import Encoding
 import Glibc
+import Ranging
 import Synchronization
 import SystemIO
 import Terminal
@@ -61,6 +63,48 @@ struct Shell {
 
   /// A file's path in the folder.
   func path(_ name: String) -> String { "\(folder.path)/\(name)" }
+}
+
+extension Shell {
+  static let vehicle = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
+
+  /// Writes the file of a vehicle with two steps.
+  func vehicleFile(_ name: String = "van.toml") throws -> String {
+    try folder.write(
+      name,
+      """
+      name = "Van"
+      uuid = "\(Shell.vehicle)"
+
+      [[steps]]
+      id = "left"
+      side = "left"
+      major = 1
+
+      [[steps]]
+      id = "right"
+      side = "right"
+      major = 2
+
+      """)
+  }
+
+  /// Writes a capture of frames of the vehicle's beacons: seconds, the step's side, and dBm.
+  func capture(_ name: String, _ frames: [(time: Double, side: Side, rssi: Int8?)]) throws -> String {
+    let records = frames.map { frame in
+      let major: UInt16 = frame.side == .left ? 1 : 2
+      let beacon = IBeacon(uuid: Shell.vehicle, major: major, minor: 1, measuredPower: -59)
+      return BTSnoopEncoder.record(
+        of: Advertisement(
+          time: UnixTime(microseconds: 1_767_225_600_000_000 + Int64(frame.time * 1e6)),
+          address: DeviceAddress(UInt64(0xC600_0000_0000) + UInt64(major)), rssi: frame.rssi,
+          data: beacon.advertisingData))
+    }
+    let path = path(name)
+    try Files.createFolder(Files.parent(of: path), mode: 0o700)
+    try Files.replace(path, with: BTSnoopEncoder.fileHeader + records.joined(), mode: 0o600)
+    return path
+  }
 }
 
 /// What was printed.

@@ -1,6 +1,8 @@
 import Domain
+import FoundationEssentials
 import Glibc
 import Terminal
+import TestSupport
 import Testing
 
 @testable import StepCommands
@@ -90,6 +92,36 @@ struct UsageTests {
       let alone = shell.types(arguments)
       #expect(alone.ending == .signal(SIGPIPE))
       #expect(alone.errors == "")
+    }
+  }
+}
+
+@Suite("The version")
+struct VersionTests {
+  @Test("stands in one place")
+  func onePlace() throws {
+    let number = /"\d+\.\d+\.\d+"/
+    var places: [String] = []
+    for folder in ["CommandLine", "Commands", "Programs"] {
+      for file in try FileManager.default.subpathsOfDirectory(atPath: "\(Repository.root)/Sources/\(folder)")
+      where file.hasSuffix(".swift") && !file.hasSuffix("GrayPicture+PNG.swift") {
+        let text = try Repository.text("Sources/\(folder)/\(file)")
+        places += text.matches(of: number).map { "\(folder)/\(file): \($0.output)" }
+      }
+    }
+    #expect(places == ["CommandLine/Program.swift: \"\(Program.version)\""])
+  }
+
+  @Test("is the newest in the changelog, or comes after it, and no page names another")
+  func papers() throws {
+    let released = try Repository.text("CHANGELOG.md").matches(of: /(?m)^## \[?(\d+)\.(\d+)\.(\d+)/)
+      .map { [$0.1, $0.2, $0.3].compactMap { Int($0) } }
+    let parts = Program.version.split(separator: ".").compactMap { Int($0) }
+    #expect(parts.count == 3)
+    #expect(released.allSatisfy { !parts.lexicographicallyPrecedes($0) })
+    for page in try Repository.names(in: "man") {
+      let named = try Repository.text("man/\(page)").matches(of: /stepctl (\d+\.\d+\.\d+)/).map { String($0.1) }
+      #expect(named.allSatisfy { $0 == Program.version }, "\(page)")
     }
   }
 }

@@ -93,7 +93,7 @@ import Testing
            left  near        2.4 m (0.9 to 6.2 m)   40 packets   0.1 s ago
            right far         6.0 m (2.3 to 15.6 m)  40 packets   0.1 s ago
 
-         ? cannot tell yet which step you are at
+         ? cannot tell yet which step
          → come closer to one step
         """)
   }
@@ -129,7 +129,7 @@ import Testing
            left  -               -
            right -               -
 
-         ? cannot tell yet which step you are at
+         ? cannot tell yet which step
          → no beacon of Rolling C… is heard
         """)
   }
