@@ -8,6 +8,10 @@ mkdir -p .build/rig
 cd .build/rig
 # A source of another version is another kernel.
 package=$(apt-cache depends linux-source | sed -n 's/^ *Depends: //p')
+if [[ -z $package ]]; then
+  echo 'kernel.sh: apt knows no linux-source: apt-get update, on Debian' >&2
+  exit 69
+fi
 version=$(apt-cache show "$package" | sed -n '0,/^Version: /s/^Version: //p')
 if [[ -x linux && $(cat version 2>/dev/null) == "$version" ]]; then exit; fi
 
