@@ -1,6 +1,6 @@
 """A chip with a tag before it, and the real libnfc on the chip's port.
 
-    .build/venv/bin/python -m pytest Tests/Tags
+    .build/venv/bin/python -m pytest Tests/Peers/Tags
 """
 
 import pytest
