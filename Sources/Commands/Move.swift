@@ -4,6 +4,7 @@ import Configuration
 import MQTT
 import Ranging
 import Domain
+import Rider
 import StepProtocol
 import Encoding
 import SystemIO

@@ -2,6 +2,7 @@ import Configuration
 import Glibc
 import MQTT
 import Domain
+import Rider
 import StepProtocol
 import SystemIO
 import Terminal
@@ -9,11 +10,6 @@ import Terminal
 /// A rider's side of the protocol, over one connection: asks, commands, and believes only what is signed.
 final class RiderSession {
   private let access: RiderAccess
-  private let device: SigningKey
-  private let tokenText: String
-  private let controllerKey: EncryptionKey
-  private let statementKey: VerificationKey
-  private let broker: MQTT.Broker
   private let connection: MQTTConnection
   private var isConnected = false
   /// What came while something else was waited for, the newest of each step: a broker can send old statements again
@@ -22,8 +18,7 @@ final class RiderSession {
   private let interruption: Interruption
   private let console: Console
 
-  /// What the token says, unverified: for the rider to read, who cannot and need not check it.
-  let token: Token
+  var token: Token { access.token }
 
   /// Why there is no answer. As it stands it means that nothing was sent that could move a step; whoever has sent such
   /// a thing says something else.
@@ -52,25 +47,8 @@ final class RiderSession {
     self.access = access
     self.interruption = interruption
     self.console = console
-    device = try KeyFile.signingKey(access.rider.deviceKey)
-    tokenText = try KeyFile.token(access.rider.token)
-    do throws(ProtocolError) { token = try Token(unverified: tokenText) } catch {
-      throw CommandFailure(.configuration, "\(access.rider.token): not a token: \(error)")
-    }
-    try access.rider.check(token, isBoundTo: device.verificationKey)
-    do throws(KeyError) {
-      controllerKey = try EncryptionKey(access.controller.encryption)
-      statementKey = try VerificationKey(access.controller.signing)
-    } catch {
-      throw CommandFailure(.configuration, "[controller]: \(error)")
-    }
-    broker = MQTT.Broker(
-      host: access.broker.host, port: access.broker.port,
-      tls: .init(
-        authority: access.broker.ca,
-        identity: .init(certificate: access.certificate.cert, key: access.certificate.key)))
     connection = try MQTTConnection(
-      broker: broker, subscriptions: steps.map { access.topic.status($0.id) }, reconnecting: .never, patience: patience)
+      broker: access.broker, subscriptions: steps.map { access.topic.status($0.id) }, reconnecting: .never, patience: patience)
   }
 
   func close() { connection.close() }
@@ -86,8 +64,8 @@ final class RiderSession {
   ///
   /// - Returns: nil when the connection is gone and nothing was sent.
   func send(_ request: Command.Request, to step: Step) -> Pending? {
-    let command = Command(vehicle: access.vehicle.uuid, step: step.id, request: request, token: tokenText)
-    let sealed = command.sealed(by: device, to: controllerKey)
+    let command = Command(vehicle: access.vehicle.uuid, step: step.id, request: request, token: access.tokenText)
+    let sealed = command.sealed(by: access.device, to: access.encryptionKey)
     let taken = connection.publish(
       topic: access.topic.setPosition(step.id), payload: sealed.bytes, retain: false)
     return taken == nil ? nil : Pending(step: step.id, digest: sealed.digest, nonce: command.nonce)
@@ -150,7 +128,7 @@ final class RiderSession {
       if interruption.isPending { throw .interrupted }
       // The connection's own patience ends at about the same time, and it knows how far it had come.
       let limit = isConnected ? deadline : deadline.map { $0 + .seconds(1) }
-      if let limit, limit <= .now { throw isConnected ? .timedOut : .connection(.timedOut(broker, .greeting)) }
+      if let limit, limit <= .now { throw isConnected ? .timedOut : .connection(.timedOut(access.broker, .greeting)) }
       let event: MQTTConnection.Event?
       do throws(MQTTError) { event = try connection.next(until: .now) } catch { throw .connection(error) }
       switch event {
@@ -175,7 +153,7 @@ final class RiderSession {
 
   private func read(_ message: Message) -> Statement? {
     do throws(ProtocolError) {
-      let statement = try Statement(payload: message.payload, verifiedBy: statementKey)
+      let statement = try Statement(payload: message.payload, verifiedBy: access.statementKey)
       guard statement.vehicle == access.vehicle.uuid,
         message.topic == access.topic.status(statement.step)
       else {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Domain
+import Rider
 import StepProtocol
 import Encoding
 import SystemIO
@@ -20,7 +21,8 @@ struct Status: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
+    let file = try VehicleFile(reading: settings.vehicleFile())
+    let access = try file.riderAccess()
     let interruption = try context.interruption()
     let session = try RiderSession(
       access, steps: access.vehicle.steps, patience: settings.patience, interruption: interruption, console: console)
@@ -28,7 +30,7 @@ struct Status: ContextCommand {
 
     let steps = access.vehicle.steps.filter { session.token.steps.contains($0.id) }
     guard !steps.isEmpty else {
-      throw CommandFailure(.configuration, "\(access.rider.token): the token is for none of the vehicle's steps")
+      throw CommandFailure(.configuration, "\(file.path): the token is for none of the vehicle's steps")
     }
     // Each step is asked by name: only the answer to one's own command is known to be fresh.
     var newest: [StepID: Statement] = [:]

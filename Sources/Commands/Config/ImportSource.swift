@@ -18,24 +18,24 @@ enum ImportSource {
   ///   - interruption: is made for a picture only: a file can be a pipe that nobody writes to, which a signal has to end.
   func read(
     _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
-  ) throws -> Handover {
+  ) throws -> ImportedVehicle {
     switch self {
     case .file(let path): try Self.read(path)
     case .picture(let source): try Self.scan(source, patience, progress, interruption())
     }
   }
 
-  private static func read(_ path: String) throws -> Handover {
-    if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
+  private static func read(_ path: String) throws -> ImportedVehicle {
+    if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
       throw CommandFailure(.badData, "\(path): no text", hint: "a picture is given with --qr")
     }
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file has one, and no compact JWS.
-    if text.contains("=") { return try Handover(reading: path) }
+    if text.contains("=") { return try ImportedVehicle(reading: path) }
     switch verified(text.filter { !$0.isWhitespace }) {
-    case .success(let signed): return try handover(signed)
+    case .success(let signed): return try imported(signed)
     case .failure(let reason): throw CommandFailure(.badData, "\(path): \(reason)")
     }
   }
@@ -43,7 +43,7 @@ enum ImportSource {
   /// The only vehicle's code in a picture, or the first that comes before a camera.
   private static func scan(
     _ source: String, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
-  ) throws -> Handover {
+  ) throws -> ImportedVehicle {
     defer { progress.clear() }
     func show(_ left: Duration) {
       progress.show("show the vehicle's code to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
@@ -66,13 +66,13 @@ enum ImportSource {
     }
     guard let first = found.first else { throw CommandFailure(.badData, problem) }
     guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
-    return try handover(first)
+    return try imported(first)
   }
 
   private typealias SignedCode = (code: VehicleCode, operatorKey: VerificationKey)
 
-  private static func handover(_ signed: SignedCode) throws(ProvisioningError) -> Handover {
-    try Handover(signed.code, signedBy: signed.operatorKey)
+  private static func imported(_ signed: SignedCode) throws -> ImportedVehicle {
+    try ImportedVehicle(signed.code, signedBy: signed.operatorKey)
   }
 
   /// Why a text is no vehicle's code, for people.

@@ -58,7 +58,7 @@ struct ProvisionBeacon: ContextCommand {
   /// the vehicle file stepd does not start.
   private func checkMinorStays(_ file: VehicleFile) throws {
     let controller = "\(Files.parent(of: file.path))/stepd.toml"
-    guard let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil else { return }
+    guard let file = try? ControllerFile(reading: controller), file.beacons[step] != nil else { return }
     throw CommandFailure(
       .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
       hint: "take [beacon.steps.\(step)] out of that file first")

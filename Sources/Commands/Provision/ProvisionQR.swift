@@ -105,12 +105,11 @@ struct ProvisionQR: ContextCommand {
 
   private func vehicleCode(_ path: String, _ context: Context, _ console: Console) throws -> Content {
     let (text, key): (String, Thumbprint)
-    do throws(ProvisioningError) {
+    do {
       (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: context.seconds)
-    } catch {
-      guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
+    } catch let missing as SystemError where missing.code == ENOENT {
       throw CommandFailure(
-        .noInput, missing.description,
+        missing.exitStatus, missing.description,
         hint: "--vehicle takes the operator's folder of the vehicle; --step makes a step's code")
     }
     // 43 characters and 10 blanks: with more beside them they are wider than a terminal.

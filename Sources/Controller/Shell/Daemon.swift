@@ -11,27 +11,16 @@ package import SystemIO
 /// broker has another, so that a connection that hangs does not hold up a motion.
 package struct Daemon {
   private let setup: ControllerSetup
-  private let keys: Controller.Keys
-  private let secrets: StepSecrets
   private var log: Log
   let beaconPlans: [BeaconPlan]
 
   /// Reads what the configuration names; nothing is connected and nothing moves.
   package init(
     _ setup: ControllerSetup, isVerbose: Bool = false, isJournal: Bool = false
-  ) throws(ConfigurationError) {
+  ) {
     self.setup = setup
-    let operatorKey: VerificationKey
-    do throws(KeyError) { operatorKey = try VerificationKey(setup.keys.operatorKey) } catch {
-      throw ConfigurationError("[keys] operator", "\(error)")
-    }
-    keys = Controller.Keys(
-      decryption: try KeyFile.decryptionKey(setup.keys.encryption),
-      signing: try KeyFile.signingKey(setup.keys.signing), operatorKey: operatorKey)
-    secrets = try StepSecrets(setup)
     log = Log(isVerbose: isVerbose, isJournal: isJournal)
-    beaconPlans = try BeaconPlan.all(
-      of: setup.vehicle, minors: secrets.minors, adapters: setup.beacon.steps.compactMapValues(\.adapter))
+    beaconPlans = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
 
   /// Why the daemon cannot start. Once it runs, only a signal ends it.
@@ -45,7 +34,7 @@ package struct Daemon {
   /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the
   /// servos and the beacons need.
   package func check() throws(Failure) {
-    do throws(MQTTError) { try broker.check() } catch { throw .broker(error) }
+    do throws(MQTTError) { try setup.broker.check() } catch { throw .broker(error) }
     do throws(Journal.Failure) { try Journal.check(setup.journal) } catch { throw .journal(error) }
     try checkServo()
     try checkBeacons()
@@ -53,8 +42,8 @@ package struct Daemon {
 
   /// A chip that the kernel does not have would be noticed by the first rider.
   private func checkServo() throws(Failure) {
-    guard case .pwm(let pwm) = setup.servo.driver else { return }
-    for chip in Set(pwm.outputs.values.map(\.chip)).sorted() {
+    guard case .pwm(let pwm) = setup.servo else { return }
+    for chip in Set(pwm.channels.values.map(\.chip)).sorted() {
       let folder = "\(pwm.root)/pwmchip\(chip)"
       guard Files.exists(folder) else { throw .system(SystemError("open", folder, code: ENOENT)) }
     }
@@ -66,21 +55,21 @@ package struct Daemon {
     let journal: Journal
     do throws(Journal.Failure) {
       journal = try Journal.open(
-        setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.servo.installed)
+        setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.installed)
     } catch {
       throw .journal(error)
     }
     let log = LogBox(log)
     let controller = Controller(
-      vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), secrets: secrets,
-      profile: MotionProfile(setup.servo), journal: journal, servo: driver(), record: { log.log.write($0) })
+      vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets,
+      profile: setup.profile, journal: journal, servo: driver(), record: { log.log.write($0) })
     let topics = Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) })
     let beacons = try startBeacons(interruption) { log.log.write($0, $1) }
     defer { for beacon in beacons { beacon.close() } }
     let connection: MQTTConnection
     do throws(MQTTError) {
       connection = try MQTTConnection(
-        broker: broker, subscriptions: topics.keys.sorted(), reconnecting: .forever)
+        broker: setup.broker, subscriptions: topics.keys.sorted(), reconnecting: .forever)
     } catch {
       throw .broker(error)
     }
@@ -100,7 +89,7 @@ package struct Daemon {
       }
     }
 
-    log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(broker)")
+    log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     var isEnding = false
     var wasConnected = false
     var lost = (count: 0, told: start)
@@ -121,7 +110,7 @@ package struct Daemon {
         case .connected:
           wasConnected = true
           unacknowledged = []
-          log.log.write(.notice, "connected to \(broker)")
+          log.log.write(.notice, "connected to \(setup.broker)")
           publish(controller.announcements(at: time()))
         case .disconnected(let error):
           // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
@@ -157,22 +146,14 @@ package struct Daemon {
     do throws(SystemError) { return try call() } catch { throw .system(error) }
   }
 
-  private var broker: MQTT.Broker {
-    MQTT.Broker(
-      host: setup.broker.host, port: setup.broker.port,
-      tls: .init(
-        authority: setup.broker.ca,
-        identity: .init(certificate: setup.certificate.cert, key: setup.certificate.key)))
-  }
-
   private func driver() -> any ServoDriver {
-    switch setup.servo.driver {
+    switch setup.servo {
     case .simulated(let log):
       SimulatedServo(log: log)
     case .pwm(let pwm):
       PWMServo(
         root: pwm.root, frequency: pwm.frequency,
-        channels: pwm.outputs.mapValues {
+        channels: pwm.channels.mapValues {
           PWMServo.Channel(
             chip: $0.chip, channel: $0.channel, closedPulse: $0.closedPulse, openPulse: $0.openPulse)
         })
@@ -183,31 +164,5 @@ package struct Daemon {
   private final class LogBox {
     var log: Log
     init(_ log: Log) { self.log = log }
-  }
-}
-
-extension Policy {
-  package init(_ settings: AccessPolicy) {
-    self.init(
-      methods: settings.proofs, acceptsStatic: settings.acceptsStatic, zone: settings.zone,
-      proofAge: Int64(settings.proofAge * 1000))
-  }
-}
-
-extension StepSecrets {
-  /// Reads the files that the configuration names.
-  init(_ setup: ControllerSetup) throws(ConfigurationError) {
-    self.init()
-    for (step, source) in setup.beacon.steps {
-      minors[step] = RotatingMinor(
-        secret: try KeyFile.beaconSecret(source.secret), step: step, period: setup.beacon.period)
-    }
-    for tag in setup.tags { tags[tag.uid] = Tag(step: tag.step, keys: tag.keys) }
-  }
-}
-
-extension MotionProfile {
-  package init(_ settings: ServoSettings) {
-    self.init(travel: Int64(settings.travel * 1000), limit: Int64(settings.limit * 1000))
   }
 }

@@ -44,27 +44,17 @@ struct Stepd: ParsableCommand {
 
   private static func explain(_ error: any Error) -> any Error {
     switch error as? Daemon.Failure {
-    case .journal(.unavailable(let error)), .system(let error): CommandFailure(error)
+    case .journal(.unavailable(let error)), .system(let error): error
     case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
     case .journal(let failure): CommandFailure(.badData, failure.description)
-    case .broker(let error): CommandFailure(error)
-    case .beacon(let error): CommandFailure(error.exitStatus, error.description, hint: error.hint)
+    case .broker(let error): error
+    case .beacon(.notPermitted(let radio, let program)):
+      // systemd's confinement keeps programs from what their files would allow them.
+      CommandFailure(
+        .noPermission, RadioError.notPermitted(radio: radio, program: program).description,
+        hint: "as a service it takes what the comments in stepd.service say")
+    case .beacon(let error): CommandFailure(error.exitStatus, error.description)
     case nil: error
     }
-  }
-}
-
-extension RadioError {
-  fileprivate var exitStatus: ExitStatus {
-    switch self {
-    case .notPermitted: .noPermission
-    case .tooFewSets, .cannotAdvertise: .configuration
-    default: .unavailable
-    }
-  }
-
-  /// systemd's confinement keeps programs from what their files would allow them.
-  fileprivate var hint: String? {
-    if case .notPermitted = self { "as a service it takes what the comments in stepd.service say" } else { nil }
   }
 }

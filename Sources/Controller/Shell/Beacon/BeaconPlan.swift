@@ -1,5 +1,4 @@
 import Bluetooth
-import Configuration
 import Ranging
 import Domain
 import StepProtocol
@@ -20,23 +19,14 @@ struct BeaconPlan: Sendable {
   /// One for each adapter, in the order of the vehicle's steps.
   ///
   /// - Parameters:
-  ///   - minors: of every step that has an adapter.
-  ///   - adapters: the radios as they are configured. Steps without one have a beacon of another maker, or none.
-  /// - Throws: when a radio is none, or cannot advertise.
+  ///   - minors: of every step that has a radio.
+  ///   - radios: those that are configured. Steps without one have a beacon of another maker, or none.
   static func all(
-    of vehicle: Vehicle, minors: [StepID: RotatingMinor], adapters: [StepID: String]
-  ) throws(ConfigurationError) -> [BeaconPlan] {
+    of vehicle: Vehicle, minors: [StepID: RotatingMinor], radios: [StepID: RadioSpec]
+  ) -> [BeaconPlan] {
     var plans: [BeaconPlan] = []
     for step in vehicle.steps {
-      guard let adapter = adapters[step.id], let minor = minors[step.id] else { continue }
-      let radio: RadioSpec
-      do throws(MalformedRadioSpec) { radio = try RadioSpec(adapter) } catch {
-        throw ConfigurationError("[beacon.steps.\(step.id)] adapter", "\(error)")
-      }
-      guard radio.canAdvertise else {
-        throw ConfigurationError(
-          "[beacon.steps.\(step.id)] adapter", "\(RadioError.cannotAdvertise(radio: radio.description))")
-      }
+      guard let radio = radios[step.id], let minor = minors[step.id] else { continue }
       let index = plans.firstIndex { $0.radio == radio }
       if index == nil { plans.append(BeaconPlan(radio: radio, uuid: vehicle.uuid)) }
       plans[index ?? plans.count - 1].beacons.append(Beacon(step: step, minor: minor))
