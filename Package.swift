@@ -89,11 +89,11 @@ let package = Package(
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
-    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "CMosquitto"]),
+    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
-    module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
     module(
@@ -113,12 +113,19 @@ let package = Package(
       ]),
 
     // Configuration: files and settings, read into the types that are used.
-    module("Configuration", in: "Configuration", ["SystemIO", "Domain", "Encoding", "StepProtocol", "CTOML"]),
+    module(
+      "Configuration", in: "Configuration",
+      [
+        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController", "CTOML",
+      ]),
 
     // Operator: whoever makes vehicles and hands out access.
     module(
       "Provisioning", in: "Operator",
-      ["SystemIO", "Domain", "Encoding", "StepProtocol", "Configuration", "COpenSSL"]),
+      [
+        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "StepController", "Configuration",
+        "COpenSSL",
+      ]),
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
     module(
@@ -155,9 +162,18 @@ let package = Package(
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
-    tests("ConfigurationTests", ["Configuration", "Domain", "StepProtocol", "SystemIO"]),
     tests(
-      "ProvisioningTests", ["Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO"]),
+      "ConfigurationTests",
+      [
+        "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
+        "StepController",
+      ]),
+    tests(
+      "ProvisioningTests",
+      [
+        "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
+        "StepController", "Rider",
+      ]),
     tests(
       "StepControllerTests",
       [

@@ -101,7 +101,7 @@ extension Context {
   /// The settings, from the flags, the environment and the files, in this order.
   func settings(
     vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil
-  ) throws(ConfigurationError) -> Settings {
+  ) throws -> Settings {
     try Settings(
       flags: Settings.Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,
       folders: folders)

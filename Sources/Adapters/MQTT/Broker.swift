@@ -1,11 +1,14 @@
 /// An MQTT broker: where it listens, and how the two sides prove who they are.
 public struct Broker: Hashable, Sendable {
+  /// The port that IANA registered for MQTT over TLS (secure-mqtt).
+  public static let standardPort: UInt16 = 8883
+
   /// A host name or a numeric address; with TLS the broker's certificate must bear exactly this.
-  public let host: String
+  public var host: String
   /// 1 to 65535.
-  public let port: UInt16
+  public var port: UInt16
   /// Nil for a connection in the clear.
-  public let tls: TLS?
+  public var tls: TLS?
 
   public init(host: String, port: UInt16, tls: TLS?) {
     self.host = host
@@ -24,9 +27,9 @@ public struct Broker: Hashable, Sendable {
   /// Files in PEM for mutual TLS, version 1.2 or later.
   public struct TLS: Hashable, Sendable {
     /// The certificate authorities, one of which must have issued the broker's certificate.
-    public let authority: String
+    public var authority: String
     /// The client's certificate, with its chain, and the private key to it; nil for none.
-    public let identity: Identity?
+    public var identity: Identity?
 
     public init(authority: String, identity: Identity?) {
       self.authority = authority
@@ -35,8 +38,8 @@ public struct Broker: Hashable, Sendable {
   }
 
   public struct Identity: Hashable, Sendable {
-    public let certificate: String
-    public let key: String
+    public var certificate: String
+    public var key: String
 
     public init(certificate: String, key: String) {
       self.certificate = certificate

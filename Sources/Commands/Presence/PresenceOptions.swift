@@ -24,7 +24,7 @@ struct PresenceOptions: ParsableArguments {
   @OptionGroup var codes: QROptions
   @OptionGroup var timeout: TimeoutOptions
 
-  func settings(_ context: Context, vehicle: String?) throws(ConfigurationError) -> Settings {
+  func settings(_ context: Context, vehicle: String?) throws -> Settings {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
   }
 

@@ -1,4 +1,5 @@
-import Bluetooth
+package import Bluetooth
+package import Domain
 import Ranging
 import SystemIO
 
@@ -22,7 +23,7 @@ final class BeaconSender: Sendable {
 
   /// Tries the adapter, and starts the thread, which tries on.
   ///
-  /// - Throws: `RadioError` for what will not mend itself while this process runs, else `SystemError`.
+  /// - Throws: `BeaconError` for what will not mend itself while this process runs, else `SystemError`.
   init(_ plan: BeaconPlan) throws {
     self.plan = plan
     events = try Mailbox()
@@ -30,7 +31,7 @@ final class BeaconSender: Sendable {
     ended = try Wakeup()
     let attempts = BeaconAttempts(plan, events, stop)
     do throws(RadioError) { try attempts.begin() } catch {
-      if error.isLasting { throw error }
+      if error.isLasting { throw BeaconError(cause: error) }
       attempts.tell(.failed(error))
     }
     try DetachedThread.start { [ended] in
@@ -132,5 +133,19 @@ extension RadioError {
     case .noLowEnergy, .notPermitted, .cannotAdvertise, .tooFewSets: true
     default: false
     }
+  }
+}
+
+/// An adapter that cannot be a beacon, whatever is tried.
+package struct BeaconError: Failure {
+  package let cause: RadioError
+
+  package var exitStatus: ExitStatus { cause.exitStatus }
+  package var description: String { cause.description }
+
+  package var hint: String? {
+    // systemd's confinement keeps programs from what their files would allow them.
+    if case .notPermitted = cause { return "a service needs what the comments in stepd.service say" }
+    return nil
   }
 }

@@ -8,16 +8,15 @@ import SystemIO
 
 /// `stepd`: a controller with a broker, a journal, servos, beacons, a log, and the signals that end it.
 package struct Daemon {
-  private let setup: ResolvedSetup
+  private let setup: ControllerSetup
   private let isVerbose: Bool
   private let beacons: [BeaconPlan]
 
   /// Nothing is connected and nothing moves.
-  package init(_ setup: ControllerSetup, isVerbose: Bool = false) throws {
-    self.setup = try ResolvedSetup(setup)
+  package init(_ setup: ControllerSetup, isVerbose: Bool = false) {
+    self.setup = setup
     self.isVerbose = isVerbose
-    beacons = BeaconPlan.all(
-      of: self.setup.vehicle, minors: self.setup.secrets.minors, radios: self.setup.beaconRadios)
+    beacons = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
 
   /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the

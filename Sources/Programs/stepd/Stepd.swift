@@ -2,7 +2,6 @@ import ArgumentParser
 import Bluetooth
 import Configuration
 import Domain
-import MQTT
 import StepDaemon
 import Terminal
 
@@ -25,33 +24,9 @@ struct Stepd: ParsableCommand {
   var verbose = false
 
   func run() throws {
-    let daemon = try Daemon(ControllerSetup(reading: config), isVerbose: verbose)
+    let daemon = Daemon(try ControllerSetup(reading: config), isVerbose: verbose)
     try check ? daemon.check() : daemon.run()
   }
 
-  static func main() { Program.main(Stepd.self, explain: explain) }
-
-  /// Goes when these errors say it themselves.
-  private static func explain(_ error: any Error) -> any Error {
-    switch error {
-    case let error as MQTTError: CommandFailure(error)
-    case let error as RadioError: CommandFailure(error.exitStatus, error.description, hint: error.hint)
-    default: error
-    }
-  }
-}
-
-extension RadioError {
-  fileprivate var exitStatus: ExitStatus {
-    switch self {
-    case .notPermitted: .noPermission
-    case .tooFewSets, .cannotAdvertise: .configuration
-    default: .unavailable
-    }
-  }
-
-  /// systemd's confinement keeps programs from what their files would allow them.
-  fileprivate var hint: String? {
-    if case .notPermitted = self { "as a service it takes what the comments in stepd.service say" } else { nil }
-  }
+  static func main() { Program.main(Stepd.self, explain: { $0 }) }
 }

@@ -1,9 +1,9 @@
-import TestSupport
+import Domain
 import Glibc
 import Provisioning
-import Domain
 import StepProtocol
 import SystemIO
+import TestSupport
 import Testing
 
 /// A Python that has the library.

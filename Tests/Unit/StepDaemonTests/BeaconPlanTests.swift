@@ -1,5 +1,4 @@
 import Bluetooth
-import Configuration
 import Ranging
 import Domain
 import StepProtocol
@@ -21,13 +20,13 @@ import Testing
     ]
   }
 
-  private func plans(_ adapters: [StepID: String]) throws -> [BeaconPlan] {
-    try BeaconPlan.all(of: vehicle, minors: minors, adapters: adapters)
+  private func plans(_ radios: [StepID: RadioSpec]) -> [BeaconPlan] {
+    BeaconPlan.all(of: vehicle, minors: minors, radios: radios)
   }
 
   @Test("is each step's beacon at its time, by the adapter that it has")
-  func frames() throws {
-    let plans = try plans([left.id: "hci0", right.id: "h4:unix:/run/beacon"])
+  func frames() {
+    let plans = plans([left.id: .hci(0), right.id: .h4(.unix(path: "/run/beacon"))])
     #expect(plans.map(\.radio) == [.hci(0), .h4(.unix(path: "/run/beacon"))])
     for time in [0, 7, 8, 1_767_225_600] as [Int64] {
       #expect(
@@ -42,24 +41,15 @@ import Testing
   }
 
   @Test("is one plan for an adapter that several steps share, however that is written")
-  func shared() throws {
-    let plans = try plans([left.id: "hci1", right.id: "hci1"])
+  func shared() {
+    let plans = plans([left.id: .hci(1), right.id: .hci(1)])
     #expect(plans.map(\.steps) == [[left.id, right.id]])
     #expect(plans[0].frames(at: 9).map(\.major) == [1, 2])
   }
 
   @Test("leaves out steps that a device of its own sends for")
-  func others() throws {
-    #expect(try plans([right.id: "hci0"]).map(\.steps) == [[right.id]])
-    #expect(try plans([:]).isEmpty)
-  }
-
-  @Test("names the step whose radio cannot send", arguments: ["wlan0", "btsnoop:x", "bluez:hci0", "h4:tcp:host", ""])
-  func errors(adapter: String) throws {
-    #expect {
-      try plans([left.id: "hci0", right.id: adapter])
-    } throws: { error in
-      (error as? ConfigurationError)?.description.hasPrefix("[beacon.steps.right] adapter: ") ?? false
-    }
+  func others() {
+    #expect(plans([right.id: .hci(0)]).map(\.steps) == [[right.id]])
+    #expect(plans([:]).isEmpty)
   }
 }
