@@ -1,3 +1,4 @@
+import CodeDrawing
 import Domain
 import Glibc
 import MQTT

@@ -31,7 +31,9 @@ package struct Daemon {
         guard Files.exists(folder) else { throw SystemError("open", folder, code: ENOENT) }
       }
     }
-    for plan in beacons { try plan.radio.checkAdvertising(plan.steps.count) }
+    for plan in beacons {
+      do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch { throw BeaconError(cause: error) }
+    }
   }
 
   /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
