@@ -1,5 +1,4 @@
 package import ArgumentParser
-import Configuration
 package import Domain
 import Glibc
 import SystemIO
@@ -17,11 +16,9 @@ package enum Program {
   }
 
   /// Runs what was typed, and ends the process.
-  ///
-  /// - Parameter explain: makes a `Failure` of an error of the program's own modules, and gives any other back as it is.
-  package static func main(_ root: any ParsableCommand.Type, explain: (any Error) -> any Error = { $0 }) -> Never {
+  package static func main(_ root: any ParsableCommand.Type) -> Never {
     occupyStandardDescriptors()
-    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, explain: explain) {
+    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process) {
     case .status(let status): exit(status.rawValue)
     case .signal(let number): Interruption.die(of: number)
     }
@@ -29,8 +26,7 @@ package enum Program {
 
   /// Runs what was typed, in a context that gets the output and the error lines.
   package static func run(
-    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context,
-    explain: (any Error) -> any Error = { $0 }
+    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context
   ) -> Ending {
     var typed = root.typedName
     do {
@@ -39,7 +35,7 @@ package enum Program {
       if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
       return .status(.done)
     } catch {
-      return end(root, explain(error), typed, context)
+      return end(root, error, typed, context)
     }
   }
 
@@ -81,7 +77,6 @@ package enum Program {
     switch error {
     case let error as Ended: return .status(error.status)
     case let error as any Failure: failure = error
-    case let error as ConfigurationError: failure = CommandFailure(error)
     // Help, version and usage errors are ArgumentParser's.
     default:
       if root.exitCode(for: error).isSuccess {

@@ -55,7 +55,7 @@ package final class Questions {
   /// - Parameter suggestion: what an empty answer means.
   package func confirm(_ question: String, suggestion: Bool) throws -> Bool {
     guard areAllowed else {
-      throw CommandFailure(.usage, "needs confirmation; use --yes", hint: "--no-input forbids to ask: \(question)")
+      throw CommandFailure(.usage, "needs confirmation; use --yes")
     }
     while true {
       switch try answer(to: "\(question) \(suggestion ? "[Y/n]" : "[y/N]") ").lowercased() {

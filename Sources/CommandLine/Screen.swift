@@ -26,11 +26,14 @@ package final class Screen {
 
   private let output: any Output
 
-  /// - Returns: nil where results do not go to a terminal, or to one that cannot move its cursor.
-  package init?(_ context: Context) {
-    guard let type = context.environment["TERM"], !type.isEmpty, type != "dumb", context.output.isTerminal else {
-      return nil
-    }
+  /// Whether results go to a terminal, and to one that can move its cursor.
+  package static func canDraw(_ context: Context) -> Bool {
+    let type = context.environment["TERM"] ?? ""
+    return !type.isEmpty && type != "dumb" && context.output.isTerminal
+  }
+
+  /// Takes the terminal, which can draw.
+  package init(_ context: Context) {
     output = context.output
     try? output.write(Self.enter.description.utf8)
     if isOfProcess { signal(SIGTSTP) { _ in Screen.pause() } }

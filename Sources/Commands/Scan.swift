@@ -21,21 +21,16 @@ struct Scan: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    let settings = try context.settings(radio: radio.radio, timeout: timeout)
-    let spec = try settings.radioSpec()
-    // What the radio has to tell would be drawn over: it is told when the terminal is given back.
-    var view: ScanView?
-    var notices: [String] = []
-    defer { notices.forEach(console.note) }
-    let opened = try spec.open(interruption: interruption) { view == nil ? console.note($0) : notices.append($0) }
-    let radio = try saving.recorded(opened)
-    defer { radio.close() }
+    let spec = try context.settings(radio: radio.radio, timeout: timeout).radioSpec()
+    let view = LiveView(context, console, radio: spec)
+    let radio = try saving.recorded(spec.open(interruption: interruption, tell: view?.note ?? console.note))
+    defer {
+      radio.close()
+      view?.close()
+    }
     let end = timeout.map { UnixTime(microseconds: radio.start.microseconds + Int64($0 * 1e6)) }
-
-    // Of a replay only the last table would be seen.
-    view = spec.isReplay ? nil : ScanView(console, context, radio: spec.description)
     if let view {
-      try watch(radio, until: end, view)
+      try draw(radio, spec, until: end, view, console)
     } else {
       try list(radio, until: end, console)
     }
@@ -54,20 +49,30 @@ struct Scan: ContextCommand {
     }
   }
 
-  private func watch(_ radio: any Radio, until end: UnixTime?, _ view: ScanView) throws {
-    defer { view.close() }
+  private func draw(
+    _ radio: any Radio, _ spec: RadioSpec, until end: UnixTime?, _ view: LiveView, _ console: Console
+  ) throws {
     var table = ScanTable()
+    func show(at now: UnixTime) throws {
+      let time = now.seconds(since: radio.start)
+      let rows = table.rows(at: time)
+      try view.show { size in
+        ScanFrame(
+          table, rows: rows, at: time, radio: spec.description, size: size, glyphs: view.glyphs, style: console.styled
+        ).lines
+      }
+    }
     var next = radio.start
     while true {
       switch try radio.next(until: min(next, end ?? next)) {
       case .heard(let advertisement):
         table.hear(advertisement, at: advertisement.time.seconds(since: radio.start))
       case .deadline(let now):
-        try view.show(&table, at: now.seconds(since: radio.start))
+        try show(at: now)
         if let end, now >= end { return }
         next = UnixTime(microseconds: now.microseconds + 500_000)
       case .ended(let now):
-        return try view.show(&table, at: now.seconds(since: radio.start))
+        return try show(at: now)
       }
     }
   }

@@ -1,7 +1,7 @@
 package import ArgumentParser
 import Terminal
 
-/// The tree of commands. `run()` of each reads as parse, act, render.
+/// The tree of commands.
 package struct StepctlCommand: ParsableCommand {
   package static let configuration = CommandConfiguration(
     commandName: "stepctl",

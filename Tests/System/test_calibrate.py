@@ -194,7 +194,7 @@ def test_what_makes_it_worse_is_not_written_unless_somebody_says_so(calibrate, f
     arguments = ("--captures", "heard", "--step", "left")
     ended = calibrate(*arguments, "--yes", "--json")
     assert (ended.status, ended.json["written"]) == (1, False)
-    assert ended.error == "not written: the right zone would be named less often than before"
+    assert ended.error == "not written: the correct zone would be found less often than before"
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
     assert calibrate(*arguments, input=b"\n").status == 0
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
@@ -333,7 +333,7 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     technician.is_asked("the right step is stronger by 20 dB: is this its side?\n").is_asked("repeat it").answers("")
     technician.adapter.levels = {}
     technician.is_asked("3 m in front").answers("")
-    technician.is_asked("its beacon was not heard\n").is_asked("repeat it, or else leave it out? [Y/n]").answers("y")
+    technician.is_asked("its beacon was not heard\n").is_asked("repeat it? (n: leave it out) [Y/n]").answers("y")
     technician.goes("3", -80)
     technician.leaves_out("3")
     technician.is_asked("write left -70 dBm into ").answers("y")
@@ -377,5 +377,5 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
 def test_where_nobody_may_be_asked_it_ends_at_the_first_question(calibrate, folder):
     ended = calibrate("--no-input", "--radio", "hci0", "--yes")
     assert ended.status == 64
-    assert ended.error.startswith("this has to be asked, and --no-input forbids it: 0.3 m in front of the left step")
+    assert ended.error.startswith("--no-input forbids this question: 0.3 m in front of the left step")
     assert (folder / "van.toml").read_text() == VEHICLE_FILE

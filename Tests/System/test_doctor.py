@@ -60,7 +60,7 @@ def test_readings_that_are_too_few_are_noted(stepctl, tmp_path):
     radio = captures.written(tmp_path / "few", captures.HEADER + captures.heard(VEHICLE, {1: HERE}, seconds=0.1))
     ended = stepctl("doctor", "--radio", radio)
     assert ended.status == 0
-    assert "  note   listening   1 heard, 1 of 1 beacon, up to 0.3 readings/s: too few to locate by" in ended.lines
+    assert "  note   listening   1 heard, 1 from 1 beacon, up to 0.3 readings/s: too few to locate you" in ended.lines
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_a_code_has_all_that_is_the_same_for_every_rider_and_nothing_secret(van)
 def test_the_operator_sees_the_fingerprint_that_riders_compare(van, tmp_path):
     ended = van.stepctl("provision", "qr", "--vehicle", van.folder / "vehicle.toml", "--output", tmp_path / "code.png")
     fingerprint = " ".join(re.findall("....?", key_of(van)))
-    assert ended.stderr == f"signed by the operator, with a key that riders are asked to compare:\n{fingerprint}\n"
+    assert ended.stderr == f"signed by the operator; riders compare this key:\n{fingerprint}\n"
 
 
 def test_the_fingerprint_is_the_one_that_was_shown_when_the_vehicle_was_made(stepctl, tmp_path):
@@ -140,7 +140,7 @@ def test_a_vehicle_without_its_operator_has_no_code(van, stepctl, tmp_path):
     rider = van.rider("bob").folder
     ended = stepctl("provision", "qr", "--vehicle", rider, "--output", tmp_path / "code.png")
     assert (ended.status, ended.stdout) == (66, "")
-    assert ended.error == f"{rider}/operator/token.jwk: cannot stat: No such file or directory"
+    assert ended.error == f"cannot stat {rider}/operator/token.jwk: No such file or directory"
 
 
 # --- A first time ---
@@ -157,7 +157,7 @@ def test_a_picture_makes_a_vehicle_known(phone, van, tmp_path):
     assert shown[2] == f"broker    broker.example.org:{van.port}"
     assert shown[3].replace(" ", "") == f"operator{key_of(van)}"
     assert shown[4] == "          new: compare it with what the operator shows"
-    assert shown[-1] == "to move its steps takes a token besides: ask the operator for one"
+    assert shown[-1] == "you also need a token to move its steps; ask your operator for one"
     assert all(len(line) <= 80 for line in shown)
 
     theirs = tomllib.loads((van.folder / "vehicle.toml").read_text())
@@ -218,7 +218,7 @@ def test_a_person_who_interrupts_the_question_changes_nothing(phone, van, tmp_pa
 
 def test_where_nobody_can_be_asked_nothing_is_trusted(phone, van, tmp_path):
     file = picture(van, tmp_path)
-    for arguments, status, hint in ([], 66, "hint: --yes trusts it\n"), (["--no-input"], 64, ""):
+    for arguments, status, hint in ([], 66, "hint: use --yes to trust it\n"), (["--no-input"], 64, ""):
         ended = phone.imports("--qr", file, *arguments)
         assert (ended.status, ended.stdout, phone.files) == (status, "", {})
         assert ended.stderr.endswith(hint)
@@ -310,7 +310,7 @@ def test_an_unsigned_folder_does_not_swap_the_sides(phone, van, tmp_path):
 
 def test_a_fingerprint_is_not_to_be_compared_where_nothing_is_signed(phone, van, tmp_path):
     ended = phone.imports(handed_over(van, tmp_path / "folder", van), "--yes")
-    assert "          new, and nothing here is signed: take it from the operator alone\n" in ended.stderr
+    assert "          new, and nothing here is signed: accept it from the operator only\n" in ended.stderr
     assert all(len(line) <= 80 for line in ended.stderr.splitlines())
 
 
@@ -533,7 +533,7 @@ def test_a_code_that_was_changed_anywhere_is_refused(phone, van, tmp_path):
     for place in range(0, len(text), 97):
         changed = text[:place] + ("B" if text[place] == "A" else "A") + text[place + 1 :]
         status, error = phone.refuses(written(tmp_path, changed))
-        assert status == 65 and error.startswith(f"{tmp_path}/code.txt: no vehicle's code, or a damaged one: ")
+        assert status == 65 and error.startswith(f"{tmp_path}/code.txt: not a vehicle's code, or a damaged one: ")
 
 
 def test_a_code_with_another_operators_signature_over_it_is_refused(phone, parked_van, tmp_path):
@@ -545,7 +545,7 @@ def test_a_code_with_another_operators_signature_over_it_is_refused(phone, parke
     status, error = phone.refuses(written(tmp_path, text))
     assert (status, error) == (
         65,
-        f"{tmp_path}/code.txt: no vehicle's code, or a damaged one: the signature does not match",
+        f"{tmp_path}/code.txt: not a vehicle's code, or a damaged one: the signature does not match",
     )
 
 
@@ -559,10 +559,10 @@ def test_a_camera_that_is_not_there_is_told(phone):
     [
         (
             '{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":"left"}',
-            "the code of a step, where that of a vehicle is needed",
+            "this is a step's code, not a vehicle's",
         ),
-        ("https://example.org/", "no vehicle's code, or a damaged one: not well formed: not a compact JWS"),
-        ("a.b.c", "no vehicle's code, or a damaged one: not well formed: not a compact JWS"),
+        ("https://example.org/", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
+        ("a.b.c", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
     ],
 )
 def test_a_picture_of_something_else_is_told(phone, tmp_path, content, error):
@@ -582,7 +582,7 @@ def test_a_picture_without_a_code_or_with_several_is_told(phone, parked_van, tmp
 def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
     assert phone.refuses("none.txt", folder=tmp_path) == (66, "cannot open none.txt: No such file or directory")
     status, error = phone.refuses(picture(van, tmp_path))
-    assert (status, error) == (65, f"{tmp_path}/code.png: no text")
+    assert (status, error) == (65, f"{tmp_path}/code.png: not a text")
     assert phone.refuses(written(tmp_path, ""))[0] == 65
     assert phone.refuses(written(tmp_path, "name = 1\n"))[0] == 78
     assert phone.refuses(tmp_path)[0] == 66

@@ -24,6 +24,9 @@ package final class NFCReader: TagField {
   /// How long it may take to switch off the field.
   private static let farewell = Duration.milliseconds(150)
 
+  /// Sees whether a text can be a connection string of libnfc's.
+  package static func check(connection: String) throws(NFCError) { _ = try ConnectionString(connection) }
+
   /// Opens a reader.
   ///
   /// - Parameters:

@@ -2,6 +2,6 @@ import ArgumentParser
 
 struct Config: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show what stepctl is configured to do, and by which file, and take over vehicles.",
+    abstract: "Show stepctl's settings and where each comes from, and add vehicles.",
     subcommands: [ConfigShow.self, ConfigPath.self, ConfigImport.self])
 }

@@ -3,6 +3,7 @@ import Configuration
 import Domain
 import Encoding
 import Glibc
+import MQTT
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -11,18 +12,18 @@ import Terminal
 struct ConfigImport: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Take over a vehicle: from its code, or from what an operator made for a rider.",
+    abstract: "Add a vehicle from its QR code or your operator's file.",
     usage: "stepctl config import [<options>] [<file>]")
 
   @Argument(
     help: ArgumentHelp(
-      "A folder with a vehicle.toml, such a file, or the text of a vehicle's code.", valueName: "file"),
+      "A vehicle.toml, a folder that has one, or the text of a vehicle's code.", valueName: "file"),
     completion: .file())
   var file: String?
 
   @OptionGroup var codes: QROptions
 
-  @Option(help: "What to call the vehicle (default: its own name, in letters that can be typed).")
+  @Option(help: "What to call the vehicle (default: its own name, in letters that are easy to type).")
   var name: String?
 
   @Flag(name: .shortAndLong, help: "Trust it without asking.")
@@ -58,26 +59,26 @@ struct ConfigImport: ContextCommand {
       return
     }
     try console.result("\(printable(vehicle.name)) is in \(settings.folders.displayed(place.vehicleFile))")
-    if !hasRider { console.note("to move its steps takes a token besides: ask the operator for one") }
+    if !hasRider { console.note("you also need a token to move its steps; ask your operator for one") }
   }
 
   // MARK: - Trust
 
   private func confirm(
-    _ handover: Handover, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
+    _ handover: ImportedVehicle, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
   ) throws {
     guard input.noInput || context.input.isTerminal else {
       throw CommandFailure(
-        .noInput, "nobody can be asked whether to trust this: standard input is no terminal", hint: "--yes trusts it")
+        .noInput, "cannot ask whether to trust this: standard input is not a terminal", hint: "use --yes to trust it")
     }
-    // What is asked about is shown, quiet or not.
+    // Nobody can trust what they do not see: it is shown also with -q.
     show(handover, place, Console(context))
     guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
       throw CommandFailure(.failure, "not trusted; nothing was changed")
     }
   }
 
-  private func show(_ handover: Handover, _ place: VehicleStore.Place, _ console: Console) {
+  private func show(_ handover: ImportedVehicle, _ place: VehicleStore.Place, _ console: Console) {
     let file = handover.vehicleFile
     console.note("vehicle   \(printable(file.vehicle.name))")
     console.note("          \(file.vehicle.uuid)")
@@ -89,10 +90,10 @@ struct ConfigImport: ContextCommand {
       let new =
         handover.isSigned
         ? "new: compare it with what the operator shows"
-        : "new, and nothing here is signed: take it from the operator alone"
+        : "new, and nothing here is signed: accept it from the operator only"
       console.note("          \(isPinned ? "the same as before" : new)")
     } else {
-      console.note("operator  none is named: nothing shows who made this")
+      console.note("operator  not named: nothing shows who made this")
     }
     if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
     if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }

@@ -7,7 +7,7 @@ import Terminal
 struct ConfigPath: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "path",
-    abstract: "Print the files that are looked at, in order of precedence.")
+    abstract: "Print the files that stepctl reads, the most important first.")
 
   @OptionGroup var output: OutputOptions
 
@@ -18,7 +18,7 @@ struct ConfigPath: ContextCommand {
     for path in paths {
       try console.isJSON
         ? console.result(["path": .string(path), "exists": .bool(Files.exists(path))])
-        : console.result(Files.exists(path) ? path : "\(path) (not there)")
+        : console.result(Files.exists(path) ? path : "\(path) (missing)")
     }
   }
 }

@@ -2,13 +2,14 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import SystemIO
 import Terminal
 
 struct ConfigShow: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
-    abstract: "Print every setting, its value and where that comes from.",
+    abstract: "Print each setting, its value and where it comes from.",
     usage: "stepctl config show <options>")
 
   @OptionGroup var vehicle: VehicleOptions
@@ -48,7 +49,7 @@ struct ConfigShow: ContextCommand {
     if let file { try show(file, console) }
   }
 
-  /// The vehicle's file, if one is meant; that none is, is no error here.
+  /// The vehicle's file. It is no error here if none was given and there is not exactly one.
   private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
     if settings.vehicle.value == nil, settings.folders.vehicles().count != 1 { return nil }
     return try VehicleFile(reading: settings.vehicleFile())
@@ -56,7 +57,7 @@ struct ConfigShow: ContextCommand {
 
   /// Keys and tokens are named by their files, never shown.
   private func show(_ file: VehicleFile, _ console: Console) throws {
-    // Whoever made the file chose its names and paths.
+    // The names and paths were chosen by whoever made the file.
     func line(_ text: String) throws { try console.result(printable(text)) }
     let vehicle = file.vehicle
     try line("")
@@ -69,7 +70,7 @@ struct ConfigShow: ContextCommand {
     if let topic = file.topic { try line("  topic      \(topic)") }
     if let broker = file.broker {
       try line("  broker     \(broker.host):\(broker.port)")
-      try line("             CA \(broker.ca)")
+      if let authority = broker.tls?.authority { try line("             CA \(authority)") }
     }
     if let rider = file.rider {
       try line("  rider      \(rider.name)")

@@ -7,15 +7,15 @@ import Terminal
 
 struct Doctor: ContextCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Find out whether the radio works, and what to type where it does not.",
+    abstract: "Check whether the radios work, and say what to type if they do not.",
     usage: "stepctl doctor <options>",
     discussion: """
-      Each radio is looked at and then listened to for three seconds. Without --radio that is every adapter of this \
-      machine, directly (hci0) and by way of bluetoothd (bluez:hci0).
+      It looks at each radio and then listens with it for three seconds. Without --radio it checks every adapter of \
+      this machine, directly (hci0) and through bluetoothd (bluez:hci0).
       """)
 
   @Option(
-    help: ArgumentHelp("The only radio to look at (default: all of this machine).", valueName: "spec"),
+    help: ArgumentHelp("The only radio to check (default: all of this machine).", valueName: "spec"),
     completion: RadioOptions.completion)
   var radio: String?
 
@@ -24,7 +24,7 @@ struct Doctor: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    // The settings are for the other commands; here only what was asked for limits the view.
+    // The radio of the settings is for the other commands: this one checks all, or the one that was typed.
     let specs = try radio.map { [try context.settings(radio: $0).radioSpec()] } ?? Self.all
     let progress = console.progress
     var reports: [RadioReport] = []
@@ -45,11 +45,11 @@ struct Doctor: ContextCommand {
       try console.result(usable.isEmpty ? "no radio is usable" : "usable: \(usable.joined(separator: ", "))")
     }
     if usable.isEmpty, let failure = reports.lazy.compactMap(\.failure).first {
-      throw Ended(CommandFailure(failure).exitStatus)
+      throw Ended(failure.exitStatus)
     }
   }
 
-  /// Of a machine without adapters the first, so that it is said what is missing.
+  /// A machine without adapters has its first one checked, which says what is missing.
   private static var all: [RadioSpec] {
     let numbers = Adapter.all().map(\.number)
     return numbers.isEmpty ? [.hci(0)] : numbers.flatMap { [.hci($0), .bluez($0)] }

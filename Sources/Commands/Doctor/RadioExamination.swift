@@ -3,9 +3,9 @@ import Domain
 import Ranging
 import SystemIO
 
-/// Looks at a radio from below upward, as far as it goes, and then listens with it.
+/// Checks a radio from the kernel upward until something is wrong, and then listens with it.
 struct RadioExamination {
-  /// How long is listened: thirty frames of a beacon that is near.
+  /// How long it listens: for thirty frames of a beacon that is near.
   private static let seconds = 3.0
 
   private let radio: RadioSpec
@@ -41,10 +41,10 @@ struct RadioExamination {
     return report
   }
 
-  // MARK: - What is there
+  // MARK: - Adapter and controller
 
   private func examineAdapter(_ number: UInt16, _ report: inout RadioReport) throws(RadioError) {
-    // The rest says itself why it does not go any further.
+    // To open an adapter that is not there says more than this could.
     guard let adapter = Adapter.all().first(where: { $0.number == number }) else { return }
     let name = "hci\(number)"
     if let block = adapter.block {
@@ -66,7 +66,7 @@ struct RadioExamination {
     report.findings.append(
       .init(
         subject: "controller", state: .good,
-        text: "Low Energy, \(commands); \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
+        text: "Low Energy, \(commands); it can send \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
   }
 
   private func examineOthers(_ report: inout RadioReport) {
@@ -77,15 +77,15 @@ struct RadioExamination {
     }
     if BluetoothUser.isRunning(Self.daemon) {
       report.findings.append(
-        .init(subject: Self.daemon, state: .warning, text: "runs; what it ends of a scan is begun again"))
+        .init(subject: Self.daemon, state: .warning, text: "is running; if it ends a scan, stepctl begins it again"))
     } else if users.isEmpty {
-      report.findings.append(.init(subject: "others", state: .good, text: "nobody else is seen to scan"))
+      report.findings.append(.init(subject: "others", state: .good, text: "no other program uses Bluetooth"))
     }
   }
 
   private static let daemon = "bluetoothd"
 
-  // MARK: - What is heard
+  // MARK: - Listening
 
   private func listen(_ report: inout RadioReport) throws(RadioError) {
     let notices = Notices()
@@ -109,13 +109,13 @@ struct RadioExamination {
     if case .bluez = self.radio, heard.frames > 0, heard.readingsPerSecond < RangingModel.leastRate {
       report.findings.append(
         .init(
-          subject: Self.daemon, state: .warning, text: "passes on few while it scans for another program: end that one")
-      )
+          subject: Self.daemon, state: .warning,
+          text: "passes on few frames while another program scans: end that program"))
     }
     report.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
   }
 
-  /// What the radio has to tell besides.
+  /// What the radio says about itself while it is open.
   private final class Notices {
     var texts: [String] = []
   }
@@ -125,15 +125,15 @@ struct RadioExamination {
       .init(subject: "listening", state: state, text: text)
     }
     if heard.advertisements == 0 { return found(.warning, "nothing heard in \(Int(heard.seconds)) s") }
-    if heard.beacons == 0 { return found(.warning, "\(heard.advertisements) heard, none of a beacon") }
+    if heard.beacons == 0 { return found(.warning, "\(heard.advertisements) heard, none from a beacon") }
     let beacons = "\(heard.beacons) beacon\(heard.beacons == 1 ? "" : "s")"
     let readings = "up to \(tenths(heard.readingsPerSecond)) readings/s"
-    let text = "\(heard.advertisements) heard, \(heard.frames) of \(beacons), \(readings)"
+    let text = "\(heard.advertisements) heard, \(heard.frames) from \(beacons), \(readings)"
     return heard.readingsPerSecond < RangingModel.leastRate
-      ? found(.warning, "\(text): too few to locate by") : found(.good, text)
+      ? found(.warning, "\(text): too few to locate you") : found(.good, text)
   }
 
-  // MARK: - What is wrong
+  // MARK: - Faults
 
   private func finding(of error: RadioError) -> RadioReport.Finding {
     func wrong(_ subject: String, _ text: String? = nil, _ remedy: String?) -> RadioReport.Finding {
@@ -141,7 +141,7 @@ struct RadioExamination {
     }
     return switch error {
     case .noBluetooth:
-      wrong("kernel", "no Bluetooth in this kernel, or none in this container", "sudo modprobe btusb")
+      wrong("kernel", "this kernel has no Bluetooth, or this container does not see it", "sudo modprobe btusb")
     case .noAdapter(let radio):
       wrong("adapter", "there is no \(radio)", "sudo dmesg | grep -i bluetooth")
     case .adapterDown(let radio):
@@ -151,13 +151,13 @@ struct RadioExamination {
     case .poweredOff(let radio):
       wrong("adapter", "\(radio) is powered off", "bluetoothctl power on")
     case .notPermitted(_, let program):
-      wrong("permission", "raw HCI sockets take CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
+      wrong("permission", "raw HCI sockets need CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
     case .adapterInUse:
-      wrong("adapter", "another program has it for itself, as a virtual machine may", nil)
+      wrong("adapter", "another program uses it alone, as a virtual machine does", nil)
     case .notAuthorized:
-      wrong(Self.daemon, "the system bus does not let you speak to it", "sudo usermod -aG bluetooth $USER")
+      wrong(Self.daemon, "the system bus does not let you talk to it", "sudo usermod -aG bluetooth $USER")
     case .noSystemBus:
-      wrong(Self.daemon, "there is no D-Bus system bus to reach it by", "sudo systemctl start dbus")
+      wrong(Self.daemon, "there is no D-Bus system bus to reach it through", "sudo systemctl start dbus")
     case .noBluetoothDaemon:
       wrong(Self.daemon, "is not running", "sudo systemctl start bluetooth")
     case .refused(let radio, _, _), .noAnswer(let radio, _):

@@ -3,12 +3,12 @@ import Domain
 import Encoding
 import Terminal
 
-/// What was found out about a radio.
+/// The findings about a radio, for people and for programs.
 struct RadioReport {
   struct Finding {
     enum State: String {
       case good = "ok"
-      /// It works, and there is something about it that one should know.
+      /// It works, but there is something to know about it.
       case warning = "note"
       case bad = "wrong"
     }
@@ -20,14 +20,14 @@ struct RadioReport {
     var remedy: String?
   }
 
-  /// What was heard.
+  /// How much was heard.
   struct Heard {
     let seconds: Double
     let advertisements: Int
-    /// Of them, those of beacons; and of how many.
+    /// The advertisements that are beacons'.
     let frames: Int
     let beacons: Int
-    /// RSSI readings a second of the beacon that has most.
+    /// RSSI readings a second of the beacon that has the most.
     let readingsPerSecond: Double
   }
 

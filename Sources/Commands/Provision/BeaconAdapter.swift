@@ -2,14 +2,14 @@ import ArgumentParser
 import Bluetooth
 import Domain
 
-/// Which radio sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
+/// The radio that sends a step's beacon, as it is typed: `left=hci0`, or `hci0` for every step.
 struct BeaconAdapter: ExpressibleByArgument {
   /// Nil for all.
   let step: StepID?
   let radio: RadioSpec
 
   init?(argument: String) {
-    // A radio may have an equals sign too, in a path; what is in front of that is no step's id then.
+    // A radio's path may have an equals sign too. Then no step's id stands before it.
     let step = argument.firstIndex(of: "=").flatMap { equals in
       StepID(String(argument[..<equals])).map { ($0, argument[argument.index(after: equals)...]) }
     }
@@ -23,15 +23,15 @@ extension [BeaconAdapter] {
   /// The radio of each step that has one.
   ///
   /// - Throws: `ValidationError`, when a step has two or is not the vehicle's.
-  func adapters(of steps: [StepID]) throws -> [StepID: String] {
-    var adapters: [StepID: String] = [:]
+  func adapters(of steps: [StepID]) throws -> [StepID: RadioSpec] {
+    var adapters: [StepID: RadioSpec] = [:]
     for beacon in self {
       if let step = beacon.step, !steps.contains(step) {
         throw ValidationError(
           "--beacon: the vehicle has no step \(step), only \(steps.map(\.description).joined(separator: ", ")).")
       }
       for step in beacon.step.map({ [$0] }) ?? steps {
-        guard adapters.updateValue(beacon.radio.description, forKey: step) == nil else {
+        guard adapters.updateValue(beacon.radio, forKey: step) == nil else {
           throw ValidationError("--beacon: the step \(step) has two radios.")
         }
       }

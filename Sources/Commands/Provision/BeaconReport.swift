@@ -3,9 +3,9 @@ import Domain
 import Encoding
 import Ranging
 
-/// What a beacon of a step is to send, for whoever programs it.
+/// What a step's beacon has to send, for the person who programs it.
 struct BeaconReport {
-  /// Milliseconds between two frames: what Apple asks of an iBeacon, and what ranging counts on.
+  /// Milliseconds between two frames: Apple requires it of an iBeacon, and ranging counts on it.
   private static let interval = 100
 
   let file: VehicleFile
@@ -13,8 +13,8 @@ struct BeaconReport {
   let beacon: IBeacon
 
   /// - Parameters:
-  ///   - minor: in place of the vehicle file's.
-  ///   - measuredPower: in place of the vehicle file's, dBm at 1 m.
+  ///   - minor: replaces the vehicle file's.
+  ///   - measuredPower: replaces the vehicle file's, dBm at 1 m.
   init(_ file: VehicleFile, _ step: Step, minor: UInt16?, measuredPower: Int8?) {
     self.file = file
     self.step = step

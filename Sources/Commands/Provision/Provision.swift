@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct Provision: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Make what vehicles and riders need.",
+    abstract: "Make keys, tokens, tags and codes for vehicles and riders.",
     subcommands: [
       ProvisionVehicle.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self, ProvisionQR.self,
     ])

@@ -9,26 +9,26 @@ import Terminal
 struct ProvisionBeacon: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "beacon",
-    abstract: "Say what to program into a beacon that was bought, and note what it sends.",
+    abstract: "Show what to program into a beacon, and note what it sends.",
     usage: "stepctl provision beacon [<options>] --step <id>",
     discussion: """
-      Such a beacon sends the same for ever. Whoever has heard it once can send it too, anywhere, and the vehicle cannot \
-      tell the two apart. Beacons that stepd sends itself go stale; see `stepctl provision vehicle --beacon`.
+      A beacon that you buy always sends the same. Anyone who has heard it can send a copy anywhere, and the vehicle \
+      cannot tell them apart. The beacons that stepd sends change; see `stepctl provision vehicle --beacon`.
       """)
 
   @Option(help: ArgumentHelp("The step that the beacon is for.", valueName: "id"))
   var step: StepID
 
-  @Option(help: "The minor that it sends (default: the vehicle file's, or else 1).")
+  @Option(help: "The minor that it sends (default: the vehicle file's, else 1).")
   var minor: UInt16?
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "The RSSI at 1 m, which it sends (default: the vehicle file's, or else -59).", valueName: "dbm"))
+      "The RSSI at 1 m that it sends (default: the vehicle file's, else -59).", valueName: "dbm"))
   var measuredPower: Int8?
 
-  @Flag(help: "Note the minor, and the measured power if it was given, in the vehicle file.")
+  @Flag(help: "Note the minor, and the measured power if given, in the vehicle file.")
   var save = false
 
   @OptionGroup var vehicle: VehicleOptions
@@ -46,22 +46,22 @@ struct ProvisionBeacon: ContextCommand {
     if save { try write(report) }
     guard !console.isJSON else { return try console.result(report.json(isSaved: save)) }
     for line in report.lines { try console.result(line) }
-    if save { try console.result("wrote \(file.path); stepd has to read it anew") }
+    if save { try console.result("wrote \(file.path); restart stepd to apply this") }
     console.note(
       """
-      Whoever has heard this beacon can send the same from elsewhere; it shows no more
-      than that somebody knows it. Beacons that stepd sends go stale instead.
+      Anyone who has heard this beacon can send a copy from elsewhere: it proves only
+      that somebody knows it. The beacons that stepd sends change instead.
       """)
   }
 
-  /// A minor that never changes is not for a step whose minors rotate: the vehicle takes no such proof, and with it in
-  /// the vehicle file stepd does not start.
+  /// A minor that stays is not for a step whose minors rotate. The vehicle does not accept it as proof, and stepd does
+  /// not start with it in the vehicle file.
   private func checkMinorStays(_ file: VehicleFile) throws {
     let controller = "\(Files.parent(of: file.path))/stepd.toml"
-    guard let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil else { return }
+    guard let file = try? ControllerFile(reading: controller), file.beacons[step] != nil else { return }
     throw CommandFailure(
       .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
-      hint: "take [beacon.steps.\(step)] out of that file first")
+      hint: "remove [beacon.steps.\(step)] from that file first")
   }
 
   private func write(_ report: BeaconReport) throws {
@@ -75,7 +75,7 @@ struct ProvisionBeacon: ContextCommand {
 }
 
 extension Vehicle {
-  /// - Throws: a `CommandFailure` that names those there are.
+  /// - Throws: a `CommandFailure` that names the vehicle's steps.
   func required(_ id: StepID) throws -> Step {
     guard let step = step(id) else {
       let known = steps.map(\.id.description).joined(separator: ", ")

@@ -9,19 +9,19 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// The code of a step, a sheet with those of all steps, or, where no step is named, the code of the vehicle itself.
+/// The code of a step, a sheet with the codes of all steps, or, without either, the code of the vehicle itself.
 struct ProvisionQR: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "qr",
     abstract: "Make the QR code of a step, of all steps, or of the vehicle itself.")
 
-  @Option(help: "The step whose code it is (default: the code of the vehicle itself).")
+  @Option(help: "The step whose code to make (default: the code of the vehicle itself).")
   var step: StepID?
 
   @Flag(help: "Make a sheet with the codes of all steps, to print and cut out.")
   var sheet = false
 
-  @Option(help: "How to draw it (default: as the name of the output ends, else terminal).")
+  @Option(help: "How to draw it (default: by the ending of the output's name, else terminal).")
   var format: CodeFormat?
 
   @Option(
@@ -48,7 +48,8 @@ struct ProvisionQR: ContextCommand {
   func validate() throws {
     guard step == nil || !sheet else { throw ValidationError("--step and --sheet exclude each other.") }
     if format == nil, let ending, CodeFormat(ending: ending) == nil {
-      throw ValidationError("--output takes a name that ends in .png, .svg, .pdf or .txt; --format draws another.")
+      throw ValidationError(
+        "--output takes a name that ends in .png, .svg, .pdf or .txt; for another name, add --format.")
     }
     guard !sheet || chosenFormat == .pdf else { throw ValidationError("--sheet is for --format pdf.") }
     guard copies == 1 || chosenFormat == .pdf else { throw ValidationError("--copies is for --format pdf.") }
@@ -62,7 +63,7 @@ struct ProvisionQR: ContextCommand {
     format ?? ending.flatMap(CodeFormat.init(ending:)) ?? (sheet ? .pdf : .terminal)
   }
 
-  /// What stands behind the last point in the output's name, if anything does.
+  /// The ending of the output's name, without its point; nil for a name without an ending.
   private var ending: String? {
     guard let name = file?.split(separator: "/").last, let point = name.lastIndex(of: "."), point > name.startIndex
     else { return nil }
@@ -85,14 +86,14 @@ struct ProvisionQR: ContextCommand {
     try console.isJSON ? console.result(json(codes)) : console.result("wrote \(file)")
   }
 
-  // MARK: - What is in a code
+  // MARK: - Content
 
   private struct Content {
     let step: StepID?
     let text: String
     let code: QRCode
 
-    /// What stands below the vehicle's name on paper.
+    /// Printed below the vehicle's name.
     var caption: String { step.map { "\($0) step" } ?? "stepctl config import --qr" }
   }
 
@@ -105,28 +106,27 @@ struct ProvisionQR: ContextCommand {
 
   private func vehicleCode(_ path: String, _ context: Context, _ console: Console) throws -> Content {
     let (text, key): (String, Thumbprint)
-    do throws(ProvisioningError) {
+    do {
       (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: context.seconds)
-    } catch {
-      guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
+    } catch let missing as SystemError where missing.code == ENOENT {
       throw CommandFailure(
-        .noInput, missing.description,
-        hint: "--vehicle takes the operator's folder of the vehicle; --step makes a step's code")
+        missing.exitStatus, missing.description,
+        hint: "use --vehicle with the operator's folder of the vehicle, or --step for a step's code")
     }
-    // 43 characters and 10 blanks: with more beside them they are wider than a terminal.
-    console.note("signed by the operator, with a key that riders are asked to compare:")
+    // 43 characters and 10 blanks: anything beside them would make the line wider than a terminal.
+    console.note("signed by the operator; riders compare this key:")
     console.note(key.grouped)
     return Content(step: nil, text: text, code: try QRCode(Array(text.utf8), level: level ?? .low))
   }
 
-  /// The vehicle's, by a file, a name, or a folder, as `provision token` takes it.
+  /// The vehicle's file, given as a file, a name, or a folder as for `provision token`.
   private func vehicleFile(_ context: Context) throws -> String {
     let settings = try context.settings(vehicle: vehicle.vehicle)
     if let folder = settings.vehicle.value, Files.isFolder(folder) { return VehicleFolder(folder).path("vehicle.toml") }
     return try settings.vehicleFile()
   }
 
-  // MARK: - What becomes of it
+  // MARK: - Picture
 
   private func rendered(_ codes: [Content], _ vehicle: Vehicle, _ console: Console) throws -> [UInt8] {
     let first = codes[0].code
@@ -156,7 +156,7 @@ struct ProvisionQR: ContextCommand {
   private func lines(_ code: QRCode, _ console: Console) throws -> [UInt8] {
     if file == nil, let columns = console.columns, columns < code.columns {
       throw CommandFailure(
-        .usage, "the code takes \(code.columns) columns, and the terminal has \(columns)",
+        .usage, "the code needs \(code.columns) columns, and the terminal has \(columns)",
         hint: "use --output with a name that ends in .png")
     }
     let lines = code.lines(isColored: file == nil && console.isColored)
@@ -165,16 +165,16 @@ struct ProvisionQR: ContextCommand {
 
   private func binary(_ bytes: [UInt8], _ console: Console) throws -> [UInt8] {
     if file == nil, console.columns != nil {
-      throw CommandFailure(.usage, "\(chosenFormat.rawValue) is not for a terminal", hint: "use --output")
+      throw CommandFailure(.usage, "cannot print \(chosenFormat.rawValue) on a terminal", hint: "use --output")
     }
     return bytes
   }
 
-  /// The vehicle's name, or, where the font does not have its letters, its UUID.
+  /// The vehicle's name, or its UUID where the font does not have the name's letters.
   private func title(_ vehicle: Vehicle, _ console: Console) -> PDFText {
     if let name = PDFText(vehicle.name) { return name }
     console.note(
-      "the name \(printable(vehicle.name)) cannot be printed, because the font has no such letters: the UUID stands for it"
+      "the font lacks letters of the name \(printable(vehicle.name)); the labels have the UUID instead"
     )
     return PDFText(vehicle.uuid.description)!
   }

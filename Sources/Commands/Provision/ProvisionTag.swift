@@ -12,24 +12,24 @@ import Terminal
 struct ProvisionTag: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "tag",
-    abstract: "Write a step's name to an NFC tag, to be put on that step.")
+    abstract: "Write a step's name to an NFC tag for that step.")
 
   @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
   var step: StepID
 
-  @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, in place of writing a plain text.")
+  @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, instead of a plain tag.")
   var sdm = false
 
   @Flag(help: "Make the tag read-only for ever. Asks first.")
   var lock = false
 
-  @Flag(help: "Give up what else the tag holds.")
+  @Flag(help: "Erase whatever else the tag holds.")
   var replaceAll = false
 
-  @Flag(help: "Add the tag to those that the vehicle file lists for the step.")
+  @Flag(help: "List the tag as one of the step's in the vehicle file.")
   var register = false
 
-  @Flag(help: "Say what would be written, and write nothing.")
+  @Flag(help: "Say what would be written, but write nothing.")
   var dryRun = false
 
   @Flag(help: "Write one tag after the other, and print a table of them.")
@@ -64,17 +64,17 @@ struct ProvisionTag: ContextCommand {
     let place = VehicleFolder(Files.parent(of: file.path))
     if sdm, !Files.exists(place.path("stepd.toml")) {
       throw CommandFailure(
-        .noInput, "\(place.path) has no stepd.toml, and keys are kept in a vehicle's own folder only",
-        hint: "--vehicle takes the vehicle.toml in that folder, not a rider's")
+        .noInput, "\(place.path) has no stepd.toml, and only a vehicle's own folder keeps its tags' keys",
+        hint: "use --vehicle with the vehicle.toml in that folder, not with a rider's")
     }
     let interruption = try context.interruption()
     try askWhetherToLock(input.questions(context, interruption))
-    let reader = try settings.openReader(interruption)
+    let reader = try NFCReader(settings.reader(), interruption: interruption)
     defer { reader.close() }
     let job = TagJob(
       reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
-      // Where some are listed, the vehicle refuses all others, but for dynamic ones.
-      register: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagRegister(path: file.path, step: step.id) : nil,
+      // Where the file lists some, the vehicle refuses all others, except dynamic ones.
+      list: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagList(path: file.path, step: step.id) : nil,
       dynamicIn: sdm ? place : nil, patience: settings.patience,
       progress: console.progress)
     if batch {
@@ -82,10 +82,10 @@ struct ProvisionTag: ContextCommand {
       try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
     } else {
       console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
-      let record = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
-      try console.isJSON ? console.result(record.json) : record.lines.forEach(console.result)
-      if record.needsRestart { console.note("stepd has to be restarted to know the tag") }
-      if let failure = record.failure { throw failure }
+      let report = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
+      try console.isJSON ? console.result(report.json) : report.lines.forEach(console.result)
+      if report.needsRestart { console.note("restart stepd to apply this") }
+      if let failure = report.failure { throw failure }
     }
   }
 

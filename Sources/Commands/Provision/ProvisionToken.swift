@@ -10,13 +10,13 @@ import Terminal
 struct ProvisionToken: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
-    abstract: "Give a rider what it takes to move a vehicle's steps, for a time.",
+    abstract: "Allow a rider to move a vehicle's steps for some time.",
     usage: "stepctl provision token [<options>] <dir> --rider <rider>")
 
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
 
-  @Option(help: "The rider: letters, digits, '.', '-' and '_'. The files are put into riders/NAME.")
+  @Option(help: "The rider: letters, digits, '.', '-' and '_'. The files go into riders/NAME.")
   var rider: RiderName
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
@@ -46,7 +46,7 @@ struct ProvisionToken: ContextCommand {
     let console = output.console(context)
     let place = VehicleFolder(folder)
     let now = context.seconds
-    let device = try deviceKey.map { path throws(ConfigurationError) in try KeyFile.verificationKey(path) }
+    let device = try deviceKey.map(KeyFile.verificationKey)
     let summary = try place.provisionToken(
       TokenPlan(rider: rider, steps: steps?.ids, notBefore: now, lifetime: lifetime.seconds, deviceKey: device),
       now: now, force: force)
@@ -64,13 +64,13 @@ struct ProvisionToken: ContextCommand {
     }
     try console.result("\(TokenReport(summary.token, at: now).line): \(vehicleFile)")
     if let missing = summary.missingDeviceKey {
-      console.note("the rider has to put the device's private key into \(place.path(missing)), mode 0600")
+      console.note("the rider must put the device's private key into \(place.path(missing)), mode 0600")
     }
     console.note("try: stepctl open --side facing --vehicle \(vehicleFile)")
   }
 }
 
-/// Step ids, joined by commas, each once.
+/// Step ids, joined by commas, none twice.
 struct StepList: ExpressibleByArgument {
   let ids: [StepID]
 
@@ -85,7 +85,7 @@ struct StepList: ExpressibleByArgument {
 struct Lifetime: ExpressibleByArgument {
   let seconds: Int64
 
-  /// A century, which no certificate lasts.
+  /// A century. No certificate lasts that long.
   private static let longest: Int64 = 36_500 * 86400
 
   init(seconds: Int64) { self.seconds = seconds }

@@ -1,7 +1,9 @@
 public import ArgumentParser
+import Bluetooth
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -13,7 +15,7 @@ struct ProvisionVehicle: ContextCommand {
     abstract: "Make a vehicle's keys, certificates and configuration.")
 
   @Argument(
-    help: ArgumentHelp("The vehicle's folder; made if it is not there.", valueName: "dir"), completion: .directory)
+    help: ArgumentHelp("The vehicle's folder; it is made if it is missing.", valueName: "dir"), completion: .directory)
   var folder: String
 
   @Option(help: "What people call the vehicle (default: the folder's name).")
@@ -36,14 +38,14 @@ struct ProvisionVehicle: ContextCommand {
 
   @Option(
     help: ArgumentHelp(
-      "What sends the steps' beacons, with minors that rotate: left=hci0, or hci0 for all (default: other devices).",
+      "The radios that send the steps' beacons, with rotating minors: left=hci0, or hci0 for all (default: other devices).",
       valueName: "step=spec"))
   var beacon: [BeaconAdapter] = []
 
-  @Flag(help: "Replace the vehicle that is there. Its riders need new tokens then.")
+  @Flag(help: "Replace the vehicle that is there. Its riders then need new tokens.")
   var force = false
 
-  @Flag(help: "Only write mosquitto.conf anew, after the folder has been moved.")
+  @Flag(help: "Only rewrite mosquitto.conf, after the folder was moved.")
   var relocate = false
 
   @Flag(help: "Only renew the certificates of broker and controller.")
@@ -60,14 +62,14 @@ struct ProvisionVehicle: ContextCommand {
       throw ValidationError("--force, --relocate and --renew exclude each other.")
     }
     guard !relocate && !renew || isAsDefault else {
-      throw ValidationError("--relocate and --renew go by what vehicle.toml says, and take no other of its settings.")
+      throw ValidationError("--relocate and --renew keep the vehicle's settings, and take none.")
     }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: Self.steps.map(\.id))
   }
 
-  /// Whether nothing was said of the vehicle.
+  /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
       && servo == .simulated && beacon.isEmpty
@@ -79,7 +81,7 @@ struct ProvisionVehicle: ContextCommand {
     if relocate {
       try place.relocate()
       let file = place.path("mosquitto.conf")
-      try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("wrote \(file) anew")
+      try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("rewrote \(file)")
     } else if renew {
       let end = try place.renewCertificates(now: context.seconds)
       try console.isJSON
@@ -92,13 +94,13 @@ struct ProvisionVehicle: ContextCommand {
 
   private func make(_ place: VehicleFolder, _ context: Context, _ console: Console) throws {
     let uuid = uuid ?? .random()
-    // Two steps that differ in everything.
+    // It cannot fail: the two steps differ in everything.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
     let adapters = try beacon.adapters(of: Self.steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let summary = try place.provisionVehicle(
       VehiclePlan(
-        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconAdapters: adapters),
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
       now: context.seconds, force: force)
 
     if console.isJSON {
@@ -106,7 +108,7 @@ struct ProvisionVehicle: ContextCommand {
         "name": .string(vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
           Self.steps.compactMap { step in
-            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0)] }
+            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
           }),
         "files": .array(summary.files.map { .string(place.path($0)) }),
         "operator_key": .string(summary.tokenKey.description),
@@ -127,7 +129,7 @@ struct ProvisionVehicle: ContextCommand {
         operator    \(summary.tokenKey) (signs tokens)
       """)
     if adapters.count > Set(adapters.values).count {
-      console.note("one radio sends two beacons: nobody can tell the sides apart by them")
+      console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
     console.note(
       """
@@ -136,14 +138,14 @@ struct ProvisionVehicle: ContextCommand {
         mosquitto -c \(place.path("mosquitto.conf"))
         stepd --config \(place.path("stepd.toml"))
         stepctl provision token \(place.path) --rider NAME
-      What is in operator/ signs for the vehicle: keep it off the vehicle, and safe.
+      The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
   }
 
-  private static func describe(_ adapters: [StepID: String]) -> String {
+  private static func describe(_ adapters: [StepID: RadioSpec]) -> String {
     let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
     return senders.isEmpty
-      ? "other devices; see stepctl provision beacon" : "\(senders.joined(separator: ", ")), minors rotate"
+      ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
   }
 
   private var defaultName: String {

@@ -6,42 +6,42 @@ import SystemIO
 import Tags
 import Terminal
 
-/// One tag after the other, each once. What becomes of each is a line of the table at once.
+/// `provision tag --batch`: one tag after the other, each once. Each tag's line of the table is printed at once.
 struct TagBatch {
   let job: TagJob
-  /// Nil for as many as come.
+  /// How many tags to write; nil for as many as come.
   let count: Int?
   /// How long to wait for each; nil for ever.
   let limit: Duration?
   let console: Console
   let interruption: Interruption
 
-  /// Ends at the count, when no tag came in time, at a signal, or with an error that is not the tag's. What is wrong
-  /// with one tag only leaves the others alone.
+  /// Ends at the count, when no tag came in time, at a signal, or with an error that is not of one tag. An error of one
+  /// tag does not stop the others.
   func run() throws {
     if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
     var done: Set<TagUID> = []
     var failed = 0
     var needsRestart = false
     defer {
-      console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; stepd has to be restarted" : "")")
+      console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; restart stepd to apply this" : "")")
     }
     do {
       while done.count < count ?? .max {
         let target = try next(after: done)
         switch Result(catching: { try job.run(target) }) {
-        case .success(let record):
+        case .success(let report):
           done.insert(target.uid)
-          needsRestart = needsRestart || record.needsRestart
-          try console.isJSON ? console.result(record.json) : console.result(record.row)
-          if let former = record.formerName { console.note("\(target.uid): \(former)") }
-          if let failure = record.failure { throw failure }
+          needsRestart = needsRestart || report.needsRestart
+          try console.isJSON ? console.result(report.json) : console.result(report.row)
+          if let former = report.formerName { console.note("\(target.uid): \(former)") }
+          if let failure = report.failure { throw failure }
           console.note("\(done.count)\(count.map { " of \($0)" } ?? "") done; take it away")
         case .failure(let error):
           guard let reason = Self.reason(error) else { throw error }
           failed += 1
           try report(target.uid, reason)
-          // What the tag may be left as is in its row.
+          // The tag's row says in which state it may be.
           guard Self.isOfTheTag(error) else { throw (error as? TagJob.Unfinished)?.cause ?? error }
           console.note("\(target.uid): \(reason); take it away")
         }
@@ -49,7 +49,7 @@ struct TagBatch {
         try job.reader.waitForRemoval(of: target.uid, until: deadline)
       }
     } catch let error as any Failure where error.isInterruption {
-      // It is how a pile ends.
+      // This is how a pile of tags ends.
     } catch NFCError.noTag where failed > 0 {
       console.note("\(NFCError.noTag)")
     }
@@ -58,7 +58,7 @@ struct TagBatch {
 
   private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
 
-  /// The next tag that was not done.
+  /// Waits for a tag that was not done yet.
   private func next(after done: Set<TagUID>) throws -> NFCTarget {
     let deadline = deadline
     defer { job.progress.clear() }
@@ -72,7 +72,7 @@ struct TagBatch {
     }
   }
 
-  /// Why a tag failed; nil where nothing was written to it, and all others would fail too.
+  /// Why a tag failed; nil where nothing was written and every other tag would fail too.
   private static func reason(_ error: any Error) -> String? {
     switch error {
     case let error as TagJob.Unfinished: "\(error.cause); the tag \(error.state)"
@@ -82,12 +82,12 @@ struct TagBatch {
     }
   }
 
-  /// Whether another tag may be well.
+  /// Whether another tag may work.
   private static func isOfTheTag(_ error: any Error) -> Bool {
     switch error {
     case let error as TagJob.Unfinished: NFCError.isOfTheTag(error.cause)
     case ProvisioningError.tagOfAnotherStep: true
-    // A job has no other reason of its own than which tag it was given.
+    // A job itself refuses nothing but a certain tag.
     case is CommandFailure: true
     default: NFCError.isOfTheTag(error)
     }
@@ -100,15 +100,15 @@ struct TagBatch {
         "reason": .string(reason),
       ])
     } else {
-      // RFC 4180: in quotes, and quotes in it twice.
+      // RFC 4180: in quotes, and with its own quotes doubled.
       let quoted = reason.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
       try console.result("\(uid),\(job.step.id),failed,,,,,\"\(quoted)\"")
     }
   }
 }
 
-extension TagRecord {
-  /// A row of the table (RFC 4180): nothing in it takes quotes.
+extension TagReport {
+  /// A row of the table (RFC 4180). Nothing in it needs quotes.
   fileprivate var row: String {
     "\(uid),\(step),\(outcome.rawValue),\(chip ?? ""),\(changes),\(isLocked),\(isRegistered),"
   }

@@ -1,3 +1,4 @@
+import Configuration
 import Domain
 import NFC
 import Provisioning
@@ -6,7 +7,7 @@ import SystemIO
 import Tags
 import Terminal
 
-/// What is to be done with a tag.
+/// What `provision tag` does with one tag.
 struct TagJob {
   let reader: NFCReader
   let vehicle: Vehicle
@@ -15,29 +16,31 @@ struct TagJob {
   let locks: Bool
   /// Whether nothing is written.
   let isRehearsal: Bool
-  let register: TagRegister?
-  /// The vehicle's folder, where the tag gets keys of its own; nil for a plain text.
+  /// Where to list the tag; nil for nowhere.
+  let list: TagList?
+  /// The vehicle's folder, where a dynamic tag's keys are kept; nil for a plain tag.
   let dynamicIn: VehicleFolder?
-  /// How long a tag may be away in the middle.
+  /// How long a tag may be away while it is written.
   let patience: Duration
   let progress: ProgressLine
 
-  /// The end of a job that had begun to write.
+  /// A job ended after it had begun to write.
   struct Unfinished: Failure {
     let uid: TagUID
-    /// What may be left behind: `may be empty`
+    /// In which state the tag may be: `may be empty`
     let state: String
     let cause: any Failure
 
     var description: String { cause.description }
     var exitStatus: ExitStatus { cause.exitStatus }
-    var hint: String? { "the tag \(uid) \(state); run the command again with it" }
+    var hint: String? { advice }
+    var advice: String { "the tag \(uid) \(state); run the command again with it" }
   }
 
-  /// Waits for a tag, and does it.
+  /// Waits for a tag, and writes it.
   ///
-  /// - Parameter tell: is told what a signal has left behind.
-  func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagRecord {
+  /// - Parameter tell: is told in which state a signal has left the tag.
+  func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagReport {
     defer { progress.clear() }
     let target = try reader.waitForTag(until: deadline) { left in
       if let left { progress.show("waiting for a tag, \(Int(left.inSeconds)) s left") }
@@ -46,55 +49,56 @@ struct TagJob {
       return try run(target)
     } catch let error as Unfinished where error.cause.isInterruption {
       progress.clear()
-      tell("interrupted: \(error.hint!)")
+      tell("interrupted: \(error.advice)")
       throw error.cause
     }
   }
 
-  /// Does it with the tag that was selected just now.
+  /// Writes the tag that is selected.
   ///
-  /// - Returns: also when the tag was written and could not be listed, which is its `failure` then.
-  /// - Throws: `Unfinished` when it is in doubt what the tag holds.
-  func run(_ target: NFCTarget) throws -> TagRecord {
+  /// - Returns: a report also when the tag was written but could not be listed. That is its `failure` then.
+  /// - Throws: `Unfinished` when nobody knows what the tag holds.
+  func run(_ target: NFCTarget) throws -> TagReport {
     if let other = vehicle.steps.first(where: { $0.id != step.id && $0.tags.contains(target.uid) }) {
       throw CommandFailure(
         .configuration, "the tag \(target.uid) is listed as one of the \(other.id) step's; nothing was written",
-        hint: "use another tag, or take it out of the vehicle file")
+        hint: "use another tag, or remove this one from the vehicle file")
     }
-    try register?.check(target.uid)
+    try list?.check(target.uid)
     defer { progress.clear() }
     var hasBegun = false
     let writer = TagWriter(reader, target, patience: patience) { progress in
       if case .written = progress { hasBegun = true }
       show(progress)
     }
-    var record: TagRecord
+    var report: TagReport
     do {
-      record = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
+      report = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
     } catch let error as any Failure where hasBegun {
       let state = dynamicIn == nil ? "may be empty" : "may be set up in part"
       throw Unfinished(uid: target.uid, state: state, cause: error)
     }
     do {
       if !isRehearsal { try dynamicIn?.noteTaken(by: target.uid) }
-      record.isRegistered = try register?.add(target.uid) ?? false
+      report.isRegistered = try list?.add(target.uid) ?? false
     } catch {
-      record.failure = error
+      report.failure = error
     }
-    return record
+    return report
   }
 
-  private func write(_ writer: TagWriter) throws -> TagRecord {
+  private func write(_ writer: TagWriter) throws -> TagReport {
     if locks { try writer.checkLockable() }
-    let report: TagWriter.Report
+    let written: TagWriter.Report
     var former: StepName?
     do {
-      report = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
-        former = old?.records.lazy.compactMap(StepName.init).first { $0.label.step(in: vehicle)?.id != step.id }
+      written = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
+        former = old?.records.lazy.compactMap { try? StepName(record: $0) }
+          .first { (try? $0.step(in: vehicle))?.id != step.id }
         return message(replacing: old)
       }
     } catch NDEFError.tooSmall(let needed, let available) where message(replacing: nil).bytes.count <= available {
-      // The other records make it too long.
+      // Without the tag's other records it would fit.
       throw NDEFError.occupied(needed: needed, available: available)
     }
     if locks {
@@ -104,16 +108,16 @@ struct TagJob {
         throw Unfinished(uid: writer.target.uid, state: "is written, but may not be read-only", cause: error)
       }
     }
-    return TagRecord(
-      uid: writer.target.uid, step: step.id, chip: report.chip, content: label.text, former: former,
-      changes: report.changes, unit: report.unit, isRehearsal: isRehearsal, isLocked: locks)
+    return TagReport(
+      uid: writer.target.uid, step: step.id, chip: written.chip, content: label.text, former: former,
+      changes: written.changes, unit: written.unit, isRehearsal: isRehearsal, isLocked: locks)
   }
 
-  private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagRecord {
+  private func setUp(_ writer: TagWriter, _ folder: VehicleFolder) throws -> TagReport {
     let uid = writer.target.uid
     let template = DynamicTag.template(vehicle: vehicle.uuid, step: step.id)
     var areTaken = false
-    func setUp(isRehearsal: Bool) throws -> TagRecord {
+    func setUp(isRehearsal: Bool) throws -> TagReport {
       let secrets = try folder.dynamicTagSecrets(for: uid, on: step.id, isRehearsal: isRehearsal)
       areTaken = secrets.areTaken
       let setup = DynamicTagSetup(
@@ -125,11 +129,11 @@ struct TagJob {
         }
         return tag.reading(with: secrets.verifying)?.uid == uid
       }
-      return TagRecord(
+      return TagReport(
         uid: uid, step: step.id, chip: "NTAG 424 DNA", content: template.uri, changes: changes, unit: .parts,
         isRehearsal: self.isRehearsal, settings: setup.settings)
     }
-    // No keys are kept for a tag that cannot have them.
+    // A rehearsal first, so that no keys are kept for a tag that cannot have them.
     let planned = try setUp(isRehearsal: true)
     guard !areTaken || planned.changes == 0 else {
       throw CommandFailure(
@@ -141,7 +145,7 @@ struct TagJob {
 
   private var label: StepLabel { StepLabel(vehicle: vehicle.uuid, step: step.id) }
 
-  /// The label, and behind it what else the tag held that is not a step's name.
+  /// The label, and after it the tag's other records, except names of steps.
   private func message(replacing old: NDEFMessage?) -> NDEFMessage {
     let ours = NDEFText(label.text).record
     guard let old, !replacesAll else { return NDEFMessage([ours]) }
@@ -160,5 +164,27 @@ struct TagJob {
     case .waiting(let left):
       self.progress.show("the tag is gone: hold it to the reader again, \(Int(left.inSeconds)) s left")
     }
+  }
+}
+
+/// The list of a step's tags in the vehicle file.
+struct TagList {
+  let path: String
+  let step: StepID
+
+  /// Checks that a tag can be added, before anything is written that may be for ever.
+  ///
+  /// - Throws: `ConfigurationError`, which says why not.
+  func check(_ tag: TagUID) throws { _ = try adding(tag, to: Files.read(path)) }
+
+  /// Adds a tag, if the list does not have it.
+  ///
+  /// - Returns: whether the file has changed.
+  func add(_ tag: TagUID) throws -> Bool {
+    try Files.edit(path) { try adding(tag, to: $0) }
+  }
+
+  private func adding(_ tag: TagUID, to text: [UInt8]) throws(ConfigurationError) -> [UInt8] {
+    try VehicleFile.adding(tag: tag, to: step, in: text, path: path)
   }
 }

@@ -2,7 +2,7 @@ import Domain
 import Ranging
 import Terminal
 
-/// What a rider does next.
+/// What the rider should do next.
 enum Advice: Equatable {
   case listen
   case findVehicle
@@ -14,11 +14,11 @@ enum Advice: Equatable {
   case faceStep(Side)
   case open(Side)
 
-  /// How long it may take until a first frame is heard, seconds.
+  /// How long the first frame may take, seconds.
   private static let patience = 3.0
-  /// For how long a rider is left to come closer, seconds.
+  /// How long a rider may take to come closer, seconds.
   private static let approach = 5.0
-  /// From here on it is not for the distance that a step is not located, metres.
+  /// Nearer than this, the distance is not the reason why the rider is not located, metres.
   private static let reach = RangingModel.metres(at: RangingModel.locatedBeginLevel)
 
   init(_ report: LocationReport) {
@@ -57,7 +57,7 @@ enum Advice: Equatable {
     case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
     case .comeCloser(nil): "come closer to one step"
     case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
-    case .removeBeacon(let id): "two beacons send as the \(id) step's: one has to go"
+    case .removeBeacon(let id): "two beacons send as the \(id) step: remove one"
     case .faceOneStep: "stand in front of one step"
     case .faceStep(let side): "stand in front of the \(side.rawValue) step"
     case .open(let side): "ready: stepctl open --side \(side.rawValue)"

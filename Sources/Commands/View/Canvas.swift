@@ -1,6 +1,6 @@
 import Terminal
 
-/// A field of characters, one column each, to draw on; what lies outside is not drawn.
+/// A field of characters to draw on, one column each. Whatever lies outside is not drawn.
 struct Canvas {
   private struct Cell {
     var character: Character = " "

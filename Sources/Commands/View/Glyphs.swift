@@ -4,9 +4,9 @@ import Terminal
 
 /// The characters that a view is drawn with. Each takes one column.
 struct Glyphs: Sendable {
-  /// Whether text from elsewhere may have other characters than ASCII's.
+  /// Whether names may have characters outside ASCII.
   let isUnicode: Bool
-  /// Of the vehicle: the corners at the front, those at the back, and the sides.
+  /// The vehicle's outline, with its front at the top.
   let body: Box
   /// A step that is not faced, one that is, and one at which the rider is located.
   let step: Character
@@ -19,18 +19,18 @@ struct Glyphs: Sendable {
   /// The rider who is faced with a step, and the one who is located.
   let leaning: Character
   let decided: Character
-  /// Around the rider, larger with every size.
+  /// The figure around the rider's mark, from the smallest.
   let riders: [Size]
   let arrow: String
   let ellipsis: String
-  /// Of a history, from the weakest signal to the strongest.
+  /// The bars of a history, from the weakest signal to the strongest.
   let levels: [Character]
 
   struct Box: Sendable {
     let topLeft, topRight, bottomLeft, bottomRight, horizontal, vertical: Character
   }
 
-  /// A figure's rows, with a `*` where the mark is to stand; a space lets through what is behind it.
+  /// A figure's rows. The mark replaces the `*`; a space shows what is behind it.
   typealias Size = [String]
 
   static let unicode = Glyphs(
@@ -65,7 +65,7 @@ struct Glyphs: Sendable {
     return ["utf-8", "utf8"].contains(codeset.lowercased())
   }
 
-  /// Text from wherever, in as many columns at most as there is room for.
+  /// A text from others, cut to the columns that there are.
   func text(_ text: String, in room: Int) -> String {
     var text = printable(text)
     if !isUnicode { text = String(text.map { $0.isASCII ? $0 : "?" }) }

@@ -2,10 +2,10 @@ import Domain
 import Ranging
 import Terminal
 
-/// The beacons around a technician, a line each.
+/// The table of `scan`: the beacons around a technician, a line each.
 ///
-/// Nothing is said by color alone. What has no room is left out: columns from the right to the left of importance, and
-/// of too many beacons the last.
+/// Color never says anything alone. Where there is no room, the least important columns are left out, and the last
+/// beacons.
 struct ScanFrame {
   private let rows: [ScanTable.Row]
   private let table: ScanTable
@@ -15,7 +15,7 @@ struct ScanFrame {
   private let glyphs: Glyphs
   private let style: (String, Console.Style) -> String
 
-  /// dBm that are drawn lowest, and for each of the steps above.
+  /// The level that is drawn lowest, dBm.
   private static let lowest = -100
   private static let decibelsPerStep = 8
   private static let leastHistory = 8
@@ -39,7 +39,7 @@ struct ScanFrame {
   }
 
   private struct Column {
-    /// The smaller, the longer it stays.
+    /// The column with the highest rank is left out first.
     let rank: Int
     let title: String
     let width: Int
@@ -47,10 +47,10 @@ struct ScanFrame {
     let text: (ScanTable.Row) -> String
   }
 
-  /// One column is left free at either side.
+  /// One column at either side stays free.
   private var width: Int { max(1, size.columns - 2) }
 
-  /// As many as there are rows at most, each of them shorter than a row.
+  /// The lines: at most as many as there are rows, each shorter than a row.
   var lines: [String] {
     let columns = columns
     let room = size.rows - 4
@@ -81,12 +81,12 @@ struct ScanFrame {
   }
 
   private var emptiness: String {
-    table.others == 0 ? "nothing is heard" : "\(table.others) advertisements, none of a beacon"
+    table.others == 0 ? "nothing is heard" : "\(table.others) advertisements, none from a beacon"
   }
 
   // MARK: - Columns
 
-  /// Those that fit. What is left over goes to the UUID, if that can be whole, and to the history.
+  /// The columns that fit. The room that is left goes to a whole UUID, if it is enough, and to the history.
   private var columns: [Column] {
     var columns = [
       Column(rank: 0, title: "beacon", width: 8 + glyphs.ellipsis.columns) {

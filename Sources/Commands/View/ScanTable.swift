@@ -1,18 +1,18 @@
 import Domain
 import Ranging
 
-/// The beacons that are heard around a technician, whosever they are.
+/// The beacons that a technician's radio hears, of any owner.
 struct ScanTable {
   struct Row {
     let beacon: IBeacon
     let zone: Zone
-    /// What the zone rests on, or else the last frame's, dBm.
+    /// The level by which the zone was chosen, else the last frame's, dBm.
     let rssi: Int?
     let history: SignalHistory
     /// Seconds since the last frame.
     let age: Double
 
-    /// Still there, as far as one can tell.
+    /// Whether it seems to be there still.
     var isHeard: Bool { age <= RangingModel.silence }
   }
 
@@ -28,19 +28,19 @@ struct ScanTable {
       self.frame = frame
       address = advertisement.address
       last = time
-      // One that could be anybody's is a step of its own to the locator, which knows what a level means.
+      // The locator turns levels into zones. To it, each beacon is a step of its own.
       locator = Locator(steps: [Step(id: StepID("beacon")!, side: .left, major: frame.major)])
     }
   }
 
-  /// Seconds after which a beacon that is not heard leaves; it fades when its zone is no longer known.
+  /// Seconds after which a silent beacon leaves the table. It fades earlier, when its zone is no longer known.
   static let memory = 30.0
-  /// More than there are anywhere: whoever makes up new ones must not fill the memory.
+  /// More than there are anywhere. Somebody who invents beacons must not fill the memory.
   static let most = 512
 
   private var beacons: [Beacon] = []
 
-  /// How many frames were heard, and how many advertisements that are no beacon's.
+  /// How many beacons' frames were heard, and how many other advertisements.
   private(set) var frames = 0
   private(set) var others = 0
 
@@ -60,9 +60,9 @@ struct ScanTable {
     beacons[index].last = time
   }
 
-  /// Each beacon that was heard not long ago, by UUID and major, and those of the same in the order they came.
+  /// The beacons that were heard not long ago, sorted by UUID and major, then by when they were first heard.
   ///
-  /// To be asked every half second, as `Locator`.
+  /// Ask every half second, as with `Locator`.
   mutating func rows(at time: Double) -> [Row] {
     beacons.removeAll { time - $0.last > Self.memory }
     return beacons.indices.map { index in
@@ -74,7 +74,7 @@ struct ScanTable {
     }
   }
 
-  /// A beacon may change its minor or its address from time to time; one that changed both is another.
+  /// A beacon may change its minor or its address. One that changed both counts as another.
   private func place(of frame: IBeacon, from address: DeviceAddress) -> Int? {
     beacons.firstIndex {
       $0.frame.uuid == frame.uuid && $0.frame.major == frame.major

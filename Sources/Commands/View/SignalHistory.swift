@@ -1,4 +1,4 @@
-/// What was received of a beacon in each of the last seconds.
+/// How strongly and how often a beacon was received in each of the last seconds.
 struct SignalHistory {
   private struct Second {
     var number = Int.min
@@ -9,7 +9,7 @@ struct SignalHistory {
 
   /// Seconds that are kept: as many as a wide terminal shows.
   private static let capacity = 64
-  /// Whole seconds that the rate is the mean of.
+  /// The rate is the mean of so many whole seconds.
   private static let rateWindow = 5
 
   /// A ring: a second's place is its number modulo the capacity.
@@ -40,11 +40,11 @@ struct SignalHistory {
     let heard = (now - Self.rateWindow..<now).reduce(0) { $0 + (self[$1]?.frames ?? 0) }
     let first = first ?? time
     let span = min(Double(Self.rateWindow), Double(now) - first)
-    // At first there is no whole one yet, and what there is counts as one at least.
+    // At first no second is whole yet; then the time since the first frame counts, one second at least.
     return span < 1 ? Double(heard + (self[now]?.frames ?? 0)) / max(1, time - first) : Double(heard) / span
   }
 
-  /// The mean RSSI of each second, dBm, up to the one that is running; nil where there was none.
+  /// The mean RSSI of each second up to the current one, dBm; nil for a second without one.
   func levels(_ count: Int, at time: Double) -> [Int?] {
     let now = Int(time.rounded(.down))
     return (now - min(count, Self.capacity) + 1...now).map { number in

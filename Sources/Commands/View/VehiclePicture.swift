@@ -5,8 +5,8 @@ import Terminal
 
 /// The vehicle from above with its front upward, and the rider on the way to a step.
 ///
-/// Each step has a scale beside it, logarithmic as the strength of radio waves is. The rider stands on that of the
-/// step that is faced; as long as none is, on both, with a question mark.
+/// Each step has a scale beside it, logarithmic as radio levels are. The rider stands on the scale of the step that they
+/// face. While they face none, a question mark stands on both.
 struct VehiclePicture {
   static let leastRows = 7
   private static let mostRows = 33
@@ -14,7 +14,7 @@ struct VehiclePicture {
   private static let mostWay = 64
   /// Columns of a step.
   private static let stepWidth = 2
-  // Metres: the scale's ends, the zones' edges on it, and from where on the rider is drawn largest.
+  // Metres: the scale's ends, the zones' edges on it, and below which distance the rider is drawn largest.
   private static let nearest = 0.2
   private static let farthest = 20.0
   private static let immediateEdge = 0.5

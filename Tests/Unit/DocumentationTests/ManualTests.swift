@@ -109,7 +109,7 @@ import Testing
 
   @Test("stepctl.1 lists every exit status, and no page any other")
   func exitStatuses() throws {
-    let source = try Repository.text("Sources/CommandLine/ExitStatus.swift")
+    let source = try Repository.text("Sources/Core/Domain/Failure.swift")
     let statuses = source.matches(of: /^ +case \w+ = (\d+)$/.anchorsMatchLineEndings()).map { String($0.1) }
     #expect(statuses.count > 5)
     #expect(try ManualPage("stepctl.1").exitStatuses == statuses)

@@ -38,5 +38,5 @@ func reading(
 
 /// The frame of a decision, with its spaces, as text.
 func frame(_ report: LocationReport, rows: Int, columns: Int, _ glyphs: Glyphs = .unicode) -> [String] {
-  LocationFrame(report, size: Screen.Size(rows: rows, columns: columns), glyphs: glyphs) { text, _ in text }.lines
+  ApproachFrame(report, size: Screen.Size(rows: rows, columns: columns), glyphs: glyphs) { text, _ in text }.lines
 }

@@ -81,7 +81,7 @@ import Testing
     var table = ScanTable()
     #expect(draw(&table, at: 0, rows: 24, columns: 80).last == " <nothing is heard>")
     table.hear(Advertisement(time: UnixTime(microseconds: 0), address: DeviceAddress(1), rssi: -50, data: []), at: 0)
-    #expect(draw(&table, at: 1, rows: 24, columns: 80).last == " <1 advertisements, none of a beacon>")
+    #expect(draw(&table, at: 1, rows: 24, columns: 80).last == " <1 advertisements, none from a beacon>")
   }
 
   @Test("lets a beacon that is gone fade, and then leave")

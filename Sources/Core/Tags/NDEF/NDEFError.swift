@@ -1,8 +1,8 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// Why a tag or a message is not what it should be, or cannot be made so.
-package enum NDEFError: Failure, Hashable, Sendable {
+public enum NDEFError: Failure, Hashable, Sendable {
   /// The bytes are not an NDEF message; the offset is within the message.
   case malformedMessage(String, offset: Int)
   /// A Text or URI record whose payload is not what its definition says.
@@ -43,13 +43,13 @@ package enum NDEFError: Failure, Hashable, Sendable {
   /// A Type 4 tag's answer that is too short or too long.
   case malformedAnswer(String)
 
-  package var exitStatus: ExitStatus { .badData }
+  public var exitStatus: ExitStatus { .badData }
 
-  package var hint: String? {
+  public var hint: String? {
     if case .occupied = self { "--replace-all gives up the other data" } else { nil }
   }
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .malformedMessage(let reason, let offset): "not an NDEF message at byte \(offset): \(reason)"
     case .malformedRecord(let reason): "malformed NDEF record: \(reason)"

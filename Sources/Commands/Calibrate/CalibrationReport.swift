@@ -1,0 +1,121 @@
+import Configuration
+import Domain
+import Encoding
+import Ranging
+import SystemIO
+import Terminal
+
+/// The result of measuring a vehicle's steps, for people, for programs and for the vehicle file.
+struct CalibrationReport {
+  let vehicle: Vehicle
+  /// The vehicle file.
+  let path: String
+  let calibrations: [StepCalibration]
+  private(set) var isWritten = false
+
+  init(vehicle: Vehicle, path: String, calibrations: [StepCalibration]) {
+    self.vehicle = vehicle
+    self.path = path
+    self.calibrations = calibrations
+  }
+
+  /// Those whose power differs from the one that holds now.
+  var changes: [StepCalibration] { calibrations.filter { $0.measuredPower != $0.previousPower } }
+
+  var isWorse: Bool { changes.contains(where: \.isWorse) }
+
+  /// Checks, before anybody walks about, that the file can be edited.
+  ///
+  /// - Throws: `ConfigurationError`, which says why not.
+  static func checkEditing(_ steps: [Step], in path: String) throws {
+    let text = try Files.read(path)
+    for step in steps {
+      let other: Int8 = step.measuredPower == 0 ? -1 : 0
+      _ = try VehicleFile.setting(measuredPower: other, of: step.id, in: text, path: path)
+    }
+  }
+
+  /// Notes the changes in the vehicle file, which may have changed meanwhile.
+  mutating func write() throws {
+    try Files.edit(path) { text in
+      try changes.reduce(text) { text, change in
+        try VehicleFile.setting(measuredPower: change.measuredPower, of: change.step.id, in: text, path: path)
+      }
+    }
+    isWritten = true
+  }
+
+  // MARK: - For people
+
+  var lines: [String] {
+    calibrations.flatMap { calibration in
+      let origin = calibration.step.measuredPower == nil ? "as the beacon says" : "as the vehicle file says"
+      let previous = calibration.previousPower
+      let change = calibration.measuredPower == previous ? origin : "not \(previous) \(origin)"
+      let title = "\(calibration.step.id): \(calibration.measuredPower) dBm at 1 m, \(change)"
+      let positions = zip(calibration.recordings, calibration.residuals).map { recording, residual in
+        "  \(recording.position.title.aligned(to: 18)) \(Self.columns(recording)), \(Self.signed(residual)) dB off"
+      }
+      let zones = """
+          correct zone \(Self.percent(calibration.after)) (was \(Self.percent(calibration.before))), \
+        each position judged by the others
+        """
+      return [title] + positions + [zones]
+    }
+  }
+
+  var question: String {
+    let values = changes.map { "\($0.step.id) \($0.measuredPower) dBm" }.joined(separator: ", ")
+    let warning = isWorse ? "; the correct zone would be found less often" : ""
+    return "write \(values) into \(path)\(warning)?"
+  }
+
+  /// `93 packets, -51 dBm, spread 4 dB`
+  static func columns(_ recording: PositionRecording) -> String {
+    guard let rssi = recording.rssi, let spread = recording.spread else { return "nothing heard" }
+    return "\(recording.packets) packets, \(tenths(rssi)) dBm, spread \(Int(spread)) dB"
+  }
+
+  private static func signed(_ value: Double) -> String { value < 0 ? tenths(value) : "+\(tenths(value))" }
+
+  private static func percent(_ count: ZoneCount) -> String {
+    count.share.map { "\(Int(($0 * 100).rounded())) %" } ?? "-"
+  }
+
+  // MARK: - For programs
+
+  var json: JSON {
+    [
+      "vehicle": .string(vehicle.uuid.description), "file": .string(path), "written": .bool(isWritten),
+      "steps": .array(
+        calibrations.map { calibration in
+          [
+            "step": .string(calibration.step.id.description),
+            "measured_power_dbm": .integer(Int64(calibration.measuredPower)),
+            "previous_power_dbm": .integer(Int64(calibration.previousPower)),
+            "right_zone": .rounded(calibration.after.share, places: 3),
+            "right_zone_before": .rounded(calibration.before.share, places: 3),
+            "positions": .array(zip(calibration.recordings, calibration.residuals).map(Self.json)),
+          ]
+        }),
+    ]
+  }
+
+  private static func json(_ recording: PositionRecording, residual: Double) -> JSON {
+    [
+      "distance_m": .number(recording.position.distance.metres),
+      "carry": .string(recording.position.carry.rawValue),
+      "packets": .integer(Int64(recording.packets)),
+      "rssi_dbm": .rounded(recording.rssi, places: 1),
+      "spread_db": .rounded(recording.spread, places: 1),
+      "drift_db": .rounded(recording.drift, places: 1),
+      "residual_db": .rounded(residual, places: 1),
+      "warnings": .array(recording.flaws.map { .string($0.description) }),
+    ]
+  }
+}
+
+extension CalibrationPosition {
+  /// `1 m, in hand`
+  fileprivate var title: String { "\(distance.rawValue) m, \(carry == .hand ? "in hand" : "in a pocket")" }
+}

@@ -1,0 +1,134 @@
+import ArgumentParser
+import Bluetooth
+import Configuration
+import NFC
+import SystemIO
+import Terminal
+
+/// What every command that prints takes.
+struct OutputOptions: ParsableArguments {
+  @Flag(help: "Print JSON, one object a line.")
+  var json = false
+
+  @Flag(name: .shortAndLong, help: "Print results and errors only.")
+  var quiet = false
+
+  @Flag(name: .shortAndLong, help: "Say more about what is going on.")
+  var verbose = false
+
+  @Flag(name: .customLong("no-color"), help: "Print without colors. So does NO_COLOR in the environment.")
+  var noColor = false
+
+  func console(_ context: Context) -> Console {
+    let environment = context.environment
+    let wantsColor = !noColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
+    return Console(context, isJSON: json, isQuiet: quiet, isVerbose: verbose, isColored: wantsColor && !json)
+  }
+}
+
+/// What a command takes that may have to ask.
+struct InputOptions: ParsableArguments {
+  @Flag(help: "Never ask; end where an answer is needed.")
+  var noInput = false
+
+  func questions(_ context: Context, _ interruption: Interruption) -> Questions {
+    Questions(context, interruption, areAllowed: !noInput)
+  }
+}
+
+/// Which vehicle is meant.
+struct VehicleOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
+    completion: .file(extensions: ["toml"]))
+  var vehicle: String?
+}
+
+/// With what to listen.
+struct RadioOptions: ParsableArguments {
+  static let completion = CompletionKind.list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"])
+
+  @Option(
+    help: ArgumentHelp(
+      "What to listen with: hciN, bluez:hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
+      valueName: "spec"),
+    completion: completion)
+  var radio: String?
+}
+
+/// With what to read and write tags.
+struct NFCOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The NFC reader, as libnfc names it: pn532_uart:/dev/ttyUSB0 (default: libnfc's own).",
+      valueName: "connstring"),
+    completion: .list(["pn532_uart:/dev/ttyUSB0", "pn532_i2c:/dev/i2c-1", "pn532_spi:/dev/spidev0.0", "pn53x_usb"]))
+  var nfc: String?
+}
+
+/// Where a code is to be seen.
+struct QROptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "A picture of a code (PNG, JPEG), - for standard input, or a camera: /dev/video0.", valueName: "file|-|device"),
+    completion: .file(extensions: ["png", "jpg", "jpeg"]))
+  var qr: String?
+}
+
+/// Where to keep what was heard.
+struct SaveOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("Save what is heard as a btsnoop capture, into a new file.", valueName: "file"),
+    completion: .file(extensions: ["btsnoop"]))
+  var save: String?
+
+  func validate() throws {
+    if save == "-" { throw ValidationError("--save takes a file: standard output is for results.") }
+  }
+
+  /// The radio, recorded if that is wanted.
+  func recorded(_ radio: any Radio) throws -> any Radio {
+    try save.map { path throws(RadioError) in try RecordingRadio(radio, to: path) } ?? radio
+  }
+}
+
+struct TimeoutOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("How long to listen and to wait (default: 10).", valueName: "seconds"))
+  var timeout: Double?
+}
+
+extension Context {
+  /// The settings, from the flags, the environment and the files, in this order.
+  func settings(
+    vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil
+  ) throws -> Settings {
+    try Settings(
+      flags: Settings.Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,
+      folders: folders)
+  }
+}
+
+extension Settings {
+  /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
+  func radioSpec() throws -> RadioSpec {
+    do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {
+      throw radio.origin.error(error.description)
+    }
+  }
+
+  /// The reader's connection string, checked; nil where libnfc is to choose.
+  ///
+  /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
+  func reader() throws -> String? {
+    guard let text = nfc.value else { return nil }
+    do throws(NFCError) {
+      try NFCReader.check(connection: text)
+    } catch {
+      guard case .malformedConnection(_, let reason) = error else { throw error }
+      throw nfc.origin.error(reason)
+    }
+    return text
+  }
+
+  var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }
+}

@@ -1,0 +1,127 @@
+import Domain
+import FoundationEssentials
+import Glibc
+import Terminal
+import TestSupport
+import Testing
+
+@testable import StepCommands
+
+@Suite("What is typed wrongly, and what a command says of itself")
+struct UsageTests {
+  private let shell: Shell
+
+  init() throws { shell = try Shell() }
+
+  @Test(
+    "one line says what is wrong, and a hint what to type",
+    arguments: [
+      ("opne --side left", "there is no command `stepctl opne`", "did you mean `stepctl open`?"),
+      ("provision tga", "there is no command `stepctl provision tga`", "did you mean `stepctl provision tag`?"),
+      ("unlock", "there is no command `stepctl unlock`", "`stepctl --help` lists the commands"),
+      ("config nothing", "there is no command `stepctl config nothing`", "`stepctl config --help` lists the commands"),
+      ("scan --jsno", "unknown option \"--jsno\"", "did you mean \"--json\"?"),
+      ("--nonsense", "unknown option \"--nonsense\"", "`stepctl --help` explains how to use it"),
+      ("open", "missing expected argument \"--side <side>\"", "`stepctl open --help` explains how to use it"),
+      (
+        "open --side top", "the value \"top\" is invalid for \"--side <side>\"",
+        "use \"left\", \"right\" or \"facing\""
+      ),
+      ("scan one", "unexpected argument \"one\"", "`stepctl scan --help` explains how to use it"),
+      (
+        "calibrate --seconds 1", "--seconds takes 2 to 120 seconds",
+        "`stepctl calibrate --help` explains how to use it"
+      ),
+      (
+        "provision token  --rider alice", "the vehicle's folder has no name",
+        "`stepctl provision token --help` explains how to use it"
+      ),
+    ])
+  func oneLine(_ typed: String, _ error: String, _ hint: String) {
+    let arguments = typed.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+    let ended = shell.types(arguments)
+    #expect(ended.ending == .status(.usage))
+    #expect(ended.output == "")
+    #expect(ended.errors == "stepctl: error: \(error)\nhint: \(hint)\n")
+  }
+
+  @Test(
+    "help is a result, of 80 columns at most",
+    arguments: [
+      "", "scan", "locate", "open", "close", "status", "doctor", "calibrate", "config", "config show", "config path",
+      "config import", "provision", "provision vehicle", "provision token", "provision beacon", "provision tag",
+      "provision qr",
+    ])
+  func help(_ command: String) throws {
+    let words = command.split(separator: " ").map(String.init)
+    for flag in ["--help", "-h"] {
+      let ended = shell.types(words + [flag])
+      #expect(ended.ending == .status(.done))
+      #expect(ended.errors == "")
+      let usage = try #require(ended.lines.first { $0.hasPrefix("USAGE: ") })
+      #expect(usage.hasPrefix((["USAGE: stepctl"] + words).joined(separator: " ")))
+      #expect(ended.lines.allSatisfy { $0.count <= 80 })
+    }
+    #expect(shell.types(words + ["--version"]).output == "\(Program.version)\n")
+  }
+
+  @Test("help is as wide as the terminal")
+  func wideHelp() throws {
+    var shell = shell
+    shell.size = Screen.Size(rows: 24, columns: 132)
+    #expect(shell.types("calibrate", "--help").lines.contains { (81...132).contains($0.count) })
+  }
+
+  @Test("a group without a command shows what there is")
+  func group() {
+    let ended = shell.types("provision")
+    #expect(ended.ending == .status(.done))
+    #expect(ended.output == shell.types("provision", "--help").output)
+    #expect(shell.types("help", "provision", "tag").output == shell.types("provision", "tag", "--help").output)
+  }
+
+  @Test("output that cannot be written is an error, and a reader that went away ends the command as SIGPIPE does")
+  func output() {
+    var shell = shell
+    for arguments in [["--help"], ["config", "path"], ["config", "show", "--json"]] {
+      shell.outputFault = ENOSPC
+      let full = shell.types(arguments)
+      #expect(full.ending == .status(.inputOutput))
+      #expect(full.errors == "stepctl: error: cannot write to standard output: No space left on device\n")
+      shell.outputFault = EPIPE
+      let alone = shell.types(arguments)
+      #expect(alone.ending == .signal(SIGPIPE))
+      #expect(alone.errors == "")
+    }
+  }
+}
+
+@Suite("The version")
+struct VersionTests {
+  @Test("stands in one place")
+  func onePlace() throws {
+    let number = /"\d+\.\d+\.\d+"/
+    var places: [String] = []
+    for folder in ["CommandLine", "Commands", "Programs"] {
+      for file in try FileManager.default.subpathsOfDirectory(atPath: "\(Repository.root)/Sources/\(folder)")
+      where file.hasSuffix(".swift") && !file.hasSuffix("GrayPicture+PNG.swift") {
+        let text = try Repository.text("Sources/\(folder)/\(file)")
+        places += text.matches(of: number).map { "\(folder)/\(file): \($0.output)" }
+      }
+    }
+    #expect(places == ["CommandLine/Program.swift: \"\(Program.version)\""])
+  }
+
+  @Test("is the newest in the changelog, or comes after it, and no page names another")
+  func papers() throws {
+    let released = try Repository.text("CHANGELOG.md").matches(of: /(?m)^## \[?(\d+)\.(\d+)\.(\d+)/)
+      .map { [$0.1, $0.2, $0.3].compactMap { Int($0) } }
+    let parts = Program.version.split(separator: ".").compactMap { Int($0) }
+    #expect(parts.count == 3)
+    #expect(released.allSatisfy { !parts.lexicographicallyPrecedes($0) })
+    for page in try Repository.names(in: "man") {
+      let named = try Repository.text("man/\(page)").matches(of: /stepctl (\d+\.\d+\.\d+)/).map { String($0.1) }
+      #expect(named.allSatisfy { $0 == Program.version }, "\(page)")
+    }
+  }
+}
