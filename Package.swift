@@ -150,7 +150,8 @@ let package = Package(
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding"], path: "Tests/Support", swiftSettings: swiftSettings),
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "StepProtocol", "StepController"],
+      path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
@@ -174,11 +175,12 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
+    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol", "Encoding"]),
     tests(
-      "StepControllerTests",
+      "StepDaemonTests",
       [
-        "StepController", "StepDaemon", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
-        "Configuration", crypto,
+        "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
+        "MQTT",
       ]),
     tests(
       "StepCommandsTests",
