@@ -143,14 +143,14 @@ let package = Package(
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
       "stepd",
-      ["StepDaemon", "StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      ["StepDaemon", "Configuration", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
     program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "StepProtocol", "StepController"],
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "StepController"],
       path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
@@ -175,7 +175,7 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol", "Encoding"]),
+    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol"]),
     tests(
       "StepDaemonTests",
       [
