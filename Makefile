@@ -43,6 +43,14 @@ test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh
 
+check: ## check how it is written, and the modules: no whole programs
+	Tests/prepare.sh test
+	Tests/run.sh modules
+
+rig: ## build the kernel that Bluetooth's tests run in, once: .build/rig (7 minutes of CPU)
+	Tests/prepare.sh rig
+	Tests/Rig/kernel.sh
+
 bench: release ## measure beside others in the same run; DATA=folder of recordings adds ranging
 	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib $(link_flags) --product ParserBenchmark
 	$(python) Tests/Benchmarks/parser/parser.py --swift .build/release/libParserBenchmark.so
@@ -94,4 +102,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test bench fuzz lint completions install uninstall clean help
+.PHONY: release packages demo test check rig bench fuzz lint completions install uninstall clean help

@@ -49,6 +49,10 @@ let package = Package(
     .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
     .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
     .executable(name: "stepd", targets: ["stepd"]),
+    // For gateways, kiosks and simulators: Tests/Kiosk is an example.
+    .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
+    .library(name: "Ranging", targets: ["Ranging", "Domain"]),
+    .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -78,25 +82,29 @@ let package = Package(
     module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
     module(
-      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", crypto, cryptoExtras], exclude: ["PROTOCOL.md"]),
+      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
     module("SystemIO", in: "System", ["Domain", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
-    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "CMosquitto"]),
+    module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
-    module("CodeDrawing", in: "Adapters/CodeDrawing", ["CQREncode", "CZlib"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
-    module("Rider", in: "Rider", ["Domain", "StepProtocol", "MQTT"]),
+    module(
+      "Rider", in: "Rider",
+      [
+        "Domain", "Encoding", "StepProtocol", "Ranging", "Tags", "SystemIO", "Bluetooth", "MQTT", "NFC", "CodeReading",
+      ]),
 
     // Controller: the vehicle's side.
     module(
-      "StepController", in: "Controller/Core", ["SystemIO", "Domain", "Encoding", "StepProtocol"]),
+      "StepController", in: "Controller/Core", ["Domain", "Encoding", "StepProtocol"]),
     module(
       "StepDaemon", in: "Controller/Shell",
       [
@@ -105,12 +113,19 @@ let package = Package(
       ]),
 
     // Configuration: files and settings, read into the types that are used.
-    module("Configuration", in: "Configuration", ["SystemIO", "Domain", "Encoding", "StepProtocol", "CTOML"]),
+    module(
+      "Configuration", in: "Configuration",
+      [
+        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController", "CTOML",
+      ]),
 
     // Operator: whoever makes vehicles and hands out access.
     module(
       "Provisioning", in: "Operator",
-      ["SystemIO", "Domain", "Encoding", "StepProtocol", "Configuration", "COpenSSL"]),
+      [
+        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "StepController", "Configuration",
+        "COpenSSL",
+      ]),
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
     module(
@@ -121,7 +136,7 @@ let package = Package(
       "StepCommands", in: "Commands",
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "Configuration", "Provisioning", "Terminal", argumentParser,
+        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -140,16 +155,25 @@ let package = Package(
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
-    tests("StepProtocolTests", ["StepProtocol", "Domain", "Encoding", crypto]),
+    tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
-    tests("ConfigurationTests", ["Configuration", "Domain", "StepProtocol", "SystemIO"]),
     tests(
-      "ProvisioningTests", ["Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO"]),
+      "ConfigurationTests",
+      [
+        "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
+        "StepController",
+      ]),
+    tests(
+      "ProvisioningTests",
+      [
+        "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
+        "StepController", "Rider",
+      ]),
     tests(
       "StepControllerTests",
       [
@@ -159,6 +183,7 @@ let package = Package(
     tests(
       "StepCommandsTests",
       ["StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "Ranging", "SystemIO", "Terminal"]),
+    tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],

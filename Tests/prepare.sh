@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test.
+# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test|rig.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,6 +10,7 @@ mapfile -t libraries < <(sed -n 's/.*\.apt(\["\([^]]*\)"\]).*/\1/p' Package.swif
 packages=(g++ git libtomlplusplus-dev libzxing-dev pkg-config "${libraries[@]}")
 case ${1-} in
 build) ;;
+rig) packages=(bc bison bluez dbus-daemon flex gcc libc6-dev make xz-utils) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
@@ -18,7 +19,7 @@ test)
   )
   ;;
 *)
-  echo 'usage: prepare.sh build|demo|test' >&2
+  echo 'usage: prepare.sh build|demo|test|rig' >&2
   exit 64
   ;;
 esac
@@ -55,7 +56,7 @@ install_missing() {
 }
 install_missing "${packages[@]}"
 
-# The tests in Python run in an environment of their own, made anew when what it has to hold has changed.
+# The tests in Python run in an environment of their own. It is made again when what it has to hold has changed.
 requirements=Tests/Peers/requirements.txt
 if [[ $1 == test ]] && ! cmp -s $requirements .build/venv/requirements.txt; then
   python3 -m venv --clear .build/venv

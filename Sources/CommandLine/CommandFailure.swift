@@ -1,9 +1,5 @@
-package import Configuration
 package import Domain
 package import Encoding
-import Glibc
-package import MQTT
-package import SystemIO
 
 /// The end of a command that did not do what it was asked: one line for people, perhaps a hint, and a status.
 package struct CommandFailure: Failure {
@@ -22,33 +18,7 @@ package struct CommandFailure: Failure {
     self.details = details
   }
 
-  package init(_ error: ConfigurationError) {
-    let status: ExitStatus =
-      switch error.kind {
-      case .invalid: .configuration
-      case .usage: .usage
-      case .missing: .noInput
-      case .permission: .noPermission
-      }
-    self.init(status, error.description)
-  }
-
-  package init(_ error: SystemError) { self.init(error.exitStatus, error.description) }
-
   package var description: String { message }
-}
-
-extension CommandFailure {
-  package init(_ error: MQTTError) {
-    switch error {
-    case .unusableFile(_, let path, .unreadable(let code)):
-      self.init(SystemError("read", path, code: code))
-    case .unusableFile: self.init(.configuration, error.description)
-    case .refused(_, .notAuthorized), .subscriptionRefused: self.init(.noPermission, error.description)
-    case .system(let error): self.init(error)
-    default: self.init(.unavailable, error.description)
-    }
-  }
 }
 
 /// A signal ended the command before it had done anything that would have to be told.

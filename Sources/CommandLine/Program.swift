@@ -1,5 +1,4 @@
 package import ArgumentParser
-import Configuration
 package import Domain
 import Glibc
 import SystemIO
@@ -81,7 +80,6 @@ package enum Program {
     switch error {
     case let error as Ended: return .status(error.status)
     case let error as any Failure: failure = error
-    case let error as ConfigurationError: failure = CommandFailure(error)
     // Help, version and usage errors are ArgumentParser's.
     default:
       if root.exitCode(for: error).isSuccess {

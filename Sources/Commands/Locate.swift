@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
-import Ranging
 import Domain
+import Ranging
+import Rider
 import SystemIO
 import Terminal
 
@@ -24,7 +25,7 @@ struct Locate: ContextCommand {
   func validate() throws {
     guard (0.05...60).contains(interval) else { throw ValidationError("--interval takes 0.05 to 60 seconds.") }
     if watch || saving.save != nil, presence.by == .nfc || presence.by == .qr {
-      throw ValidationError("\(watch ? "--watch" : "--save") listens: it goes with beacons alone.")
+      throw ValidationError("\(watch ? "--watch" : "--save") needs the radio: use it with --by beacon.")
     }
   }
 
@@ -33,29 +34,22 @@ struct Locate: ContextCommand {
     let settings = try presence.settings(context, vehicle: vehicle.vehicle)
     let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try context.interruption()
-    if watch {
-      try follow(vehicle, settings, interruption, context, console)
-    } else {
-      let finder = PresenceFinder(
-        vehicle: vehicle, method: presence.by, settings: settings, codes: presence.codes.qr, saving: saving,
-        interruption: interruption, console: console)
-      try tell(finder.find(), console)
-    }
+    if watch { return try follow(vehicle, settings, interruption, context, console) }
+    let search = try PresenceSearch(presence.searches(vehicle, settings, recording: saving.save))
+    defer { search.close() }
+    try tell(search.find(vehicle, on: EventLoop(), interruption, console), console)
   }
 
-  /// Every decision, until the radio or the time that was given ends it: drawn, or one a line.
+  /// Shows every decision, until the radio or the time that was given ends it: drawn, or one a line.
   private func follow(
     _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
-    let spec = try settings.radioSpec()
-    let view = LiveView(context, console, radio: spec)
-    let radio = try saving.recorded(spec.open(interruption: interruption, tell: view?.note ?? console.note))
-    defer {
-      radio.close()
-      view?.close()
-    }
-    try Locating(vehicle: vehicle, radio: radio, interval: interval).run(limit: presence.timeout.timeout) {
-      location, _ in
+    let radio = try settings.radioSpec()
+    let view = LiveView(context, console, radio: radio)
+    defer { view?.close() }
+    let search = BeaconSearch(
+      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
+    try search.follow(interruption, tell: view?.note ?? console.note) { location, _ in
       let report = LocationReport(vehicle: vehicle, location: location)
       if let view {
         try view.show(last: [report.line]) { size in
@@ -68,17 +62,15 @@ struct Locate: ContextCommand {
     }
   }
 
-  private func tell(_ report: any PresenceReport, _ console: Console) throws {
-    let isLocated = report.presence != nil
+  private func tell(_ report: FindingReport, _ console: Console) throws {
     if console.isJSON {
       try console.result(report.json)
     } else {
       for line in report.lines { try console.result(line) }
-      try console.result(isLocated ? report.summary : "not located: \(report.summary)")
+      try console.result(report.sighting == nil ? "not located: \(report.summary)" : report.summary)
     }
-    guard isLocated else {
-      console.note("hint: \(report.advice)")
-      throw Ended(.notLocated)
-    }
+    guard case .undecided(let location, let radio) = report.finding else { return }
+    console.note("hint: \(FindingReport.advice(report.vehicle, location, radio))")
+    throw Ended(.notLocated)
   }
 }

@@ -1,11 +1,9 @@
 import ArgumentParser
-import Bluetooth
 import Configuration
-import MQTT
-import Ranging
 import Domain
-import StepProtocol
 import Encoding
+import Rider
+import StepProtocol
 import SystemIO
 import Terminal
 
@@ -25,7 +23,7 @@ struct Close: ContextCommand {
   func run(in context: Context) throws { try Move(move, context).run(.close) }
 }
 
-/// Which step is meant. A side is a claim, with which the proof must agree.
+/// Which step is meant. A side is a claim, and the proof must agree with it.
 enum SideChoice: String, ExpressibleByArgument, CaseIterable {
   case left, right, facing
 
@@ -41,15 +39,8 @@ struct MoveOptions: ParsableArguments {
   @OptionGroup var output: OutputOptions
 }
 
-/// `open` and `close`: proof, challenge, command, confirmation. Prints the chain as it goes.
+/// `open` and `close`: find the step, prove it, command it, wait for the confirmation. Prints the chain as it goes.
 struct Move {
-  /// How far ahead of the controller's clock the deadline is set, milliseconds.
-  private static let deadline: Int64 = 5_000
-  /// How long after the deadline a first answer can still be on its way.
-  private static let delay = Duration.seconds(2)
-  /// The longest motion that a controller can be configured to allow.
-  private static let longestMotion = Duration.seconds(62)
-
   private let options: MoveOptions
   private let context: Context
   private let console: Console
@@ -63,7 +54,7 @@ struct Move {
   func run(_ target: Command.Move.Target) throws {
     do {
       try perform(target)
-    } catch let failure as CommandFailure {
+    } catch let failure as any Failure {
       if console.isJSON, let outcome = failure.exitStatus.outcome {
         try console.result(.object([.init("outcome", .string(outcome))] + failure.details))
       }
@@ -79,117 +70,73 @@ struct Move {
     }
     let interruption = try context.interruption()
     let started = ContinuousClock.now
+    let loop = try EventLoop()
 
-    let presence = try locate(access.vehicle, settings, interruption)
-    let step = presence.step
-    let session = try RiderSession(
-      access, steps: [step], patience: settings.patience, interruption: interruption, console: console)
-    defer { session.close() }
-    note("token", TokenReport(session.token, at: context.seconds).line)
-    note("broker", "\(access.broker.host):\(access.broker.port), TLS")
+    let search = try PresenceSearch(options.presence.searches(access.vehicle, settings))
+    defer { search.close() }
+    let sighting = try sighting(search.find(access.vehicle, on: loop, interruption, console))
 
-    let (answer, challenge) = try session.ask(step, until: .now + settings.patience)
-    let command = Command.Move(
-      target: target, epoch: answer.statement.epoch, challenge: challenge,
-      deadline: answer.clock(at: .now) + Move.deadline, proof: presence.proof,
-      proofTime: answer.clock(at: presence.found))
-    guard let pending = session.send(.move(command), to: step) else {
-      throw CommandFailure(.unavailable, "the connection to the broker was lost; nothing was sent")
-    }
-    note("command", "\(target.rawValue) \(step.id), encrypted, good for \(Move.deadline / 1000) s")
-    let statement = try confirm(target, step, pending, session)
-    note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
-    try finish(presence, statement, since: started)
-  }
-
-  // MARK: - Proof
-
-  private func locate(
-    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption
-  ) throws -> Presence {
-    let report = try PresenceFinder(
-      vehicle: vehicle, method: options.presence.by, settings: settings, codes: options.presence.codes.qr, saving: nil,
-      interruption: interruption, console: console
-    ).find()
-    guard let presence = report.presence else {
-      throw CommandFailure.notLocated(report.summary, hint: report.advice)
-    }
-    note("proof", presence.evidence)
-    let step = presence.step
-    if let side = options.side.side, side != step.side {
-      throw CommandFailure(
-        .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
-        hint: "go to the \(side.rawValue) side, or use --side facing",
-        details: [.init("step", .string(step.id.description))])
-    }
-    return presence
-  }
-
-  // MARK: - Confirmation
-
-  /// Waits until a statement says what has become of the command. Whatever goes wrong from here on, the step may have
-  /// moved.
-  private func confirm(
-    _ target: Command.Move.Target, _ step: Step, _ pending: RiderSession.Pending, _ session: RiderSession
-  ) throws -> Statement {
-    var limit = ContinuousClock.now + .milliseconds(Move.deadline) + Move.delay
-    var isMoving = false
-    while true {
-      let statement: Statement
-      do throws(RiderSession.Failure) {
-        statement = try session.answer(to: pending, until: limit).statement
-      } catch {
-        let reason =
-          switch error {
-          case .interrupted: "interrupted after the command was sent"
-          case .timedOut: "no confirmation came in time"
-          case .connection(let error): "\(error) after the command was sent"
-          case .system(let error): "\(error)"
-          }
-        throw unconfirmed(reason, step)
-      }
-      if case .refused(let code)? = statement.answer?.outcome { throw CommandFailure(code) }
-      switch statement.phase {
-      case .moving:
-        // Once: the broker may send copies of it for as long as it likes.
-        if isMoving { continue }
-        isMoving = true
-        note("answer", "moving")
-        limit = .now + Move.longestMotion
-      case .idle:
-        guard statement.position.rawValue == target.rawValue else {
-          throw unconfirmed("the controller says that the step is \(statement.position.rawValue)", step)
-        }
-        note("answer", statement.position.state)
-        return statement
-      case .fault:
-        throw unconfirmed("the step stopped on its way (\(statement.fault?.rawValue ?? "fault"))", step)
+    let client = try RiderClient(
+      access, steps: [sighting.step.id], patience: settings.patience, loop: loop, interruption: interruption,
+      detail: console.detail)
+    defer { client.close() }
+    note("token", TokenReport(access.token, at: context.seconds).line)
+    note("broker", "\(access.broker), TLS")
+    let statement = try client.move(target, sighting) { update in
+      switch update {
+      case .commanded:
+        note("command", "\(target.rawValue) \(sighting.step.id), encrypted, good for \(StepRequest.deadline / 1000) s")
+      case .moving: note("answer", "moving")
+      case .done(let statement): note("answer", statement.position.state)
+      case .answered(_, let policy): console.detail("the vehicle accepts \(policy.summary)")
+      case .send, .failed: break
       }
     }
+    let duration = started.duration(to: .now).inSeconds
+    note("time", "\(tenths(duration)) s")
+    try finish(sighting, statement, after: duration)
   }
 
-  private func unconfirmed(_ reason: String, _ step: Step) -> CommandFailure {
-    CommandFailure(
-      .unconfirmed, "\(reason): the \(step.id) step may have moved",
-      hint: "look at it, or ask with `stepctl status`", details: [.init("step", .string(step.id.description))])
+  /// The sighting, at the side that the rider asked for.
+  private func sighting(_ report: FindingReport) throws -> Sighting {
+    switch report.finding {
+    case .undecided(let location, let radio):
+      throw report.notLocated(FindingReport.advice(report.vehicle, location, radio))
+    case .sighted(let sighting):
+      note("proof", sighting.summary)
+      let step = sighting.step
+      if let side = options.side.side, side != step.side {
+        throw CommandFailure(
+          .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
+          hint: "go to the \(side.rawValue) side, or use --side facing",
+          details: [.init("step", .string(step.id.description))])
+      }
+      return sighting
+    }
   }
 
-  private func finish(
-    _ presence: Presence, _ statement: Statement, since started: ContinuousClock.Instant
-  ) throws {
+  private func finish(_ sighting: Sighting, _ statement: Statement, after duration: Double) throws {
     if console.isJSON {
       try console.result([
-        "outcome": "done", "step": .string(presence.step.id.description),
-        "position": .string(statement.position.rawValue), "method": .string(presence.proof.method.rawValue),
-        "duration_s": .rounded(started.duration(to: .now).inSeconds, places: 3),
+        "outcome": "done", "step": .string(sighting.step.id.description),
+        "position": .string(statement.position.rawValue), "method": .string(sighting.method.rawValue),
+        "duration_s": .rounded(duration, places: 3),
       ])
     } else {
-      try console.result("the \(presence.step.id) step is \(statement.position.state)")
+      try console.result("the \(sighting.step.id) step is \(statement.position.state)")
     }
   }
 
   private func note(_ label: String, _ text: String) {
     console.note("\(console.styled(label.aligned(to: 8), .dim)) \(printable(text))")
+  }
+}
+
+extension PresencePolicy {
+  /// `beacon, nfc within near, copies count`
+  fileprivate var summary: String {
+    let words = ProofMethod.allCases.filter(methods.contains).map(\.rawValue).joined(separator: ", ")
+    return "\(words) within \(zone.rawValue), copies \(acceptsStatic ? "count" : "do not count")"
   }
 }
 
@@ -201,7 +148,7 @@ extension ExitStatus {
     case .otherSide: "other_side"
     case .refused: "refused"
     case .unconfirmed: "unconfirmed"
-    default: nil
+    case .done, .failure, .usage, .badData, .noInput, .unavailable, .inputOutput, .noPermission, .configuration: nil
     }
   }
 }

@@ -101,7 +101,7 @@ extension Context {
   /// The settings, from the flags, the environment and the files, in this order.
   func settings(
     vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil
-  ) throws(ConfigurationError) -> Settings {
+  ) throws -> Settings {
     try Settings(
       flags: Settings.Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,
       folders: folders)
@@ -116,14 +116,18 @@ extension Settings {
     }
   }
 
-  /// - Throws: `NFCError`, or `ConfigurationError`, which names the flag, the variable or the file.
-  func openReader(_ interruption: Interruption) throws -> NFCReader {
+  /// The reader's connection string, checked; nil where libnfc is to choose.
+  ///
+  /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
+  func reader() throws -> String? {
+    guard let text = nfc.value else { return nil }
     do throws(NFCError) {
-      return try NFCReader(nfc.value, interruption: interruption)
+      try NFCReader.check(connection: text)
     } catch {
-      guard case .malformedConnection(_, let reason) = error, nfc.value != nil else { throw error }
+      guard case .malformedConnection(_, let reason) = error else { throw error }
       throw nfc.origin.error(reason)
     }
+    return text
   }
 
   var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Configuration
 import Domain
-import StepProtocol
 import Encoding
+import Rider
+import StepProtocol
 import SystemIO
 import Terminal
 
@@ -20,44 +21,44 @@ struct Status: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
-    let interruption = try context.interruption()
-    let session = try RiderSession(
-      access, steps: access.vehicle.steps, patience: settings.patience, interruption: interruption, console: console)
-    defer { session.close() }
-
-    let steps = access.vehicle.steps.filter { session.token.steps.contains($0.id) }
+    let file = try VehicleFile(reading: settings.vehicleFile())
+    let access = try file.riderAccess()
+    let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
     guard !steps.isEmpty else {
-      throw CommandFailure(.configuration, "\(access.rider.token): the token is for none of the vehicle's steps")
+      throw CommandFailure(.configuration, "\(file.path): the token is for none of the vehicle's steps")
     }
-    // Each step is asked by name: only the answer to one's own command is known to be fresh.
+    let interruption = try context.interruption()
+    let client = try RiderClient(
+      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,
+      detail: console.detail)
+    defer { client.close() }
+
+    // Each step is asked by name: only the answer to one's own question is known to be fresh.
+    func ask(_ step: StepID) throws -> Statement {
+      let statement = try client.status(of: step).statement
+      try print(statement, context, console)
+      return statement
+    }
     var newest: [StepID: Statement] = [:]
-    for step in steps { newest[step.id] = try ask(session, step, settings, console) }
+    for step in steps { newest[step] = try ask(step) }
     while watch {
-      let statement = try session.next(until: nil).statement
-      guard let step = access.vehicle.step(statement.step), let known = newest[step.id] else { continue }
-      if statement.epoch != known.epoch {
+      try client.watch { answer in
+        let statement = answer.statement
+        guard let known = newest[statement.step] else { return true }
         // Another run of the controller, or an old statement that somebody has kept: the controller will tell.
-        for step in newest.keys.compactMap(access.vehicle.step) {
-          newest[step.id] = try ask(session, step, settings, console)
+        if statement.epoch != known.epoch { return false }
+        if statement.sequence > known.sequence {
+          newest[statement.step] = statement
+          if !statement.hasState(of: known) { try print(statement, context, console) }
         }
-      } else if statement.sequence > known.sequence {
-        newest[step.id] = statement
-        if !statement.hasState(of: known) { try print(statement, console) }
+        return true
       }
+      for step in steps { newest[step] = try ask(step) }
     }
   }
 
-  private func ask(
-    _ session: RiderSession, _ step: Step, _ settings: Settings, _ console: Console
-  ) throws -> Statement {
-    let statement = try session.ask(step, until: .now + settings.patience).0.statement
-    try print(statement, console)
-    return statement
-  }
-
-  private func print(_ statement: Statement, _ console: Console) throws {
-    let now = UnixTime(microseconds: WallClock.microseconds)
+  private func print(_ statement: Statement, _ context: Context, _ console: Console) throws {
+    let now = context.clocks.wall()
     if console.isJSON {
       try console.result([
         "time_s": .rounded(Double(now.microseconds) / 1e6, places: 3),
@@ -72,6 +73,7 @@ struct Status: ContextCommand {
         case .idle: statement.position.state
         case .moving: "moving, was \(statement.position.state)"
         case .fault: "\(statement.position.state); fault: \(statement.fault?.rawValue ?? "unknown")"
+        case .other(let word): "\(word), was \(statement.position.state)"
         }
       let time = watch ? "\(timeOfDay(now))  " : ""
       try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)")

@@ -1,17 +1,18 @@
-import Glibc
-import SystemIO
+package import Domain
 
 /// What is wrong with a file, a flag or a variable, in words for the person who wrote it.
-package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
-  /// What has to be done about it, coarsely: programs end with different statuses.
+///
+/// A file that cannot be read is a `SystemError`.
+package struct ConfigurationError: Failure, Equatable {
+  /// What kind of mistake it is: programs end with a different status for each.
   package enum Kind: Sendable {
     /// The content is wrong.
     case invalid
-    /// There is no such file.
+    /// There is no such vehicle.
     case missing
     /// What was typed on the command line is wrong.
     case usage
-    /// The file may not be read, or others may read it who must not.
+    /// Others may read a file that holds a secret.
     case permission
   }
 
@@ -30,18 +31,23 @@ package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     self.message = message
   }
 
-  init(_ path: String, _ error: SystemError) {
-    let kind: Kind
-    switch error.code {
-    case ENOENT, ENOTDIR: kind = .missing
-    case EACCES, EPERM: kind = .permission
-    default: kind = .invalid
+  package var exitStatus: ExitStatus {
+    switch kind {
+    case .invalid: .configuration
+    case .missing: .noInput
+    case .usage: .usage
+    case .permission: .noPermission
     }
-    self.init(path, "cannot \(error.operation): \(error.reason)", kind: kind)
   }
 
   /// `vehicle.toml:7: [[steps]] side: expected "left" or "right", found "top"`
   package var description: String {
     line.map { "\(path):\($0): \(message)" } ?? "\(path): \(message)"
   }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+func alternatives(_ words: [String]) -> String {
+  guard let last = words.last, words.count > 1 else { return words.first ?? "" }
+  return words.dropLast().joined(separator: ", ") + " or " + last
 }

@@ -1,11 +1,10 @@
-package import Configuration
-import Glibc
+import Configuration
 package import Domain
+import Glibc
 package import StepProtocol
-package import SystemIO
 
-/// Why nothing was provisioned.
-package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
+/// Why nothing was provisioned or imported.
+package enum ProvisioningError: Failure, Equatable {
   /// A part of a vehicle exists already at that path; nothing was changed.
   case inTheWay(String)
   /// The rider of that folder has been provisioned; nothing was changed.
@@ -47,9 +46,7 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   case unusableVehicleName(String)
   /// The vehicle's file has no folder of its own.
   case looseFile(String)
-  case system(SystemError)
   case openSSL(String, OpenSSLError)
-  case configuration(ConfigurationError)
   case token(String, ProtocolError)
 
   package var description: String {
@@ -87,10 +84,19 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
       "\(name): a name is 1 to 64 letters, digits, \".\", \"-\" and \"_\", the first not a \".\", the end not \".toml\""
     case .looseFile(let path):
       "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
-    case .system(let error): error.description
     case .openSSL(let path, let error): "\(path): \(error)"
-    case .configuration(let error): error.description
     case .token(let path, let error): "\(path): \(error)"
+    }
+  }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority, .unusableVehicleName,
+      .nameTaken, .knownAs:
+      .usage
+    case .openSSL, .token, .otherOperator, .notSigned, .outdated: .badData
+    case .noHome, .tagOfAnotherStep, .tooManyTags: .configuration
+    case .inTheWay, .riderExists, .unfinished, .noSteps, .otherDevice, .looseFile: .failure
     }
   }
 
@@ -103,29 +109,13 @@ package enum ProvisioningError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// An error from below that says by itself what it is about.
-protocol UnderlyingError: Error {
-  var provisioningError: ProvisioningError { get }
-}
-
-extension SystemError: UnderlyingError {
-  var provisioningError: ProvisioningError { .system(self) }
-}
-
-extension ConfigurationError: UnderlyingError {
-  var provisioningError: ProvisioningError { .configuration(self) }
-}
-
-/// Gives an error from below its place in this module's.
-func rethrowing<Failure: UnderlyingError, Result: ~Copyable>(
-  _ body: () throws(Failure) -> Result
-) throws(ProvisioningError) -> Result {
-  do throws(Failure) { return try body() } catch let failure { throw failure.provisioningError }
-}
-
-/// Gives libcrypto's error its place in this module's, with the file that it is about.
-func rethrowing<Result: ~Copyable>(
-  about path: String, _ body: () throws(OpenSSLError) -> Result
-) throws(ProvisioningError) -> Result {
-  do throws(OpenSSLError) { return try body() } catch { throw .openSSL(path, error) }
+/// Says which file an error of libcrypto, or of a token, is about.
+func about<Result: ~Copyable>(_ path: String, _ body: () throws -> Result) throws -> Result {
+  do { return try body() } catch {
+    switch error {
+    case let error as OpenSSLError: throw ProvisioningError.openSSL(path, error)
+    case let error as ProtocolError: throw ProvisioningError.token(path, error)
+    default: throw error
+    }
+  }
 }

@@ -1,4 +1,5 @@
 import Configuration
+import Domain
 import SystemIO
 
 /// The folder of a vehicle: what its broker and its controller run from, and what its riders are given.
@@ -26,44 +27,90 @@ package struct VehicleFolder: Sendable {
   package func path(_ name: String) -> String { "\(path)/\(name)" }
 
   /// Throws when a run on this folder did not come to its end: what is in it may not belong together.
-  func checkFinished() throws(ProvisioningError) {
-    let staging = path(VehicleLayout.staging)
-    if Files.exists(staging) { throw .unfinished(staging) }
+  func checkFinished() throws {
+    let staging = path(VehiclePaths.staging)
+    if Files.exists(staging) { throw ProvisioningError.unfinished(staging) }
   }
 
-  func readVehicleFile() throws(ProvisioningError) -> VehicleFile {
-    try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: path(VehicleLayout.vehicle)) }
+  func readVehicleFile() throws -> VehicleFile {
+    try VehicleFile(reading: path(VehiclePaths.vehicle))
   }
 
   /// A part that vehicle.toml had when it was made, and that somebody may have taken out.
-  func present<Part>(_ part: Part?, _ name: String) throws(ProvisioningError) -> Part {
+  func present<Part>(_ part: Part?, _ name: String) throws -> Part {
     guard let part else {
-      throw .configuration(ConfigurationError(path(VehicleLayout.vehicle), "\(name) is missing"))
+      throw ConfigurationError(path(VehiclePaths.vehicle), "\(name) is missing")
     }
     return part
   }
 
-  func readCertificate(_ name: String) throws(ProvisioningError) -> Certificate {
+  func readCertificate(_ name: String) throws -> Certificate {
     let path = path(name)
-    let pem = try rethrowing { () throws(SystemError) in try Files.read(path) }
-    return try rethrowing(about: path) { () throws(OpenSSLError) in try Certificate(pem: pem) }
+    let pem = try Files.read(path)
+    return try about(path) { try Certificate(pem: pem) }
   }
 
-  func readPrivateKey(_ name: String) throws(ProvisioningError) -> PrivateKey {
+  func readPrivateKey(_ name: String) throws -> PrivateKey {
     let path = path(name)
-    try rethrowing { () throws(ConfigurationError) in try PrivateFile.check(path) }
-    let pem = try rethrowing { () throws(SystemError) in try Files.read(path) }
-    return try rethrowing(about: path) { () throws(OpenSSLError) in try PrivateKey(pem: pem) }
+    try KeyFile.checkPrivate(path)
+    let pem = try Files.read(path)
+    return try about(path) { try PrivateKey(pem: pem) }
   }
 
   /// What issues the vehicle's certificates.
-  func readAuthority() throws(ProvisioningError) -> CertificateAuthority {
-    let certificate = try readCertificate(VehicleLayout.authorityCertificate)
-    let key = try readPrivateKey(VehicleLayout.authorityKey)
-    do throws(OpenSSLError) {
-      return try CertificateAuthority(certificate: certificate, key: key)
-    } catch {
-      throw .openSSL(path(VehicleLayout.authorityKey), error)
+  func readAuthority() throws -> CertificateAuthority {
+    let certificate = try readCertificate(VehiclePaths.authorityCertificate)
+    let key = try readPrivateKey(VehiclePaths.authorityKey)
+    do { return try CertificateAuthority(certificate: certificate, key: key) } catch {
+      throw ProvisioningError.openSSL(path(VehiclePaths.authorityKey), error)
     }
   }
+}
+
+/// The paths in a vehicle's folder, from the folder.
+enum VehiclePaths {
+  static let vehicle = "vehicle.toml"
+  static let controller = "stepd.toml"
+  static let broker = "mosquitto.conf"
+  static let accessList = "mosquitto.acl"
+
+  /// Certificates, and the private keys of broker and controller.
+  static let tls = "tls"
+  static let authorityCertificate = "tls/ca.pem"
+  static let brokerCertificate = "tls/broker.pem"
+  static let brokerKey = "tls/broker.key"
+  static let controllerCertificate = "tls/controller.pem"
+  static let controllerKey = "tls/controller.key"
+
+  /// The controller's keys of the protocol.
+  static let keys = "keys"
+  static let encryptionKey = "keys/encryption.jwk"
+  static let signingKey = "keys/signing.jwk"
+  static let tagKeys = "keys/tags.json"
+  static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
+
+  /// What certificates and tokens are signed with.
+  static let `operator` = "operator"
+  static let authorityKey = "operator/ca.key"
+  static let tokenKey = "operator/token.jwk"
+  static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
+  /// Until the tag has taken it.
+  static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }
+
+  static let riders = "riders"
+  static func folder(of rider: RiderName) -> String { "\(riders)/\(rider)" }
+  /// No rider's name begins with a point.
+  static func staging(of rider: RiderName) -> String { "\(riders)/.\(rider).new" }
+
+  static let staging = ".provisioning"
+}
+
+/// The names in a rider's folder.
+enum RiderPaths {
+  static let vehicle = "vehicle.toml"
+  static let authorityCertificate = "ca.pem"
+  static let certificate = "rider.pem"
+  static let key = "rider.key"
+  static let deviceKey = "device.jwk"
+  static let token = "token.jwt"
 }

@@ -2,6 +2,7 @@
 """How long one command takes, from the start of the process to its end, with nothing kept from before.
 
     cold.py --bin .build/release                         # the folder of stepctl and stepd
+    cold.py --bin .build/release --beside /old/release   # and another build, in the same rounds
 
 In turn, over one mosquitto with mutual TLS, on this machine:
 
@@ -10,7 +11,9 @@ In turn, over one mosquitto with mutual TLS, on this machine:
     floor           the same messages in C without any cryptography but TLS's, against a peer that only answers: floor.c
 
 and, beside a C program that says hello, `stepctl --version`. Printed are medians, and the medians of the ratios of a
-round: these are what to look at, since a busy machine disturbs them less.
+round: look at these, since a busy machine disturbs them less. `peak MB` is the most memory that a process had at a time.
+With `--beside` each build has a vehicle, a broker and a controller of its own, which it made itself; a round runs a
+command of one straight after the same command of the other.
 """
 
 import argparse
@@ -33,6 +36,21 @@ import captures  # noqa: E402
 
 PATIENCE = 20.0
 FLOOR_TOPICS = ("floor/set_position", "floor/status")
+OTHER = ", beside"
+# The most memory that a program has: a process begins with what its parent had, so that Python cannot ask.
+PEAK = """#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+  struct rusage usage;
+  (void)count;
+  pid_t child = fork();
+  if (child == 0) execvp(arguments[1], arguments + 1);
+  if (child <= 0 || wait4(child, NULL, 0, &usage) != child) return 1;
+  printf("peak %ld\\n", usage.ru_maxrss);
+}
+"""
 HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); }\n'
 
 
@@ -40,7 +58,9 @@ class Runner:
     """Runs programs with an environment of their own, and stops those that it started."""
 
     def __init__(self, folder: Path, stack: ExitStack):
+        folder.mkdir(exist_ok=True)
         self.folder, self.stack = folder, stack
+        self.processes: dict[str, int] = {}
         self.environment = {"PATH": os.environ["PATH"] + ":/usr/sbin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
 
     def check(self, *arguments):
@@ -57,6 +77,7 @@ class Runner:
             )
         self.stack.callback(process.wait)
         self.stack.callback(process.kill)
+        self.processes[name] = process.pid
         return log
 
     def time(self, arguments: list) -> tuple[float, float]:
@@ -72,6 +93,18 @@ class Runner:
             if status != 0:
                 sys.exit(f"{' '.join(arguments)} ended with {status}: {output.read().decode(errors='replace')}")
         return wall * 1e3, (usage.ru_utime + usage.ru_stime) * 1e3
+
+    def peak(self, arguments: list) -> float:
+        """The megabytes that a whole process takes at most."""
+        said = subprocess.run(
+            [self.folder / "peak", *map(str, arguments)], env=self.environment, capture_output=True, text=True
+        ).stdout
+        return int(re.findall(r"^peak (\d+)$", said, re.MULTILINE)[-1]) / 1e3
+
+    def resident(self, name: str) -> float:
+        """The megabytes that a program has had at most since it was started."""
+        status = Path(f"/proc/{self.processes[name]}/status").read_text()
+        return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1e3
 
 
 def await_text(log: Path, text: str, count: int = 1):
@@ -101,7 +134,7 @@ def prepare(runner: Runner, binaries: Path, python: Path) -> dict[str, list]:
     with open(car / "mosquitto.acl", "a") as file:
         file.write(f"\nuser rider\ntopic write {request}\ntopic read {status}\n")
         file.write(f"\nuser controller\ntopic read {request}\ntopic write {status}\n")
-    for name, source in (("floor", (HERE / "floor.c").read_text()), ("hello", HELLO)):
+    for name, source in (("floor", (HERE / "floor.c").read_text()), ("hello", HELLO), ("peak", PEAK)):
         (runner.folder / f"{name}.c").write_text(source)
         libraries = ["-lmosquitto"] if name == "floor" else []
         runner.check("cc", "-O2", "-o", runner.folder / name, runner.folder / f"{name}.c", *libraries)
@@ -130,7 +163,8 @@ def prepare(runner: Runner, binaries: Path, python: Path) -> dict[str, list]:
         "stepctl --version": [stepctl, "--version"],
     }  # fmt: skip
     if not python.exists():
-        print(f"there is no {python} (`make test` makes it): client.py is left out")
+        if runner.folder.name == "new":
+            print(f"there is no {python} (`make test` makes it): client.py is left out")
         del timed["client.py open"]
     return timed
 
@@ -141,18 +175,34 @@ def main():
     parser.add_argument("--runs", type=int, default=40, help="of each (default: %(default)s)")
     python = REPOSITORY / ".build/venv/bin/python"
     parser.add_argument("--python", default=python, type=Path, help="one that has what client.py needs")
+    parser.add_argument("--beside", type=Path, help="the folder of another build, to be measured in the same rounds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stepctl-cold.") as folder, ExitStack() as stack:
-        runner = Runner(Path(folder), stack)
+        runner = Runner(Path(folder) / "new", stack)
         timed = prepare(runner, options.bin.resolve(), options.python.absolute())
+        runners = {"stepd": runner}
+        if options.beside:
+            runners["stepd" + OTHER] = Runner(Path(folder) / "old", stack)
+            others = prepare(runners["stepd" + OTHER], options.beside.resolve(), Path("/nonexistent"))
+            order = [(name, name + OTHER) if name.startswith("stepctl") else (name,) for name in timed]
+            timed |= {name + OTHER: command for name, command in others.items()}
+            timed = {name: timed[name] for names in order for name in names}
         rounds = [{name: runner.time(command) for name, command in timed.items()} for _ in range(options.runs + 3)][3:]
+        peaks = {name: statistics.median(runner.peak(command) for _ in range(5)) for name, command in timed.items()}
+        peaks |= {name: each.resident("stepd") for name, each in runners.items()}
     print(f"medians of {len(rounds)} runs each, load {os.getloadavg()[0]:.1f}")
-    print(f"{'':20}{'ms':>10}{'CPU ms':>10}   times its floor")
+    print(f"{'':26}{'ms':>10}{'CPU ms':>10}{'peak MB':>10}   times its floor")
     for name in timed:
-        floor = "hello" if name in ("hello", "stepctl --version") else "floor"
+        floor = "hello" if name == "hello" or "--version" in name else "floor"
         wall, cpu = (statistics.median(each[name][kind] for each in rounds) for kind in (0, 1))
         ratio = statistics.median(each[name][0] / each[floor][0] for each in rounds)
-        print(f"{name:20}{wall:10.2f}{cpu:10.2f}{ratio:10.2f} x {floor}")
+        print(f"{name:26}{wall:10.2f}{cpu:10.2f}{peaks[name]:10.1f}{ratio:10.2f} x {floor}")
+    for name in runners:
+        print(f"{name:26}{'':20}{peaks[name]:10.1f}")
+    for name in (name for name in timed if name + OTHER in timed):
+        for kind, what in enumerate(("ms", "CPU ms")):
+            low, middle, high = statistics.quantiles((e[name][kind] / e[name + OTHER][kind] for e in rounds), n=4)
+            print(f"{name}, {what}: {middle:.3f} of the other build's (half of the rounds: {low:.3f} to {high:.3f})")
 
 
 if __name__ == "__main__":

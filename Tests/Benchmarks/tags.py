@@ -3,7 +3,7 @@
 
     tags.py [--bin .build/release]                       # the folder of stepctl
 
-All use the same chip, a PN532 on a pseudo-terminal, with an NTAG213 before it (Tests/Tags), and the message that
+All use the same chip, a PN532 on a pseudo-terminal, with an NTAG213 before it (Tests/Peers/Tags), and the message that
 stepctl writes: a Text record of 63 characters. The tag is as it left the factory before it is written.
 
     floor     the real libnfc, with the fewest commands that do it
@@ -32,7 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "Tags"))
+sys.path.insert(0, str(HERE.parent / "Peers/Tags"))
 import libnfc  # noqa: E402
 from chip import Chip  # noqa: E402
 from type2 import Type2  # noqa: E402

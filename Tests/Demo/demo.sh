@@ -83,7 +83,7 @@ await 'the controller did not subscribe' broker.log 'Sending SUBACK'
 
 title '2. A rider walks up to the left step; what a phone would hear is simulated'
 ln -s "$demo/walk.py" .
-ln -s "$demo/../Tags" tags
+ln -s "$demo/../Peers/Tags" tags
 run 0 "python3 walk.py --side left --out walk.btsnoop \\
     --uuid $uuid"
 export STEPCTL_VEHICLE=car/riders/alice/vehicle.toml STEPCTL_RADIO=btsnoop:walk.btsnoop

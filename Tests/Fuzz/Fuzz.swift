@@ -48,6 +48,8 @@ enum Fuzz {
     "proof": { bytes in
       let text = String(decoding: bytes, as: UTF8.self)
       if let label = try? StepLabel(parsing: text) { precondition((try? StepLabel(parsing: label.text)) == label) }
+      // What is read is what a proof gives, byte for byte.
+      if let name = try? StepName(code: bytes) { precondition(name.content.utf8.elementsEqual(bytes)) }
       // One text for one message: nothing that a tag did not write is taken for what it wrote.
       if let tag = try? DynamicTag(parsing: text) {
         _ = tag.reading(with: Keys.tag)

@@ -313,7 +313,7 @@ def _changed(name: str, change: Callable[[bytes], bytes]):
 
 # --- Every member of every layer: missing, doubled, of another type; and one too many ---
 
-_PROOF_PATHS = [("proof",)] + [("proof", name) for name in ("method", "time", "zone", "beacons")]
+_PROOF_PATHS = [("proof",)] + [("proof", name) for name in ("method", "time", "zone", "located", "beacons")]
 _BEACON_PATHS = [("proof", "beacons", 0, name) for name in ("major", "minor", "rssi", "power", "packets")]
 _JWK_PATHS = [("cnf",), ("cnf", "jwk")] + [("cnf", "jwk", name) for name in ("kty", "crv", "x")]
 _PATHS = {
@@ -344,13 +344,78 @@ for _layer in LAYERS:
         _bent(f"{_title(_layer, _path)} twice", NO_ANSWER, double(_layer, _path))
         _bent(f"{_title(_layer, _path)} null", _said_of(_layer, _path), put(_layer, _path, None))
         _bent(f"{_title(_layer, _path)} an array", _said_of(_layer, _path), put(_layer, _path, []))
-        _bent(f"{_title(_layer, _path)} true", _said_of(_layer, _path), put(_layer, _path, True))
+        if _path[-1] != "located":
+            _bent(f"{_title(_layer, _path)} true", _said_of(_layer, _path), put(_layer, _path, True))
     _bent(f"{_title(_layer)} with an unknown member", _said_of(_layer, ("x",)), put(_layer, ("x",), 1))
 
 for _path in (("proof", "x"), ("proof", "beacons", 0, "x")):
     _bent(f"{_title('claims', _path)} unknown", "malformed", put("claims", _path, 1))
 for _path in (("cnf", "x"), ("cnf", "jwk", "d"), ("cnf", "jwk", "kid")):
     _bent(f"{_title('token_claims', _path)} unknown", NO_ANSWER, put("token_claims", _path, "x"))
+
+for _value in (1, 0, "true", {}):
+    _bent(f"claims.proof.located {_value!r}", "malformed", put("claims", ("proof", "located"), _value))
+
+# --- Extensions: `ext` is ignored where it may stand, and `crit` never is ---
+
+_OPEN = [("claims", ()), ("claims", ("proof",)), ("claims", ("proof", "beacons", 0)), ("token_claims", ())]
+_CLOSED = [
+    *[(layer, ()) for layer in ("envelope", "header", "token_header")],
+    *[("token_claims", path) for path in (("cnf",), ("cnf", "jwk"))],
+]
+_EXTENSIONS = {"x": {"y": [1, None]}, "org.example.note": "é"}
+
+
+def _extend(layer: str, path: tuple, members: dict) -> Callable[[Draft], None]:
+    def bend(draft):
+        _reforge(draft, layer)
+        value = getattr(draft, layer)
+        for name in path:
+            value = value[name]
+        value.update(members)
+
+    return bend
+
+
+for _layer, _path in _OPEN:
+    _said = _said_of(_layer, _path or ("ext",))
+    for _how, _members in {
+        "with crit that names an extension": {"ext": _EXTENSIONS, "crit": ["x"]},
+        "with crit that names all extensions": {"ext": _EXTENSIONS, "crit": list(_EXTENSIONS)},
+        "with crit and without ext": {"crit": ["x"]},
+        "with crit that names what ext has not": {"ext": _EXTENSIONS, "crit": ["x", "z"]},
+        "with crit that names a member beside ext": {"ext": _EXTENSIONS, "crit": ["position"]},
+        "with crit that names ext": {"ext": _EXTENSIONS, "crit": ["ext"]},
+        "with crit that names one twice": {"ext": _EXTENSIONS, "crit": ["x", "x"]},
+        "with crit that is empty": {"ext": _EXTENSIONS, "crit": []},
+        "with crit null": {"ext": _EXTENSIONS, "crit": None},
+        "with crit a string": {"ext": _EXTENSIONS, "crit": "x"},
+        "with crit an object": {"ext": _EXTENSIONS, "crit": {"x": 1}},
+        "with crit of a number": {"ext": _EXTENSIONS | {"1": 1}, "crit": [1]},
+        "with crit false": {"ext": _EXTENSIONS, "crit": False},
+        "with ext null": {"ext": None},
+        "with ext an array": {"ext": [_EXTENSIONS]},
+        "with ext a string": {"ext": "x"},
+        "with ext true": {"ext": True},
+        "with Ext": {"Ext": _EXTENSIONS},
+        "with an unknown member beside ext": {"ext": _EXTENSIONS, "x": 1},
+    }.items():
+        _bent(f"{_title(_layer, _path)} {_how}", _said, _extend(_layer, _path, _members))
+    _bent(
+        f"{_title(_layer, _path)} with ext twice",
+        NO_ANSWER,
+        lambda d, layer=_layer, path=_path: (
+            _extend(layer, path, {"ext": _EXTENSIONS})(d),
+            double(layer, (*path, "ext"))(d),
+        ),
+    )
+for _layer, _path in _CLOSED:
+    _bent(f"{_title(_layer, _path)} with ext", NO_ANSWER, _extend(_layer, _path, {"ext": _EXTENSIONS}))
+    _bent(
+        f"{_title(_layer, _path)} with ext and crit",
+        NO_ANSWER,
+        _extend(_layer, _path, {"ext": _EXTENSIONS, "crit": ["x"]}),
+    )
 
 # --- Numbers and octets that are not written as the page says ---
 
@@ -450,8 +515,12 @@ def _beacons(*heard: tuple[str, int]) -> Callable[[Draft], None]:
 
 for _method in ("nfc", "qr", "magic", "Beacon"):
     _bent(f"claims.proof.method {_method}", "malformed", put("claims", ("proof", "method"), _method))
-for _zone in ("far", "unknown"):
-    _bent(f"claims.proof.zone {_zone}", "not_near", put("claims", ("proof", "zone"), _zone))
+for _zone in ("immediate", "near", "far", "unknown"):
+    _bent(
+        f"claims.proof in the zone {_zone} and not located",
+        "not_near",
+        _extend("claims", ("proof",), {"zone": _zone, "located": False}),
+    )
 _bent("claims.proof.zone beside", "malformed", put("claims", ("proof", "zone"), "beside"))
 _bent("claims.proof of the other step", "wrong_step", _beacons(("other", -40)))
 _bent("claims.proof with the other step stronger", "wrong_step", _beacons(("mine", -60), ("other", -59)))
@@ -563,6 +632,7 @@ _labelled("of a negative number", "wrong_step", lambda c: _label(c, -1))
 _labelled("of a number too large", "wrong_step", lambda c: _label(c, 65_537))
 _labelled("of a fraction", "wrong_step", lambda c: _label(c).replace(f'"{c.step}"', f"{c.majors[c.step]}.0"))
 _labelled("with an unknown member", "wrong_step", lambda c: _label(c)[:-1] + ',"x":1}')
+_labelled("with ext", "wrong_step", lambda c: _label(c)[:-1] + ',"ext":{}}')
 _labelled("with a step twice", "wrong_step", lambda c: _label(c)[:-1] + f',"stepId":"{c.step}"}}')
 _labelled("without a vehicle", "wrong_step", lambda c: json.dumps({"stepId": c.step}))
 _labelled("without a step", "wrong_step", lambda c: json.dumps({"uuid": c.vehicle}))
@@ -597,6 +667,12 @@ _bent(
 )
 _bent("code with a UID", "malformed", _claim(lambda c, t: proto.tag_proof(_uid(c), _label(c), t) | {"method": "qr"}))
 _bent("code with a zone", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"zone": "near"}))
+_bent("code that is located", "malformed", _claim(lambda c, t: proto.code_proof(_label(c), t) | {"located": True}))
+_bent(
+    "code with crit that names an extension",
+    "malformed",
+    _claim(lambda c, t: proto.code_proof(_label(c), t) | {"ext": {"x": 1}, "crit": ["x"]}),
+)
 _bent("code read a minute ahead", "stale_proof", _claim(lambda c, t: proto.code_proof(_label(c), t + 60_000)))
 
 # --- Dynamic tags ---
@@ -836,7 +912,7 @@ def _put_signed(change: Callable[[str], str]) -> Callable[[Draft], None]:
     return bend
 
 
-_PLAIN = {"alg": "EdDSA", "typ": "step-command+jwt"}
+_PLAIN = {"alg": "Ed25519", "typ": "step-command+jwt"}
 _new_key = lambda draft: Ed25519PrivateKey.generate()  # noqa: E731
 
 _bent("token by another operator", NO_ANSWER, _token_by(_new_key, own_name=True))
@@ -851,7 +927,8 @@ _bent("token with a line's end", NO_ANSWER, _put_token(lambda t: t + "\n"))
 _bent("token empty", NO_ANSWER, _put_token(lambda t: ""))
 _bent("token with alg none", NO_ANSWER, _token_with("none", lambda d, signed: b""))
 _bent("token with alg None", NO_ANSWER, _token_with("None", lambda d, signed: b""))
-_bent("token with alg Ed25519", NO_ANSWER, _token_with("Ed25519", lambda d, m: _operator(d).sign(m)))
+_bent("token with alg EdDSA", NO_ANSWER, _token_with("EdDSA", lambda d, m: _operator(d).sign(m)))
+_bent("command with alg EdDSA", NO_ANSWER, _command_with(_PLAIN | {"alg": "EdDSA"}, lambda d, m: d.device.sign(m)))
 for _how, _secret in _SECRETS.items():
     _bent(
         f"token with HS256 and the operator's public key as the secret ({_how})",
@@ -1167,7 +1244,7 @@ def _refused_challenge(context: Context) -> bytes:
     """A challenge is used up by a command that was not obeyed, too."""
     statement = context.ask()
     far = draft(context, statement=statement)
-    far.claims["proof"]["zone"] = "far"
+    far.claims["proof"]["located"] = False
     context.exchange(context.step, far.payload(), False)
     return draft(context, statement=statement).payload()
 
@@ -1236,6 +1313,14 @@ STRICT_ATTACKS = [
 ]
 
 
+# --- Where the policy asks for the nearest zone ---
+
+NEAREST_ATTACKS = [
+    Attack(f"located, in the zone {zone}", _sent(put("claims", ("proof", "zone"), zone)), "not_near")
+    for zone in ("near", "far", "unknown")
+]
+
+
 # --- What looks odd and has to be obeyed ---
 
 
@@ -1296,12 +1381,23 @@ for _layer in LAYERS:
         VARIANTS.append(Variant(f"{_title(_layer)} {_how}", _sent(rewrite(_layer, _write), "unknown")))
 for _layer in ("envelope", "header", "token_header"):
     VARIANTS.append(Variant(f"{_title(_layer)} in escapes", _sent(rewrite(_layer, _escaped), "unknown")))
+for _layer, _path in _OPEN:
+    for _how, _members in {
+        "with ext": {"ext": _EXTENSIONS},
+        "with an empty ext": {"ext": {}},
+        "with an ext that has names of claims": {"ext": {"position": "close", "crit": ["x"], "ext": 1, "exp": 0}},
+    }.items():
+        VARIANTS.append(Variant(f"{_title(_layer, _path)} {_how}", _sent(_extend(_layer, _path, _members))))
 VARIANTS += [
+    Variant("proof by a code, with ext", _sent(_claim(lambda c, t: proto.code_proof(_label(c), t) | {"ext": _EXTENSIONS}))),
     Variant("token from 20 s ahead", _sent(_token(lambda d: {"nbf": d.context.unix_time() + 20, "exp": 2**40}))),
     Variant("token with 128 bytes of names", _sent(_token(lambda d: {n: "é" * 64 for n in ("iss", "sub", "jti")}))),
     Variant("proof with the other step as strong", _sent(_beacons(("mine", -60), ("other", -60)))),
     Variant("proof with a weaker beacon of no step", _sent(_beacons(("mine", -60), ("none", -80)))),
-    Variant("proof from nearby", _sent(put("claims", ("proof", "zone"), "near"))),
+    *[
+        Variant(f"proof that is located, in the zone {zone}", _sent(put("claims", ("proof", "zone"), zone)))
+        for zone in ("near", "far", "unknown")
+    ],
     Variant("command of nearly 8192 bytes", _longest),
     Variant("proof at the limits", _sent(put("claims", ("proof", "beacons", 0, "rssi"), -127))),
     Variant("minor of the period before", _period_before),
@@ -1324,7 +1420,7 @@ for _how, _content in {
 
 
 def named(name: str) -> Attack | Variant:
-    for attack in (*ATTACKS, *STRICT_ATTACKS, *VARIANTS):
+    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *VARIANTS):
         if attack.name == name:
             return attack
     raise SystemExit(f"no attack is named {name!r}")
@@ -1367,7 +1463,7 @@ def exchange(session, payload: bytes, first_only: bool) -> list[dict]:
     """Publishes a command over a client's session, and waits for the statements that answer it."""
     session.publish(payload)
     answers = []
-    while not answers or (answers[-1]["phase"] == "moving" and "refusal" not in answers[-1] and not first_only):
+    while not answers or (not proto.is_at_rest(answers[-1]) and "refusal" not in answers[-1] and not first_only):
         statement = proto.read_status(session.next_status(), session.vehicle.signing_key)
         if statement.get("command") == proto.digest(payload):
             answers.append(statement)

@@ -178,6 +178,7 @@ def move(session: Session, position: str, minor: int = 0, content: str | None = 
         proof = proto.tag_proof(uid, content, clock_then)
     command = build(session.vehicle, session.step, position, proto.permission(statement, proof))
     session.publish(command.payload)
+    # `moving` and phases that this program does not know are not final (section 7).
     final = {("idle", position)} | {("fault", anywhere) for anywhere in ("open", "close", "unknown")}
     return next(answer for answer in session.answers(command) if (answer["phase"], answer["position"]) in final)
 

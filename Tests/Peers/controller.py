@@ -43,7 +43,7 @@ GUESSES, GUESSING_MS = 3, 60_000
 
 @dataclass
 class Steps:
-    """What the controller accepts of its steps, and the secrets by which it tells what is new from a copy.
+    """The controller's policy, and the secrets by which it tells what is new from a copy.
 
     `beacons`: secret and period of those whose minors rotate. `minors`: those that never change. `labelled`: the UIDs
     of plain tags. `tags`: by UID, the step and the two keys of dynamic ones.
@@ -51,6 +51,7 @@ class Steps:
 
     methods: tuple = ("beacon",)
     static: bool = True
+    zone: str = "near"
     beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     minors: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, list[str]] = field(default_factory=dict)
@@ -95,7 +96,8 @@ class Controller:
         if claims["position"] == "unknown":
             challenge = proto.base64url(os.urandom(16))
             self.challenges[challenge] = (device, step, clock)
-            return [self._status(step, clock, answering | {"challenge": challenge})]
+            policy = {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
+            return [self._status(step, clock, answering | {"challenge": challenge, "policy": policy})]
         if self.positions[step] != claims["position"]:
             self.motions[step] = Motion(claims["position"], clock + self.motion_ms, answering)
         return [self._status(step, clock, answering)]
@@ -186,7 +188,7 @@ class Controller:
                 raise Refusal("stale_proof")
         else:
             _refuse_unless(minor == self.steps.minors.get(step, minor), "wrong_step")
-        _refuse_unless(proof["zone"] in ("immediate", "near"), "not_near")
+        _refuse_unless(proof["located"] and self.steps.zone in ("near", proof["zone"]), "not_near")
 
     def _check_dynamic_tag(self, step, uid, content):
         its_step, *keys = self.steps.tags.get(uid, (None, bytes(16), bytes(16)))

@@ -2,7 +2,8 @@
 
 A forgery is made of a genuine status. Some need the controller's own key: such a one no attacker can make, but a
 program that believes it reads less strictly than the page demands. LIES are the opposite: what a status says outside
-its statement is false, and a program has to go by the statement.
+its statement is false, and a program has to go by the statement. NEWER are statements with what a later version may add:
+a program of version 1 has to believe them.
 
 For a pytest, put a broker between the two, or run `controller.py --forge NAME`: the program has to end with "the step
 may have moved" for a forged answer to `open`, and must not send a second command for a forged answer to `unknown`.
@@ -138,7 +139,8 @@ def _other(value):
     if isinstance(value, int):
         return value + 1
     if isinstance(value, dict):
-        return value | {"retry": not value["retry"]}
+        name = "retry" if "retry" in value else "static"
+        return value | {name: not value[name]}
     words = {"open": "close", "close": "open", "unknown": "open", "idle": "moving", "moving": "idle", "fault": "idle"}
     if value in words:
         return words[value]
@@ -151,8 +153,9 @@ def _other(value):
 
 # --- Claims ---
 
+_POLICY = {"proofs": ["beacon"], "zone": "near", "static": True}
 _ALWAYS = ("vehicle", "step", "position", "phase", "seq", "epoch", "clock")
-_IN_ANSWERS = ("command", "nonce", "challenge", "refusal")
+_IN_ANSWERS = ("command", "nonce", "challenge", "policy", "refusal")
 
 for _name in (*_ALWAYS, *_IN_ANSWERS):
     _rewritten(f"{_name} twice", _doubled(_name))
@@ -174,16 +177,33 @@ for _name in ("seq", "clock"):
 _resigned("with an unknown claim", lambda statement: statement | {"x": 1})
 _resigned("vehicle in upper case", _put("vehicle", str.upper))
 _resigned("position ajar", _put("position", "ajar"))
-_resigned("phase done", _put("phase", "done"))
+for _name, _phase in {"in upper case": "Idle", "of two words": "idle now", "empty": "", "too long": "a" * 65}.items():
+    _resigned(f"phase {_name}", _put("phase", _phase))
 _resigned("in a fault that it does not name", lambda statement: statement | {"phase": "fault"})
 _resigned("with a fault that it is not in", lambda statement: statement | {"phase": "idle", "fault": "timeout"})
-_resigned("in an unknown fault", lambda statement: statement | {"phase": "fault", "fault": "tired"})
+_resigned("in a fault that is no word", lambda statement: statement | {"phase": "fault", "fault": "tired!"})
+_resigned("in a fault of 65 letters", lambda statement: statement | {"phase": "fault", "fault": "a" * 65})
 _resigned(
     "with a challenge and a refusal",
-    lambda statement: statement | {"challenge": proto.base64url(bytes(16)), "refusal": {"code": "busy", "retry": True}},
+    lambda statement: _granted(statement) | {"refusal": {"code": "busy", "retry": True}},
 )
+_resigned(
+    "with a policy and a refusal",
+    lambda statement: _without_challenge(_granted(statement))
+    | {"policy": _POLICY, "refusal": {"code": "busy", "retry": True}},
+)
+_resigned("with a policy and no challenge", lambda statement: _without_challenge(statement) | {"policy": _POLICY})
 for _how, _value in {
-    "for a reason that version 1 does not know": {"code": "tired", "retry": True},
+    "for a reason in upper case": {"code": "Busy", "retry": True},
+    "for a reason of two words": {"code": "too busy", "retry": True},
+    "for an empty reason": {"code": "", "retry": True},
+    "for a reason of 65 letters": {"code": "a" * 65, "retry": True},
+    "for a reason that steers the terminal": {"code": "busy\x1b[2J", "retry": True},
+    "for a reason with a full-width letter": {"code": "ｂusy", "retry": True},
+    "for an unknown reason without retry": {"code": "tired"},
+    "with a critical extension": {"code": "busy", "retry": True, "ext": {"x": 1}, "crit": ["x"]},
+    "with ext that is no object": {"code": "busy", "retry": True, "ext": []},
+    "with an empty crit": {"code": "busy", "retry": True, "ext": {"x": 1}, "crit": []},
     "without retry": {"code": "busy"},
     "without a code": {"retry": True},
     "with an unknown member": {"code": "busy", "retry": True, "x": 1},
@@ -194,7 +214,48 @@ for _how, _value in {
 
 
 def _without_challenge(statement: dict) -> dict:
-    return {name: value for name, value in statement.items() if name != "challenge"}
+    return {name: value for name, value in statement.items() if name not in ("challenge", "policy")}
+
+
+def _granted(statement: dict) -> dict:
+    return statement | {"challenge": proto.base64url(bytes(16)), "policy": _POLICY}
+
+
+def _in_policy(name: str, change: Callable[[dict], dict]):
+    def changed(statement):
+        if "policy" not in statement:
+            raise Unavailable("policy")
+        return statement | {"policy": change(statement["policy"])}
+
+    _resigned(f"policy {name}", changed)
+
+
+for _name, _values in {
+    "proofs": (None, True, "beacon", {}, [1], [None], ["beacon", ""], ["Beacon"], ["a" * 65], ["near\x1b[2J"]),
+    "zone": (None, True, 1, "", [], "Near", "far away", "a" * 65),
+    "static": (None, 0, 1, "true", []),
+}.items():
+    _in_policy(f"without {_name}", _without(_name))
+    for _value in _values:
+        _in_policy(f"with {_name} {_value!r}", _put(_name, _value))
+_in_policy("with an unknown member", lambda policy: policy | {"x": 1})
+_in_policy("with a critical extension", lambda policy: policy | {"ext": {"x": 1}, "crit": ["x"]})
+_in_policy("with ext that is no object", lambda policy: policy | {"ext": None})
+
+for _how, _members in {
+    "with a critical extension": {"ext": {"x": 1}, "crit": ["x"]},
+    "with crit and without ext": {"crit": ["x"]},
+    "with crit that names what ext has not": {"ext": {"y": 1}, "crit": ["x"]},
+    "with crit that names a claim": {"ext": {"y": 1}, "crit": ["phase"]},
+    "with crit that names one twice": {"ext": {"x": 1}, "crit": ["x", "x"]},
+    "with an empty crit": {"ext": {"x": 1}, "crit": []},
+    "with crit null": {"ext": {"x": 1}, "crit": None},
+    "with crit a string": {"ext": {"x": 1}, "crit": "x"},
+    "with ext null": {"ext": None},
+    "with ext an array": {"ext": []},
+    "with ext a string": {"ext": "x"},
+}.items():
+    _resigned(_how, lambda statement, members=_members: statement | members)
 
 
 for _how, _write in {
@@ -253,7 +314,8 @@ _text("with its signature padded", lambda text: text + "==")
 _text("with its signature cut short", lambda text: text[:-4])
 _text("with a line's end", lambda text: text + "\n")
 _headed("with alg none", lambda header: proto.to_json(header | {"alg": "none"}), lambda key, message: b"")
-_headed("with alg Ed25519", lambda header: proto.to_json(header | {"alg": "Ed25519"}))
+_headed("with alg EdDSA", lambda header: proto.to_json(header | {"alg": "EdDSA"}))
+_headed("with an extension in the header", lambda header: proto.to_json(header | {"ext": {"x": 1}}))
 for _how, _secret in _SECRETS.items():
     _headed(
         f"with HS256 and the public key as the secret ({_how})",
@@ -301,14 +363,37 @@ def _lie(name: str, change: Callable[[dict], dict]):
 
 
 _lie("an unknown member", lambda status: status | {"x": 1})
+_lie("a critical extension", lambda status: status | {"ext": {"x": 1}, "crit": ["x"]})
+_lie("crit without ext", lambda status: status | {"ext": 1, "crit": 1})
 _lie("no state", lambda status: {"statement": status["statement"]})
 _lie("another position", lambda status: status | {"position": _other(status["position"])})
 _lie("another phase", lambda status: status | {"phase": "moving" if status["phase"] == "idle" else "idle"})
 _lie("a fault", lambda status: status | {"phase": "fault", "fault": "obstructed"})
 
 
+# --- What only looks odd: a statement of a later version that a reader of version 1 has to believe ---
+
+NEWER: list[Forgery] = []
+
+
+def _newer(name: str, change: Callable[[dict], dict]):
+    NEWER.append(Forgery(name, lambda genuine: proto.status_of(change(genuine.statement), genuine.key)))
+
+
+def _nested(name: str, members: dict) -> Callable[[dict], dict]:
+    return lambda statement: statement | ({name: statement[name] | members} if name in statement else {})
+
+
+_newer("an extension", lambda statement: statement | {"ext": {"x": [{"y": None}], "": 1}})
+_newer("an empty extension", lambda statement: statement | {"ext": {}})
+_newer("an extension that has names of claims", lambda s: s | {"ext": {"phase": "fault", "crit": ["x"], "command": 1}})
+_newer("an extension in the policy", _nested("policy", {"ext": {"x": 1}}))
+_newer("an extension in the refusal", _nested("refusal", {"ext": {"x": 1}}))
+_newer("more ways to prove presence", _nested("policy", {"proofs": ["uwb", "beacon", "nfc", "qr", "a" * 64]}))
+
+
 def named(name: str) -> Forgery:
-    for forgery in (*FORGERIES, *LIES):
+    for forgery in (*FORGERIES, *LIES, *NEWER):
         if forgery.name == name:
             return forgery
     raise SystemExit(f"no forgery is named {name!r}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the worked example of the protocol page, section 11, from fixed keys: the same bytes each time.
+"""Makes the worked example of the protocol page, section 12, from fixed keys: the same bytes each time.
 
 make_example.py            prints the section's Markdown
 make_example.py --write    puts it into PROTOCOL.md, and the same values into example.json
@@ -162,9 +162,10 @@ def example() -> dict:
     claims, jwt = token()
     values |= {"token-claims": claims, "token": jwt}
 
+    policy = {"proofs": ["beacon", "nfc"], "zone": "near", "static": True}
     asked, parts = command("unknown", "unknown", jwt)
     values |= parts
-    values |= status("challenge", 7, 61_250, "close", "idle", asked, {"challenge": text("challenge")})
+    values |= status("challenge", 7, 61_250, "close", "idle", asked, {"challenge": text("challenge"), "policy": policy})
 
     heard = 61_100  # The last frame came 150 ms before the statement did.
     proof = proto.beacon_proof(1, heard, rssi=-55, packets=11, minor=7)

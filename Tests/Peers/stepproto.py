@@ -163,19 +163,19 @@ class SignedText:
 
 
 def command_header() -> dict:
-    return {"alg": "EdDSA", "typ": "step-command+jwt"}
+    return {"alg": "Ed25519", "typ": "step-command+jwt"}
 
 
 def token_header(operator: Ed25519PublicKey) -> dict:
-    return {"alg": "EdDSA", "typ": "step-token+jwt", "kid": thumbprint(operator)}
+    return {"alg": "Ed25519", "typ": "step-token+jwt", "kid": thumbprint(operator)}
 
 
 def status_header(controller: Ed25519PublicKey) -> dict:
-    return {"alg": "EdDSA", "typ": "step-status+jwt", "kid": thumbprint(controller)}
+    return {"alg": "Ed25519", "typ": "step-status+jwt", "kid": thumbprint(controller)}
 
 
 def vehicle_header(operator: Ed25519PublicKey) -> dict:
-    return {"alg": "EdDSA", "typ": "step-vehicle+jwt", "jwk": jwk(operator)}
+    return {"alg": "Ed25519", "typ": "step-vehicle+jwt", "jwk": jwk(operator)}
 
 
 def envelope_header(controller: X25519PublicKey) -> dict:
@@ -269,8 +269,8 @@ def _array(item, low, high):
     return check
 
 
-def _object(required: dict, optional: dict | None = None):
-    """A closed object."""
+def _closed(required: dict, optional: dict | None = None):
+    """An object with these members and no others."""
 
     def check(value):
         _require(isinstance(value, dict), "not an object")
@@ -278,6 +278,24 @@ def _object(required: dict, optional: dict | None = None):
         for name, member in value.items():
             (required | (optional or {}))[name](member)
 
+    return check
+
+
+def _object(required: dict, optional: dict | None = None):
+    """An object that may have `ext` and `crit` as well (3). Version 1 understands no extension."""
+
+    def check(value):
+        _require(isinstance(value, dict), "not an object")
+        extensions = value.get("ext", {})
+        _require(isinstance(extensions, dict), "ext is not an object")
+        if "crit" in value:
+            names = value["crit"]
+            _require(isinstance(names, list) and all(isinstance(name, str) for name in names), "crit is not a list")
+            _require(bool(names) and len(set(names)) == len(names) and set(names) <= extensions.keys(), "another crit")
+            raise ProtocolError(f"{names[0]} must be understood")
+        closed({name: member for name, member in value.items() if name != "ext"})
+
+    closed = _closed(required, optional)
     return check
 
 
@@ -293,6 +311,7 @@ def _all(*checks):
     return check
 
 
+_WORD = _match(r"[a-z0-9_]{1,64}")
 _UUID = _match(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _STEP = _match(r"[a-z0-9_-]{1,32}")
 
@@ -308,7 +327,11 @@ _BEACON = _object(
 _UID = _match(r"[0-9A-F]{8}|[0-9A-F]{14}|[0-9A-F]{20}")
 _CONTENT = {"content": _text(1, MAX_CONTENT_BYTES)}
 _PROOFS = {
-    "beacon": {"zone": _one_of("immediate", "near", "far", "unknown"), "beacons": _array(_BEACON, 1, 8)},
+    "beacon": {
+        "zone": _one_of("immediate", "near", "far", "unknown"),
+        "located": _boolean,
+        "beacons": _array(_BEACON, 1, 8),
+    },
     "nfc": {"uid": _UID} | _CONTENT,
     "qr": _CONTENT,
 }
@@ -346,8 +369,8 @@ _ASKING = {
     "token": _text(0, MAX_COMMAND_BYTES),
 }
 _MOVING = {"epoch": _octets(16), "challenge": _octets(16), "deadline": _number(), "proof": _PROOF}
-_JWK = _object({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})
-_DEVICE = _object({"jwk": _JWK})
+_JWK = _closed({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})
+_DEVICE = _closed({"jwk": _JWK})
 _TOKEN = _object(
     {
         "iss": _text(1, 128),
@@ -364,17 +387,19 @@ _STATE = {
     "vehicle": _UUID,
     "step": _STEP,
     "position": _one_of("open", "close", "unknown"),
-    "phase": _one_of("idle", "moving", "fault"),
+    "phase": _WORD,
     "seq": _number(),
     "epoch": _octets(16),
     "clock": _number(),
 }
+_POLICY = _object({"proofs": _array(_WORD, 0, MAX_COMMAND_BYTES), "zone": _WORD, "static": _boolean})
 _ANSWER = {
-    "fault": _one_of("interrupted", "obstructed", "timeout", "driver"),
+    "fault": _WORD,
     "command": _octets(32),
     "nonce": _octets(16),
     "challenge": _octets(16),
-    "refusal": _object({"code": _one_of(*REFUSALS), "retry": _boolean}),
+    "policy": _POLICY,
+    "refusal": _object({"code": _WORD, "retry": _boolean}),
 }
 
 
@@ -436,9 +461,14 @@ class Command:
         return digest(self.payload)
 
 
+def is_at_rest(statement: dict) -> bool:
+    """Whether nothing more happens by itself (5)."""
+    return statement["phase"] in ("idle", "fault")
+
+
 def beacon_proof(major: int, time: int, rssi: int = -55, packets: int = 10, minor: int = 0) -> dict:
     beacon = {"major": major, "minor": minor, "rssi": rssi, "power": -59, "packets": packets}
-    return {"method": "beacon", "time": time, "zone": "immediate", "beacons": [beacon]}
+    return {"method": "beacon", "time": time, "zone": "immediate", "located": True, "beacons": [beacon]}
 
 
 def tag_proof(uid: str, content: str, time: int) -> dict:
@@ -483,7 +513,9 @@ def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
     _require(isinstance(status, dict) and isinstance(status.get("statement"), str), "no statement")
     statement = SignedText.read(status["statement"]).verified(controller, status_header(controller))
     _object(_STATE, _ANSWER)(statement)
-    _require(("fault" in statement) == (statement["phase"] == "fault"), "fault and phase differ")
+    if statement["phase"] in ("idle", "moving", "fault"):
+        _require(("fault" in statement) == (statement["phase"] == "fault"), "fault and phase differ")
+    _require(("policy" in statement) == ("challenge" in statement), "challenge and policy go together")
     if "command" in statement:
         _require(not ("challenge" in statement and "refusal" in statement), "a challenge and a refusal")
         unread = statement.get("refusal", {}).get("code") == "malformed"
@@ -547,7 +579,7 @@ def step_of_label(content: str, vehicle: str, majors: dict[str, int]) -> str | N
         claims = from_json(content.encode())
         either_case = _match(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
         is_numbered = isinstance(claims, dict) and type(claims.get("stepId")) is int
-        _object({"uuid": either_case, "stepId": _number(0, 65535) if is_numbered else _STEP})(claims)
+        _closed({"uuid": either_case, "stepId": _number(0, 65535) if is_numbered else _STEP})(claims)
     except ProtocolError:
         return None
     if claims["uuid"].lower() != vehicle:

@@ -100,10 +100,10 @@ def test_joserfc_agrees_on_signatures_and_thumbprints():
     device = Ed25519PrivateKey.generate()
     key = OKPKey.import_key(proto.jwk(device))
     assert key.thumbprint() == proto.thumbprint(device)
-    ours = proto.sign(device, b'{"alg":"EdDSA"}', b"{}")
-    assert jws.deserialize_compact(ours, key, algorithms=["EdDSA"]).payload == b"{}"
-    theirs = jws.serialize_compact({"alg": "EdDSA"}, b"{}", key, algorithms=["EdDSA"])
-    assert proto.SignedText.read(theirs).verified(device.public_key(), {"alg": "EdDSA"}) == {}
+    ours = proto.sign(device, b'{"alg":"Ed25519"}', b"{}")
+    assert jws.deserialize_compact(ours, key, algorithms=["Ed25519"]).payload == b"{}"
+    theirs = jws.serialize_compact({"alg": "Ed25519"}, b"{}", key, algorithms=["Ed25519"])
+    assert proto.SignedText.read(theirs).verified(device.public_key(), {"alg": "Ed25519"}) == {}
 
 
 @pytest.mark.parametrize("text", ["A", "AB", "AAB", "AA==", "AA+A", "AA/A", "A A", "AAA\n", "é"])
@@ -206,7 +206,10 @@ def bench() -> Bench:
 
 
 def test_names_are_unique():
-    for table in (attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.VARIANTS, forgeries.FORGERIES + forgeries.LIES):
+    for table in (
+        attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.NEAREST_ATTACKS + attacks.VARIANTS,
+        forgeries.FORGERIES + forgeries.LIES + forgeries.NEWER,
+    ):
         names = [each.name for each in table]
         assert len(set(names)) == len(names)
 
@@ -231,6 +234,16 @@ def test_strict_policy_takes_no_copies(attack):
     for name in ("honest move", "dynamic tag"):
         payload, _ = attacks.named(name).build(bench.context)
         assert bench.exchange("left", payload, False)[-1]["phase"] == "idle"
+
+
+@pytest.mark.parametrize("attack", attacks.NEAREST_ATTACKS, ids=str)
+def test_the_nearest_zone_is_asked_of_the_zone(attack):
+    bench = Bench(zone="immediate")
+    assert bench.context.ask()["policy"] == {"proofs": ["beacon", "nfc", "qr"], "zone": "immediate", "static": True}
+    payload, _ = attack.build(bench.context)
+    assert bench.answer(payload, False)["refusal"]["code"] == attack.expected
+    payload, _ = attacks.named("honest move").build(bench.context)
+    assert bench.answer(payload, False)["phase"] == "moving"
 
 
 @pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)
@@ -297,6 +310,29 @@ def test_lie_outside_the_statement_is_not_heard(lie, bench):
         assert proto.read_answer(told, key, command) == proto.read_answer(status, key, command)
 
 
+@pytest.mark.parametrize("newer", forgeries.NEWER, ids=str)
+def test_what_a_later_version_adds_is_believed(newer, bench):
+    key = bench.signing.public_key()
+    for command, status in answers(bench):
+        statement = proto.read_answer(newer.build(forgeries.Genuine(status, bench.signing, status)), key, command)
+        assert statement["phase"] == proto.read_answer(status, key, command)["phase"]
+
+
+def test_words_that_are_not_known_are_kept(bench):
+    key = bench.signing.public_key()
+    (_, asked), *_ = answers(bench)
+    plain = {n: v for n, v in proto.read_status(asked, key).items() if n not in ("challenge", "policy")}
+    for more in (
+        {"phase": "deploying"},
+        {"phase": "deploying", "fault": "tired"},
+        {"phase": "fault", "fault": "tired"},
+        {"refusal": {"code": "token_revoked", "retry": True}},
+    ):
+        statement = proto.read_status(proto.status_of(plain | more, bench.signing), key)
+        assert statement == plain | more
+        assert proto.is_at_rest(statement) == (statement["phase"] != "deploying")
+
+
 # --- The worked example of the page ---
 
 
@@ -336,6 +372,20 @@ def test_code_without_a_member_or_with_another_is_refused(name):
     ):
         with pytest.raises(proto.ProtocolError):
             proto.read_code(proto.sign_code(claims, key))
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["code", "step"])
+def test_code_with_an_extension_is_read_and_with_a_critical_one_refused(inside):
+    key = Ed25519PrivateKey.generate()
+
+    def extended(members):
+        steps = [CODE["steps"][0] | members, *CODE["steps"][1:]]
+        return proto.sign_code(CODE | ({"steps": steps} if inside else members), key)
+
+    assert proto.read_code(extended({"ext": {"x": 1}}))[0]["uuid"] == CODE["uuid"]
+    for members in ({"ext": {"x": 1}, "crit": ["x"]}, {"crit": ["x"]}, {"ext": 1}, {"ext": {"x": 1}, "crit": []}):
+        with pytest.raises(proto.ProtocolError):
+            proto.read_code(extended(members))
 
 
 def test_code_by_another_operator_is_refused_once_there_is_one():

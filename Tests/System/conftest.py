@@ -26,6 +26,12 @@ def pytest_sessionstart():
         pytest.exit(f"there is no {', no '.join(missing)}; `make` builds, `apt-get install mosquitto` installs", 1)
 
 
+def pytest_collection_modifyitems(items):
+    """The files that take longest come first, so that no worker is left with one of them at the end."""
+    longest = ["test_rig", "test_tags", "test_peers", "test_dynamic_tags", "test_codes", "test_beacons", "test_crash"]
+    items.sort(key=lambda item: longest.index(item.path.stem) if item.path.stem in longest else len(longest))
+
+
 @pytest.fixture(scope="session")
 def transcript() -> Transcript:
     return Transcript()

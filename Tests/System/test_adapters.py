@@ -1,7 +1,4 @@
-"""Adapters of a real kernel, raw and through bluetoothd: what the programs say and what they leave behind.
-
-STEPCTL_RIG names a folder with umlrun.sh, which runs a program in a kernel whose controller is a virtual one.
-"""
+"""Adapters of a real kernel, raw and through bluetoothd: what the programs say and what they leave behind."""
 
 import json
 import os
@@ -14,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import rig
 from programs import BINARIES
 
-RIG = os.environ.get("STEPCTL_RIG")
-pytestmark = pytest.mark.skipif(not RIG, reason="STEPCTL_RIG names no folder with umlrun.sh")
+pytestmark = rig.needs_kernel
 
 VEHICLE = "5f3c1c0e7a0b4f579a551f0f6c1b2a90"
 # The controller begins with the first one while the host is still starting the scan.
@@ -54,9 +51,9 @@ def kernel():
 def run(folder: Path, command: str, *options: str) -> Seen:
     (folder / "scenario").write_text(SCENARIO)
     (folder / "car.toml").write_text(VEHICLE_FILE)
-    rig = [f"{RIG}/umlrun.sh", "--scn", folder / "scenario", "--keep", folder / "kept", *options]
+    kernel = [rig.RUN, "--scn", folder / "scenario", "--keep", folder / "kept", *options]
     script = f"export HOME=/nonexistent STEPCTL_VEHICLE={folder}/car.toml PATH={BINARIES}:$PATH; {command}"
-    ended = subprocess.run([*rig, "--", "sh", "-c", script], capture_output=True, text=True)
+    ended = subprocess.run([*kernel, "--", "sh", "-c", script], capture_output=True, text=True)
     enabled = re.findall(r"cmd (?:2042|200c) params (\d\d)", (folder / "kept/ctl0.log").read_text())
     return Seen(ended.returncode, ended.stdout, ended.stderr, enabled[-1:] == ["01"])
 

@@ -146,6 +146,19 @@ def test_stepctl_goes_by_the_statement_and_not_by_what_stands_outside(lie, playe
     assert controller.positions == ["unknown", "open"]
 
 
+@pytest.mark.parametrize("newer", forgeries.NEWER, ids=str)
+def test_stepctl_believes_what_a_later_version_adds(newer, played):
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            return forged(newer, controller, controller.statement(command, challenge=new_challenge()))
+        return forged(newer, controller, controller.statement(command, position="open"))
+
+    with PlayedController(played.vehicle, script) as controller:
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.stdout) == (0, "the left step is open\n")
+    assert controller.positions == ["unknown", "open"]
+
+
 def test_what_is_said_of_a_forgery_does_not_steer_the_terminal(played):
     def script(controller, command):
         header = proto.status_header(controller.signing.public_key()) | {"\x1b[2J": 1}
@@ -204,6 +217,38 @@ def test_a_second_copy_refused_as_replayed_does_not_hide_the_answer_to_the_first
     with PlayedController(played.vehicle, answering(replayed, {"phase": "moving"}, replayed, {"position": "open"})):
         ended = played.moves("open", "left")
     assert (ended.status, ended.stdout) == (0, "the left step is open\n")
+
+
+def test_a_phase_that_is_not_known_is_waited_out(played):
+    preparing = {"phase": "preparing"}
+    answers = (preparing, {"phase": "moving"}, preparing | {"fault": "tired"}, {"position": "open"})
+    with PlayedController(played.vehicle, answering(*answers)):
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.stdout) == (0, "the left step is open\n")
+
+
+def test_a_fault_that_is_not_known_is_named(played):
+    fault = {"phase": "fault", "fault": "gear_7", "position": "unknown"}
+    with PlayedController(played.vehicle, answering({"phase": "moving"}, fault)):
+        ended = played.moves("open", "left")
+    assert (ended.status, ended.error) == (6, "the step stopped on its way (gear_7): the left step may have moved")
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_refusal_that_is_not_known_is_a_refusal_with_the_retry_that_it_carries(played, retry):
+    with PlayedController(played.vehicle, answering({"refusal": {"code": "token_revoked", "retry": retry}})):
+        ended = played.moves("open", "left", "--json")
+    assert ended.status == 5
+    assert ended.json == {"outcome": "refused", "refusal": "token_revoked", "retry": retry}
+    assert ended.error.startswith("the vehicle refused (token_revoked): ")
+    assert ("hint: trying again can help" in ended.stderr) == retry
+
+
+def test_the_retry_of_a_known_refusal_is_the_controllers(played):
+    with PlayedController(played.vehicle, answering({"refusal": {"code": "busy", "retry": False}})):
+        ended = played.moves("open", "left", "--json")
+    assert (ended.status, ended.json["retry"]) == (5, False)
+    assert "hint" not in ended.stderr
 
 
 @pytest.mark.parametrize("code", [code for code in proto.REFUSALS if code != "replayed"])

@@ -57,6 +57,20 @@ def test_a_policy_that_takes_no_copies(parked):
     assert len(parked.motions) == 2
 
 
+def test_a_policy_that_asks_for_the_nearest_zone(parked):
+    parked.gains_identifiers(proofs=["beacon", "nfc"], zone="immediate")
+    parked.starts_all()
+    with Witness(parked, parked.rider("alice").peer) as witness:
+        here = context(parked, witness)
+        assert here.ask()["policy"] == {"proofs": ["beacon", "nfc"], "zone": "immediate", "static": True}
+        for attack in attacks.NEAREST_ATTACKS:
+            payload, _ = attack.build(here)
+            assert witness.exchange("left", payload)[-1]["refusal"]["code"] == attack.expected, attack
+        assert parked.is_unmoved()
+        payload, _ = attacks.named("honest move").build(here)
+        assert witness.exchange("left", payload)[-1]["phase"] == "idle"
+
+
 def test_a_program_in_python_moves_steps_by_tags_and_codes(parked):
     parked.gains_identifiers(proofs=["nfc", "qr"])
     parked.starts_all()

@@ -113,14 +113,14 @@ def test_a_token_of_another_operator_gets_no_answer(shared_vehicle, new_vehicle)
 @pytest.mark.parametrize(
     ("content", "status", "fault"),
     [
-        (b"", 78, "not a token: expected a compact JWT"),
-        (b"\n", 78, "not a token: expected a compact JWT"),
-        (b"\xff\xfe", 78, "not a token: expected a compact JWT"),
-        (b"two words", 78, "not a token: expected a compact JWT"),
-        (b"rubbish", 78, "not a token: "),
-        (b"a.b.c", 78, "not a token: "),
-        (b"A" * 9000, 78, "cannot read: File too large"),
-        (None, 66, "cannot open: No such file or directory"),
+        (b"", 78, "{token}: not a token: expected a compact JWT"),
+        (b"\n", 78, "{token}: not a token: expected a compact JWT"),
+        (b"\xff\xfe", 78, "{token}: not a token: expected a compact JWT"),
+        (b"two words", 78, "{token}: not a token: expected a compact JWT"),
+        (b"rubbish", 78, "{token}: not a token: "),
+        (b"a.b.c", 78, "{token}: not a token: "),
+        (b"A" * 9000, 78, "{token}: not a token: "),
+        (None, 66, "cannot open {token}: No such file or directory"),
     ],
     ids=["empty", "a line's end", "octets", "two words", "a word", "three letters", "long", "missing"],
 )
@@ -133,7 +133,7 @@ def test_a_token_file_that_holds_none_is_told(shared_vehicle, shared_rider, cont
     finally:
         token.write_bytes(kept)
     assert (ended.status, ended.stdout) == (status, "")
-    assert ended.error.startswith(f"{token}: {fault}")
+    assert ended.error.startswith(fault.format(token=token))
     assert shared_vehicle.is_unmoved()
 
 
@@ -162,7 +162,7 @@ def test_a_key_that_the_user_cannot_read_is_told(shared_vehicle, shared_rider):
         ended = shared_rider.moves("open", "left", prefix=AS_ANYBODY)
     finally:
         key.chmod(0o600)
-    assert (ended.status, ended.stdout, ended.error) == (77, "", f"{key}: cannot open: Permission denied")
+    assert (ended.status, ended.stdout, ended.error) == (77, "", f"cannot open {key}: Permission denied")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Tests of this folder, run again in a kernel that has Bluetooth: STEPCTL_RIG names a folder with umlrun.sh."""
+"""Tests of this folder, run again in a kernel that has Bluetooth."""
 
 import faulthandler
-import os
 import re
 import subprocess
 import sys
@@ -9,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import rig
 from programs import BINARIES
 
-pytestmark = pytest.mark.skipif("STEPCTL_RIG" not in os.environ, reason="STEPCTL_RIG names no folder with umlrun.sh")
+pytestmark = rig.needs_kernel
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,10 @@ pytestmark = pytest.mark.skipif("STEPCTL_RIG" not in os.environ, reason="STEPCTL
 def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
     # It takes minutes, and each test in there is watched.
     faulthandler.cancel_dump_traceback_later()
-    rig = Path(os.environ["STEPCTL_RIG"]) / "umlrun.sh"
     pytest_ = [sys.executable, "-m", "pytest", "-q", "--basetemp", "/tmp/in-rig", "-k", chosen]
     environment = ["env", "STEPCTL_IN_RIG=1", f"STEPCTL_BIN_DIR={BINARIES}", "PYTHONDONTWRITEBYTECODE=1"]
     ended = subprocess.run(
-        [rig, "--timeout", "600", *options, "--", *environment, *pytest_, Path(__file__).with_name(file)],
+        [rig.RUN, "--timeout", "600", *options, "--", *environment, *pytest_, Path(__file__).with_name(file)],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parent,

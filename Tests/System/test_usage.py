@@ -131,7 +131,7 @@ def test_every_command_knows_the_version(stepctl, command):
         (["--help"], 0, "OVERVIEW: Moves entry steps for authorized riders who stand at them.\n"),
         (["--no-such-flag"], 64, 'stepd: error: unknown option "--no-such-flag"\n'),
         (["stepd.toml"], 64, 'stepd: error: unexpected argument "stepd.toml"\n'),
-        (["--config", "nowhere.toml"], 66, "stepd: error: nowhere.toml: cannot open: No such file or directory\n"),
+        (["--config", "nowhere.toml"], 66, "stepd: error: cannot open nowhere.toml: No such file or directory\n"),
     ],
 )
 def test_stepd_says_what_it_is_and_what_is_wrong(stepctl, transcript, tmp_path, arguments, status, output):

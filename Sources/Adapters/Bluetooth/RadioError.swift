@@ -1,7 +1,8 @@
+package import Domain
 package import SystemIO
 
 /// Why a radio cannot be listened to, or no longer.
-package enum RadioError: Error, Equatable, CustomStringConvertible {
+package enum RadioError: Failure, Equatable {
   /// A signal ended the wait.
   case interrupted
 
@@ -111,4 +112,29 @@ package enum RadioError: Error, Equatable, CustomStringConvertible {
       "lost \(radio): \(reason)"
     }
   }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .file(let error): error.exitStatus
+    case .notACapture, .damaged: .badData
+    case .notPermitted, .notAuthorized: .noPermission
+    case .cannotAdvertise, .tooFewSets: .configuration
+    case .noBluetooth, .noAdapter, .adapterDown, .adapterInUse, .adapter, .noSystemBus, .noBluetoothDaemon, .poweredOff,
+      .bluetoothd, .cannotConnect, .noLowEnergy, .refused, .noAnswer, .garbled, .lost, .interrupted:
+      .unavailable
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .notPermitted(let radio, _): "where bluetoothd runs, --radio bluez:\(radio) needs no permission"
+    case .noBluetooth, .noAdapter: "`stepctl doctor` says which radios there are"
+    case .adapterDown, .adapterInUse, .refused, .noAnswer: "`stepctl doctor` looks for the reason"
+    case .interrupted, .file, .notACapture, .damaged, .adapter, .noSystemBus, .noBluetoothDaemon, .poweredOff,
+      .notAuthorized, .bluetoothd, .cannotConnect, .noLowEnergy, .cannotAdvertise, .tooFewSets, .garbled, .lost:
+      nil
+    }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
 }

@@ -1,4 +1,5 @@
 import CQREncode
+package import Domain
 import Glibc
 
 /// A QR code (ISO/IEC 18004): a square of dark and light modules.
@@ -11,7 +12,7 @@ package struct QRCode: Equatable, Sendable {
     case high = "H"
   }
 
-  package enum Failure: Error, Equatable, CustomStringConvertible {
+  package enum Failure: Domain.Failure, Equatable {
     case empty
     /// More bytes than the largest code holds at this level.
     case tooLong(bytes: Int, level: Level)
@@ -26,6 +27,8 @@ package struct QRCode: Equatable, Sendable {
       case .outOfMemory: "there is not enough memory to make a code"
       }
     }
+
+    package var exitStatus: ExitStatus { .usage }
   }
 
   /// How many light modules there must be around it (ISO/IEC 18004, 9.1).

@@ -1,13 +1,16 @@
 /// An MQTT broker: where it listens, and how the two sides prove who they are.
-package struct Broker: Hashable, Sendable {
-  /// A host name or a numeric address; with TLS the broker's certificate must bear exactly this.
-  package let host: String
-  /// 1 to 65535.
-  package let port: UInt16
-  /// Nil for a connection in the clear.
-  package let tls: TLS?
+public struct Broker: Hashable, Sendable {
+  /// The port that IANA registered for MQTT over TLS (secure-mqtt).
+  public static let standardPort: UInt16 = 8883
 
-  package init(host: String, port: UInt16, tls: TLS?) {
+  /// A host name or a numeric address; with TLS the broker's certificate must bear exactly this.
+  public var host: String
+  /// 1 to 65535.
+  public var port: UInt16
+  /// Nil for a connection in the clear.
+  public var tls: TLS?
+
+  public init(host: String, port: UInt16, tls: TLS?) {
     self.host = host
     self.port = port
     self.tls = tls
@@ -22,23 +25,23 @@ package struct Broker: Hashable, Sendable {
   }
 
   /// Files in PEM for mutual TLS, version 1.2 or later.
-  package struct TLS: Hashable, Sendable {
+  public struct TLS: Hashable, Sendable {
     /// The certificate authorities, one of which must have issued the broker's certificate.
-    package let authority: String
+    public var authority: String
     /// The client's certificate, with its chain, and the private key to it; nil for none.
-    package let identity: Identity?
+    public var identity: Identity?
 
-    package init(authority: String, identity: Identity?) {
+    public init(authority: String, identity: Identity?) {
       self.authority = authority
       self.identity = identity
     }
   }
 
-  package struct Identity: Hashable, Sendable {
-    package let certificate: String
-    package let key: String
+  public struct Identity: Hashable, Sendable {
+    public var certificate: String
+    public var key: String
 
-    package init(certificate: String, key: String) {
+    public init(certificate: String, key: String) {
       self.certificate = certificate
       self.key = key
     }

@@ -1,15 +1,16 @@
 import CMosquitto
+package import Domain
 import Glibc
 package import SystemIO
 
 /// Why there is no connection, or no longer one.
-package enum MQTTError: Error, Equatable, CustomStringConvertible {
+package enum MQTTError: Failure, Equatable {
   /// A file of `Broker.TLS` that cannot serve: which, where, and why not.
   case unusableFile(TLSFile, path: String, FileFault)
   /// The name service's reason is an `EAI_*` value of getaddrinfo(3).
   case cannotResolve(host: String, code: Int32)
-  /// The `errno` value of the last address that was tried: ECONNREFUSED, EHOSTUNREACH…
-  case cannotConnect(Broker, code: Int32)
+  /// The reason of the last address that was tried: ECONNREFUSED, EHOSTUNREACH…
+  case cannotConnect(SystemError)
   /// The other side was silent for too long.
   case timedOut(Broker, Stage)
   /// The broker's certificate was not accepted: this is not, or cannot be shown to be, the broker that was meant.
@@ -35,8 +36,7 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
   }
 
   package enum FileFault: Equatable, Sendable {
-    /// The `errno` value.
-    case unreadable(Int32)
+    case unreadable(SystemError)
     /// No PEM that OpenSSL takes; the code is OpenSSL's packed one.
     case malformed(UInt)
     /// A key that needs a passphrase: nobody is there to type it.
@@ -72,12 +72,12 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
 
   package var description: String {
     switch self {
+    case .unusableFile(_, _, .unreadable(let error)), .cannotConnect(let error), .system(let error):
+      error.description
     case .unusableFile(let file, let path, let fault):
       "cannot use the \(file.rawValue) \(path): \(fault)"
     case .cannotResolve(let host, let code):
       "cannot find the broker's host \(host): \(String(cString: gai_strerror(code)))"
-    case .cannotConnect(let broker, let code):
-      "cannot connect to the broker \(broker): \(String(cString: strerror(code)))"
     case .timedOut(let broker, let stage):
       "the broker \(broker) did not answer in time (\(stage))"
     case .untrustedBroker(let broker, let fault):
@@ -96,9 +96,23 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
       "the connection to the broker \(broker) was lost (\(stage))"
     case .protocolViolated(let broker, let code):
       "what the broker \(broker) sent is not MQTT 3.1.1: \(String(cString: mosquitto_strerror(code)))"
-    case .system(let error):
-      error.description
     }
+  }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unusableFile(_, _, .unreadable(let error)), .system(let error): error.exitStatus
+    case .unusableFile: .configuration
+    case .refused(_, .notAuthorized), .subscriptionRefused: .noPermission
+    case .cannotResolve, .cannotConnect, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .lost,
+      .protocolViolated:
+      .unavailable
+    }
+  }
+
+  /// - Parameter code: the `errno` value.
+  package static func cannotConnect(_ broker: Broker, code: Int32) -> MQTTError {
+    .cannotConnect(SystemError("connect to the broker", broker.description, code: code))
   }
 
   /// Alert descriptions of RFC 8446 6 as what the broker most likely objects to.
@@ -118,7 +132,7 @@ package enum MQTTError: Error, Equatable, CustomStringConvertible {
 extension MQTTError.FileFault: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .unreadable(let code): String(cString: strerror(code))
+    case .unreadable(let error): error.reason
     case .malformed(let code): "not usable PEM (\(reason(ofOpenSSL: code)))"
     case .encrypted: "it needs a passphrase; a key without one is wanted, readable by its owner only"
     case .mismatch: "it does not belong to the client certificate"
@@ -163,7 +177,7 @@ extension MQTTError.ConnectReturnCode: CustomStringConvertible {
 }
 
 extension Broker: CustomStringConvertible {
-  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
 /// OpenSSL's words for a packed error code, without its library's names.

@@ -27,7 +27,7 @@ struct Outbox {
     guard isRetained || (isOnline && waiting.count < limit) else { return nil }
     last += 1
     let publication = Publication(
-      id: PublishID(number: last), topic: topic, payload: payload, isRetained: isRetained)
+      id: PublishID(last), topic: topic, payload: payload, isRetained: isRetained)
     if isRetained, let superseded = latest.updateValue(publication, forKey: topic) {
       acknowledged.remove(superseded.id)
     }

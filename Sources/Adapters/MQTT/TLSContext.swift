@@ -93,7 +93,7 @@ final class TLSContext {
     let code = ERR_peek_error()
     let fault: MQTTError.FileFault =
       switch (ERR_GET_LIB(code), ERR_GET_REASON(code)) {
-      case (ERR_LIB_SYS, let number): .unreadable(number)
+      case (ERR_LIB_SYS, let number): .unreadable(SystemError("open", path, code: number))
       case (ERR_LIB_X509, X509_R_KEY_VALUES_MISMATCH), (ERR_LIB_X509, X509_R_KEY_TYPE_MISMATCH): .mismatch
       default: wantsPassphrase ? .encrypted : .malformed(code)
       }
@@ -138,10 +138,6 @@ extension Broker.TLS {
   }
 
   private func check(_ file: MQTTError.TLSFile, _ path: String) throws(MQTTError) {
-    do throws(SystemError) {
-      _ = try Descriptor.open(path, O_RDONLY)
-    } catch {
-      throw .unusableFile(file, path: path, .unreadable(error.code))
-    }
+    do { _ = try Descriptor.open(path, O_RDONLY) } catch { throw .unusableFile(file, path: path, .unreadable(error)) }
   }
 }

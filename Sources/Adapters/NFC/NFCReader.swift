@@ -26,6 +26,9 @@ package final class NFCReader {
   /// Between two looks at an empty field.
   private static let pause = Duration.milliseconds(50)
 
+  /// Sees whether a text can be a connection string of libnfc's.
+  package static func check(connection: String) throws(NFCError) { _ = try ConnectionString(connection) }
+
   /// Opens a reader.
   ///
   /// - Parameters:

@@ -3,6 +3,7 @@ import Configuration
 import Domain
 import Encoding
 import Glibc
+import MQTT
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -64,7 +65,7 @@ struct ConfigImport: ContextCommand {
   // MARK: - Trust
 
   private func confirm(
-    _ handover: Handover, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
+    _ handover: ImportedVehicle, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
   ) throws {
     guard input.noInput || context.input.isTerminal else {
       throw CommandFailure(
@@ -77,7 +78,7 @@ struct ConfigImport: ContextCommand {
     }
   }
 
-  private func show(_ handover: Handover, _ place: VehicleStore.Place, _ console: Console) {
+  private func show(_ handover: ImportedVehicle, _ place: VehicleStore.Place, _ console: Console) {
     let file = handover.vehicleFile
     console.note("vehicle   \(printable(file.vehicle.name))")
     console.note("          \(file.vehicle.uuid)")

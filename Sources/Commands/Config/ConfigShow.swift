@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import SystemIO
 import Terminal
 
@@ -69,7 +70,7 @@ struct ConfigShow: ContextCommand {
     if let topic = file.topic { try line("  topic      \(topic)") }
     if let broker = file.broker {
       try line("  broker     \(broker.host):\(broker.port)")
-      try line("             CA \(broker.ca)")
+      if let authority = broker.tls?.authority { try line("             CA \(authority)") }
     }
     if let rider = file.rider {
       try line("  rider      \(rider.name)")

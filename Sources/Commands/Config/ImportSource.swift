@@ -19,24 +19,24 @@ enum ImportSource {
   ///     end the process.
   func read(
     _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
-  ) throws -> Handover {
+  ) throws -> ImportedVehicle {
     switch self {
     case .file(let path): try Self.read(path)
     case .picture(let source): try Self.scan(source, patience, progress, interruption())
     }
   }
 
-  private static func read(_ path: String) throws -> Handover {
-    if Files.isFolder(path) { return try Handover(reading: VehicleFolder(path).path("vehicle.toml")) }
+  private static func read(_ path: String) throws -> ImportedVehicle {
+    if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
       throw CommandFailure(.badData, "\(path): not a text", hint: "use --qr for a picture")
     }
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file has an equals sign, and no compact JWS has one.
-    if text.contains("=") { return try Handover(reading: path) }
+    if text.contains("=") { return try ImportedVehicle(reading: path) }
     switch verified(text.filter { !$0.isWhitespace }) {
-    case .success(let signed): return try handover(signed)
+    case .success(let signed): return try imported(signed)
     case .failure(let reason): throw CommandFailure(.badData, "\(path): \(reason)")
     }
   }
@@ -44,7 +44,7 @@ enum ImportSource {
   /// Reads the only vehicle's code in a picture, or the first one that a camera sees.
   private static func scan(
     _ source: String, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
-  ) throws -> Handover {
+  ) throws -> ImportedVehicle {
     defer { progress.clear() }
     func show(_ left: Duration) {
       progress.show("show the vehicle's code to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
@@ -67,13 +67,13 @@ enum ImportSource {
     }
     guard let first = found.first else { throw CommandFailure(.badData, problem) }
     guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
-    return try handover(first)
+    return try imported(first)
   }
 
   private typealias SignedCode = (code: VehicleCode, operatorKey: VerificationKey)
 
-  private static func handover(_ signed: SignedCode) throws(ProvisioningError) -> Handover {
-    try Handover(signed.code, signedBy: signed.operatorKey)
+  private static func imported(_ signed: SignedCode) throws -> ImportedVehicle {
+    try ImportedVehicle(signed.code, signedBy: signed.operatorKey)
   }
 
   /// Why a text is not a vehicle's code, for people.

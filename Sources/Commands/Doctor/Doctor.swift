@@ -45,7 +45,7 @@ struct Doctor: ContextCommand {
       try console.result(usable.isEmpty ? "no radio is usable" : "usable: \(usable.joined(separator: ", "))")
     }
     if usable.isEmpty, let failure = reports.lazy.compactMap(\.failure).first {
-      throw Ended(CommandFailure(failure).exitStatus)
+      throw Ended(failure.exitStatus)
     }
   }
 

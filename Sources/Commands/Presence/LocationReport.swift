@@ -5,13 +5,9 @@ import Encoding
 import Terminal
 
 /// A decision of the locator, for people and for programs.
-struct LocationReport: PresenceReport {
+struct LocationReport {
   let vehicle: Vehicle
   let location: Location
-  /// When it was made, on this machine's clock.
-  var made = ContinuousClock.now
-  /// What it was heard with, for the advice.
-  var radio: RadioSpec?
 
   private var faced: Location.Reading? { location.facing.flatMap(location.reading) }
 
@@ -77,31 +73,18 @@ struct LocationReport: PresenceReport {
     return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
   }
 
-  /// What a rider may do about it when it is not enough and nothing more is listened to.
-  var advice: String {
-    if let shortage { return shortage }
-    let advice = Advice(self)
-    return (advice == .listen ? .findVehicle : advice).sentence(naming: printable(vehicle.name))
+  /// That there were too few readings to decide by, where bluetoothd is to blame.
+  ///
+  /// bluetoothd has the controller report each device once a scan. While another program keeps it scanning, the scan
+  /// does not begin again for us. Then there is about one reading in 10 s.
+  func shortage(with radio: RadioSpec) -> String? {
+    guard case .bluez = radio, location.readings.contains(where: { $0.age != nil }) else { return nil }
+    let packets = location.readings.map(\.packets).max() ?? 0
+    let rate = Double(packets) / min(max(location.time, 1), RangingModel.window)
+    guard rate < RangingModel.leastRate else { return nil }
+    return """
+      bluetoothd passes on \(tenths(rate)) readings a second, too few to decide by, while another program has it scan: \
+      end that program, or use --radio hciN
+      """
   }
-
-  /// A capture counts as if it had just been made: how old a frame was is told by the radio's clock. Nothing is lost by
-  /// that, because RSSI is the client's word either way.
-  var presence: Presence? {
-    guard location.isLocated, let faced else { return nil }
-    let proof = Proof.beacon(
-      zone: zoneOfProof,
-      beacons: location.readings.compactMap { reading in
-        guard let minor = reading.minor, let power = reading.measuredPower, let rssi = reading.rssi else { return nil }
-        return HeardBeacon(
-          major: reading.step.major, minor: minor, rssi: rssi, measuredPower: Int(power),
-          packets: reading.packets)
-      })
-    let distance = faced.distance.map { ", \(tenths($0.metres)) m" } ?? ""
-    return Presence(
-      step: faced.step, proof: proof, found: made - .milliseconds(Int64((faced.age ?? 0) * 1000)),
-      evidence: "\(summary): \(zoneOfProof.rawValue)\(distance), \(faced.packets) packets (beacon)")
-  }
-
-  /// To be located is a decision of its own and means reach, into whatever zone the mean level happens to fall.
-  private var zoneOfProof: Zone { faced?.zone == .immediate ? .immediate : .near }
 }

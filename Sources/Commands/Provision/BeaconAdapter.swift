@@ -23,15 +23,15 @@ extension [BeaconAdapter] {
   /// The radio of each step that has one.
   ///
   /// - Throws: `ValidationError`, when a step has two or is not the vehicle's.
-  func adapters(of steps: [StepID]) throws -> [StepID: String] {
-    var adapters: [StepID: String] = [:]
+  func adapters(of steps: [StepID]) throws -> [StepID: RadioSpec] {
+    var adapters: [StepID: RadioSpec] = [:]
     for beacon in self {
       if let step = beacon.step, !steps.contains(step) {
         throw ValidationError(
           "--beacon: the vehicle has no step \(step), only \(steps.map(\.description).joined(separator: ", ")).")
       }
       for step in beacon.step.map({ [$0] }) ?? steps {
-        guard adapters.updateValue(beacon.radio.description, forKey: step) == nil else {
+        guard adapters.updateValue(beacon.radio, forKey: step) == nil else {
           throw ValidationError("--beacon: the step \(step) has two radios.")
         }
       }

@@ -58,7 +58,7 @@ struct ProvisionBeacon: ContextCommand {
   /// not start with it in the vehicle file.
   private func checkMinorStays(_ file: VehicleFile) throws {
     let controller = "\(Files.parent(of: file.path))/stepd.toml"
-    guard let setup = try? ControllerSetup(reading: controller), setup.beacon.steps[step] != nil else { return }
+    guard let file = try? ControllerFile(reading: controller), file.beacons[step] != nil else { return }
     throw CommandFailure(
       .configuration, "\(controller): stepd sends the \(step) step's beacon itself; nothing was written",
       hint: "remove [beacon.steps.\(step)] from that file first")

@@ -106,12 +106,11 @@ struct ProvisionQR: ContextCommand {
 
   private func vehicleCode(_ path: String, _ context: Context, _ console: Console) throws -> Content {
     let (text, key): (String, Thumbprint)
-    do throws(ProvisioningError) {
+    do {
       (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: context.seconds)
-    } catch {
-      guard case .configuration(let missing) = error, missing.kind == .missing else { throw error }
+    } catch let missing as SystemError where missing.code == ENOENT {
       throw CommandFailure(
-        .noInput, missing.description,
+        missing.exitStatus, missing.description,
         hint: "use --vehicle with the operator's folder of the vehicle, or --step for a step's code")
     }
     // 43 characters and 10 blanks: anything beside them would make the line wider than a terminal.

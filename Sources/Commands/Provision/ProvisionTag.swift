@@ -69,7 +69,7 @@ struct ProvisionTag: ContextCommand {
     }
     let interruption = try context.interruption()
     try askWhetherToLock(input.questions(context, interruption))
-    let reader = try settings.openReader(interruption)
+    let reader = try NFCReader(settings.reader(), interruption: interruption)
     defer { reader.close() }
     let job = TagJob(
       reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,

@@ -46,7 +46,7 @@ struct ProvisionToken: ContextCommand {
     let console = output.console(context)
     let place = VehicleFolder(folder)
     let now = context.seconds
-    let device = try deviceKey.map { path throws(ConfigurationError) in try KeyFile.verificationKey(path) }
+    let device = try deviceKey.map(KeyFile.verificationKey)
     let summary = try place.provisionToken(
       TokenPlan(rider: rider, steps: steps?.ids, notBefore: now, lifetime: lifetime.seconds, deviceKey: device),
       now: now, force: force)

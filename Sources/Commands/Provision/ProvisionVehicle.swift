@@ -1,7 +1,9 @@
 public import ArgumentParser
+import Bluetooth
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -98,7 +100,7 @@ struct ProvisionVehicle: ContextCommand {
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let summary = try place.provisionVehicle(
       VehiclePlan(
-        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconAdapters: adapters),
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
       now: context.seconds, force: force)
 
     if console.isJSON {
@@ -106,7 +108,7 @@ struct ProvisionVehicle: ContextCommand {
         "name": .string(vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
           Self.steps.compactMap { step in
-            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0)] }
+            adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
           }),
         "files": .array(summary.files.map { .string(place.path($0)) }),
         "operator_key": .string(summary.tokenKey.description),
@@ -140,7 +142,7 @@ struct ProvisionVehicle: ContextCommand {
       """)
   }
 
-  private static func describe(_ adapters: [StepID: String]) -> String {
+  private static func describe(_ adapters: [StepID: RadioSpec]) -> String {
     let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
     return senders.isEmpty
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"

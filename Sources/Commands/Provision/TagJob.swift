@@ -90,7 +90,8 @@ struct TagJob {
     var former: StepName?
     do throws(NFCError) {
       written = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
-        former = old?.records.lazy.compactMap(StepName.init).first { $0.label.step(in: vehicle)?.id != step.id }
+        former = old?.records.lazy.compactMap { try? StepName(record: $0) }
+          .first { (try? $0.step(in: vehicle))?.id != step.id }
         return message(replacing: old)
       }
     } catch {

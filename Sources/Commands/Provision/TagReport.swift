@@ -1,6 +1,7 @@
 import Domain
 import Encoding
 import NFC
+import StepProtocol
 import Terminal
 
 /// What was done to a tag.
@@ -60,7 +61,7 @@ struct TagReport {
 
   /// For people: `it named the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90 before`
   var formerName: String? {
-    former.map { isRehearsal ? "it names \($0.label.words)" : "it named \($0.label.words) before" }
+    former.map { isRehearsal ? "it names \($0)" : "it named \($0) before" }
   }
 
   var json: JSON {

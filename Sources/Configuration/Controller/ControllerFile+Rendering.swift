@@ -1,5 +1,8 @@
-import Encoding
+import Bluetooth
 import Domain
+import Encoding
+import MQTT
+import StepController
 import StepProtocol
 
 extension ControllerFile {
@@ -13,15 +16,15 @@ extension ControllerFile {
 
       [broker]
       # Who the controller is to the broker. The key is private (mode 0600).
-      cert = \(TOMLText.quoted(broker.certificate.cert))
-      key = \(TOMLText.quoted(broker.certificate.key))
+      cert = \(TOMLText.quoted(broker.identity.certificate))
+      key = \(TOMLText.quoted(broker.identity.key))
       # host, port and ca are the vehicle file's unless they stand here.
 
       """
     if let host = broker.host { text += "host = \(TOMLText.quoted(host))\n" }
     if let port = broker.port { text += "port = \(port)\n" }
-    if let ca = broker.ca { text += "ca = \(TOMLText.quoted(ca))\n" }
-    let proofs = ProofMethod.allCases.filter(policy.proofs.contains).map { TOMLText.quoted($0.rawValue) }
+    if let authority = broker.authority { text += "ca = \(TOMLText.quoted(authority))\n" }
+    let proofs = ProofMethod.allCases.filter(policy.methods.contains).map { TOMLText.quoted($0.rawValue) }
     text += """
 
       [keys]
@@ -29,7 +32,7 @@ extension ControllerFile {
       encryption = \(TOMLText.quoted(keys.encryption))
       signing = \(TOMLText.quoted(keys.signing))
       # Public: what riders' tokens are signed with.
-      operator = "\(Base64URL.encode(keys.operatorKey))"
+      operator = "\(Base64URL.encode(keys.operatorKey.bytes))"
 
       [policy]
       # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
@@ -40,27 +43,27 @@ extension ControllerFile {
       # plain tags, and codes.
       static = \(policy.acceptsStatic)
       # How old a proof of presence may be, 1 to 60 seconds.
-      proof_age_s = \(TOMLText.number(policy.proofAge))
+      proof_age_s = \(TOMLText.seconds(policy.proofAge))
 
       """
-    if beacon != BeaconSettings() {
+    if !beacons.isEmpty || beaconPeriod != RotatingMinor.standardPeriod {
       text += """
 
         [beacon]
         # How long each minor of the steps' iBeacons lasts, 1 to 3600 seconds.
-        period_s = \(beacon.period)
+        period_s = \(beaconPeriod)
 
         """
     }
-    for (id, source) in beacon.steps.sorted(by: { $0.key.description < $1.key.description }) {
+    for (id, beacon) in beacons.sorted(by: { $0.key.description < $1.key.description }) {
       text += """
 
         [beacon.steps.\(id)]
         # Private (mode 0600): what the minors are computed from.
-        secret = \(TOMLText.quoted(source.secret))
+        secret = \(TOMLText.quoted(beacon.secret))
 
         """
-      if let adapter = source.adapter { text += "adapter = \(TOMLText.quoted(adapter))\n" }
+      if let radio = beacon.radio { text += "adapter = \(TOMLText.quoted(radio.description))\n" }
     }
     if let tagKeys {
       text += """
@@ -75,13 +78,13 @@ extension ControllerFile {
 
       [servo]
       # How long a step takes to its other end, and after how long a motion has failed.
-      travel_s = \(TOMLText.number(servo.travel))
-      limit_s = \(TOMLText.number(servo.limit))
+      travel_s = \(TOMLText.seconds(profile.travel))
+      limit_s = \(TOMLText.seconds(profile.limit))
       # Where the steps stand when there is no journal yet.
-      installed = "\(servo.installed.rawValue)"
+      installed = "\(installed.rawValue)"
 
       """
-    switch servo.driver {
+    switch servo {
     case .simulated(let log):
       text += """
         # "simulated" moves nothing and writes each motion to the log; "pwm" drives servos.
@@ -96,15 +99,15 @@ extension ControllerFile {
         frequency_hz = \(pwm.frequency)
 
         """
-      for (id, output) in pwm.outputs.sorted(by: { $0.key.description < $1.key.description }) {
+      for (id, channel) in pwm.channels.sorted(by: { $0.key.description < $1.key.description }) {
         text += """
 
           [servo.steps.\(id)]
-          chip = \(output.chip)
-          channel = \(output.channel)
+          chip = \(channel.chip)
+          channel = \(channel.channel)
           # Pulses that hold the step at its ends, 400 to 2600 µs.
-          closed_us = \(output.closedPulse)
-          open_us = \(output.openPulse)
+          closed_us = \(channel.closedPulse)
+          open_us = \(channel.openPulse)
 
           """
       }

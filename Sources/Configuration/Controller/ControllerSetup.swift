@@ -1,78 +1,101 @@
+package import Bluetooth
 package import Domain
+package import MQTT
+package import StepController
+package import StepProtocol
 
-/// All that a controller works from: `stepd.toml` and the vehicle file that it names, found to agree.
-package struct ControllerSetup: Equatable, Sendable {
+/// All that a controller works from: `stepd.toml`, and the files that it names, read and found to agree.
+package struct ControllerSetup: Sendable {
   package let vehicle: Vehicle
   package let topic: TopicPrefix
   package let broker: Broker
-  package let certificate: ClientCertificate
+  /// The path of the journal.
   package let journal: String
-  package let keys: KeyFiles
-  package let policy: AccessPolicy
-  package let beacon: BeaconSettings
-  /// The tags whose messages can be verified.
-  package let tags: [TagKeyFile.Tag]
-  package let servo: ServoSettings
+  /// Where the steps stand while there is no journal.
+  package let installed: Position
+  package let keys: Controller.Keys
+  package let policy: Policy
+  package let secrets: StepSecrets
+  package let profile: MotionProfile
+  package let servo: ServoHardware
+  /// The radios that send steps' beacons; others send those of the other steps.
+  package let beaconRadios: [StepID: RadioSpec]
 
-  /// Reads both files, and the keys of tags.
+  /// Reads all of the files but certificates and the journal.
   ///
   /// - Throws: when one of them is wrong, they do not fit, or a private key is not there or can be read by others.
-  package init(reading path: String) throws(ConfigurationError) {
-    let file = try ControllerFile(reading: path)
+  package init(reading path: String) throws {
+    let document = try TOMLDocument(reading: path)
+    let file = try ControllerFile(document)
     let vehicleFile = try VehicleFile(reading: file.vehicle)
     let purpose = "the controller needs it"
+    let (login, known) = (file.broker, vehicleFile.broker)
     vehicle = vehicleFile.vehicle
     topic = try vehicleFile.present(vehicleFile.topic, "topic", purpose)
     broker = Broker(
-      host: try vehicleFile.present(file.broker.host ?? vehicleFile.broker?.host, "[broker]", purpose),
-      port: file.broker.port ?? vehicleFile.broker?.port ?? Broker.standardPort,
-      ca: try vehicleFile.present(file.broker.ca ?? vehicleFile.broker?.ca, "[broker]", purpose))
-    certificate = file.broker.certificate
+      host: try vehicleFile.present(login.host ?? known?.host, "[broker]", purpose),
+      port: login.port ?? known?.port ?? Broker.standardPort,
+      tls: .init(
+        authority: try vehicleFile.present(login.authority ?? known?.tls?.authority, "[broker]", purpose),
+        identity: login.identity))
+    try KeyFile.checkPrivate(login.identity.key)
     journal = file.journal
-    keys = file.keys
+    installed = file.installed
     policy = file.policy
-    beacon = file.beacon
+    profile = file.profile
     servo = file.servo
-    if case .pwm(let pwm) = servo.driver {
-      for step in vehicle.steps where pwm.outputs[step.id] == nil {
-        throw ConfigurationError(path, "[servo.steps.\(step.id)] is missing: the vehicle has that step")
-      }
-      try vehicleFile.knows(pwm.outputs.keys, "servo.steps", in: path)
+    beaconRadios = file.beacons.compactMapValues(\.radio)
+    let tags = try file.tagKeys.map(TagKeyFile.init(reading:))
+    try file.check(against: vehicleFile, tags, in: document)
+    keys = Controller.Keys(
+      decryption: try KeyFile.decryptionKey(file.keys.encryption), signing: try KeyFile.signingKey(file.keys.signing),
+      operatorKey: file.keys.operatorKey)
+    var secrets = StepSecrets()
+    for (step, beacon) in file.beacons {
+      secrets.minors[step] = RotatingMinor(
+        secret: try KeyFile.beaconSecret(beacon.secret), step: step, period: file.beaconPeriod)
     }
-    try vehicleFile.knows(beacon.steps.keys, "beacon.steps", in: path)
-    for step in vehicle.steps where beacon.steps[step.id] != nil && step.minor != nil {
-      throw ConfigurationError(
-        path, "[beacon.steps.\(step.id)]: \(vehicleFile.path) gives that step a minor that never changes")
-    }
-    tags = try file.tagKeys.map { path throws(ConfigurationError) in try TagKeyFile(reading: path).tags } ?? []
-    for tag in tags where vehicle.step(tag.step) == nil {
-      throw ConfigurationError(file.tagKeys ?? path, "\(tag.uid): \(vehicleFile.path) has no step \(tag.step)")
-    }
-    if !policy.acceptsStatic {
-      for step in vehicle.steps {
-        let rotates = policy.proofs.contains(.beacon) && beacon.steps[step.id] != nil
-        let isDynamic = policy.proofs.contains(.nfc) && tags.contains { $0.step == step.id }
-        guard rotates || isDynamic else {
-          throw ConfigurationError(
-            path, "[policy] static: false, and the step \(step.id) has no identifier that cannot be copied")
-        }
-      }
-    }
-    try PrivateFile.check(certificate.key)
-    try PrivateFile.check(keys.encryption)
-    try PrivateFile.check(keys.signing)
-    for source in beacon.steps.values { try PrivateFile.check(source.secret) }
+    for tag in tags?.tags ?? [] { secrets.tags[tag.uid] = .init(step: tag.step, keys: tag.keys) }
+    self.secrets = secrets
   }
 }
 
-extension VehicleFile {
-  /// Throws when a table of the controller's file is about a step that the vehicle has not.
-  fileprivate func knows(
-    _ steps: some Collection<StepID>, _ table: String, in path: String
+extension ControllerFile {
+  /// Throws when the files contradict one another, or by the policy a step could never be moved.
+  fileprivate func check(
+    against vehicleFile: VehicleFile, _ tags: TagKeyFile?, in document: TOMLDocument
   ) throws(ConfigurationError) {
-    let strangers = steps.filter { vehicle.step($0) == nil }
-    if let id = strangers.map(\.description).min() {
-      throw ConfigurationError(path, "[\(table).\(id)]: \(self.path) has no such step")
+    let steps = vehicleFile.vehicle.steps
+    func checkKnown(_ ids: some Collection<StepID>, _ table: String) throws(ConfigurationError) {
+      let unknown = ids.filter { vehicleFile.vehicle.step($0) == nil }.map(\.description).min()
+      guard let unknown else { return }
+      throw document.error(
+        at: [table, "steps", unknown], "[\(table).steps.\(unknown)]: \(vehicleFile.path) has no such step")
+    }
+    if case .pwm(let outputs) = servo {
+      for step in steps where outputs.channels[step.id] == nil {
+        throw document.error(at: ["servo"], "[servo.steps.\(step.id)] is missing: the vehicle has that step")
+      }
+      try checkKnown(outputs.channels.keys, "servo")
+    }
+    try checkKnown(beacons.keys, "beacon")
+    for step in steps where beacons[step.id] != nil && step.minor != nil {
+      throw document.error(
+        at: ["beacon", "steps", step.id.description],
+        "[beacon.steps.\(step.id)]: \(vehicleFile.path) gives that step a minor that never changes")
+    }
+    if let tags, let tag = tags.tags.first(where: { vehicleFile.vehicle.step($0.step) == nil }) {
+      throw ConfigurationError(tags.path, "\(tag.uid): \(vehicleFile.path) has no step \(tag.step)")
+    }
+    guard !policy.acceptsStatic else { return }
+    for step in steps {
+      let rotates = policy.methods.contains(.beacon) && beacons[step.id] != nil
+      let isDynamic = policy.methods.contains(.nfc) && tags?.tags.contains { $0.step == step.id } == true
+      guard rotates || isDynamic else {
+        throw document.error(
+          at: ["policy", "static"],
+          "[policy] static: false, and the step \(step.id) has no identifier that cannot be copied")
+      }
     }
   }
 }

@@ -1,6 +1,6 @@
 package import Domain
-package import StepProtocol
 import Encoding
+package import StepProtocol
 import SystemIO
 
 /// `tags.json`: the tags whose messages the controller verifies, each with its keys. Nobody but its owner may read it.
@@ -30,13 +30,9 @@ package struct TagKeyFile: Equatable, Sendable {
   /// A file without tags.
   package init(path: String) { self.path = path }
 
-  package init(reading path: String) throws(ConfigurationError) {
-    try PrivateFile.check(path)
-    let bytes: [UInt8]
-    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch {
-      throw ConfigurationError(path, error)
-    }
-    try self.init(parsing: bytes, path: path)
+  package init(reading path: String) throws {
+    try KeyFile.checkPrivate(path)
+    try self.init(parsing: Files.read(path, limit: 65536), path: path)
   }
 
   /// No error repeats anything of a key.

@@ -1,3 +1,4 @@
+import Domain
 import SystemIO
 
 /// What every command can be told, and by whom it was: the flag, else the environment, else the user's
@@ -38,7 +39,7 @@ package struct Settings: Equatable, Sendable {
   ///   `config.toml` does not exist is no error.
   package init(
     flags: Flags, environment: [String: String], folders: ConfigurationFolders
-  ) throws(ConfigurationError) {
+  ) throws {
     var files: [TOMLTable<Key>] = []
     for path in folders.configFiles where Files.exists(path) {
       files.append(try TOMLTable(TOMLDocument(reading: path)))
@@ -133,5 +134,48 @@ extension Settings {
     let hint = meant.map { "; did you mean \($0)?" }
     throw vehicle.origin.error(
       "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
+  }
+}
+
+/// A value and where it comes from.
+package struct Setting<Value: Sendable>: Sendable {
+  package let value: Value
+  package let origin: SettingOrigin
+
+  package init(_ value: Value, _ origin: SettingOrigin) {
+    self.value = value
+    self.origin = origin
+  }
+}
+
+extension Setting: Equatable where Value: Equatable {}
+
+/// Who decided a setting.
+package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
+  case flag(String)
+  case variable(String)
+  /// The file as people write it, with `~` for their home.
+  case file(String, line: Int)
+  /// Nobody.
+  case standard
+
+  /// `flag --vehicle`, `STEPCTL_VEHICLE`, `~/.config/stepctl/config.toml:3`, `default`.
+  package var description: String {
+    switch self {
+    case .flag(let name): "flag \(name)"
+    case .variable(let name): name
+    case .file(let path, let line): "\(path):\(line)"
+    case .standard: "default"
+    }
+  }
+
+  /// What is wrong with what was said there.
+  package func error(_ message: String, kind: ConfigurationError.Kind = .invalid) -> ConfigurationError {
+    switch self {
+    case .flag(let name): ConfigurationError(name, message, kind: kind == .invalid ? .usage : kind)
+    case .variable(let name): ConfigurationError(name, message, kind: kind)
+    case .file(let path, let line): ConfigurationError(path, line: line, message, kind: kind)
+    case .standard: ConfigurationError("default", message, kind: kind)
+    }
   }
 }

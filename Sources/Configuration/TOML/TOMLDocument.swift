@@ -1,5 +1,4 @@
 import CTOML
-import Glibc
 import SystemIO
 
 /// A parsed TOML 1.0 document and the file that it came from.
@@ -8,10 +7,22 @@ struct TOMLDocument: Sendable {
   struct Node: Sendable {
     let key: String
     let value: TOMLValue
-    /// Where the value, or the table's header, begins; nil for the document itself.
-    let line: Int?
+    /// Where the value is written; of a table with a header, that. Nil for the document itself.
+    let place: Range<Position>?
+    /// Whether it is a table in braces.
+    let isInline: Bool
     /// The nodes in a table or an array.
     let children: Range<Int>
+
+    var line: Int? { place?.lowerBound.line }
+  }
+
+  /// A place in the text. Lines and columns count from 1; a column is a code point.
+  struct Position: Comparable, Sendable {
+    let line: Int
+    let column: Int
+
+    static func < (a: Position, b: Position) -> Bool { (a.line, a.column) < (b.line, b.column) }
   }
 
   /// Configuration is written by hand, so that a larger file is another kind of file.
@@ -21,29 +32,38 @@ struct TOMLDocument: Sendable {
   /// The document's table is the first.
   let nodes: [Node]
 
+  /// An error of what stands at a key, as `["policy", "static"]`; of the file, where the key is not there.
+  func error(at key: [String], _ message: String) -> ConfigurationError {
+    var node = nodes[0]
+    for name in key {
+      guard let next = nodes[node.children].first(where: { $0.key == name }) else {
+        return ConfigurationError(path, message)
+      }
+      node = next
+    }
+    return ConfigurationError(path, line: node.line, message)
+  }
+
   /// A path in the file as seen from the working folder.
   func resolve(_ path: String) -> String {
     let folder = Files.parent(of: self.path)
     return folder == "." ? path : Files.resolve(path, in: folder)
   }
 
-  init(reading path: String) throws(ConfigurationError) {
-    let bytes: [UInt8]
-    do throws(SystemError) {
-      bytes = try Files.read(path, limit: Self.maximumSize)
-    } catch {
-      throw error.code == EFBIG ? Self.tooLarge(path) : ConfigurationError(path, error)
-    }
-    try self.init(parsing: bytes, path: path)
+  init(reading path: String) throws {
+    try self.init(parsing: Files.read(path), path: path)
   }
 
   init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
-    guard bytes.count <= Self.maximumSize else { throw Self.tooLarge(path) }
+    guard bytes.count <= Self.maximumSize else {
+      throw ConfigurationError(path, "larger than \(Self.maximumSize / 1024) KiB")
+    }
     let document = bytes.withUnsafeBytes { ctoml_parse($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count) }
     defer { ctoml_free(document) }
     if let error = ctoml_get_error(document)?.pointee {
       throw ConfigurationError(
-        path, line: Int(error.line), "not TOML, column \(error.column): \(Self.sentence(String(error.description)))")
+        path, line: Int(error.place.line),
+        "not TOML, column \(error.place.column): \(Self.sentence(String(error.description)))")
     }
 
     var count = 0
@@ -65,12 +85,9 @@ struct TOMLDocument: Sendable {
     self.path = path
     nodes = zip(parsed, values).map { node, value in
       Node(
-        key: String(node.key), value: value, line: node.line == 0 ? nil : Int(node.line), children: node.children)
+        key: String(node.key), value: value, place: node.begin.line == 0 ? nil : node.place, isInline: node.is_inline,
+        children: node.children)
     }
-  }
-
-  private static func tooLarge(_ path: String) -> ConfigurationError {
-    ConfigurationError(path, "larger than \(maximumSize / 1024) KiB")
   }
 
   /// The parser's words, which begin with a capital and may repeat a key with whatever it holds.
@@ -89,4 +106,35 @@ extension String {
 
 extension ctoml_node {
   fileprivate var children: Range<Int> { first_child..<first_child + child_count }
+
+  fileprivate var place: Range<TOMLDocument.Position> {
+    let begin = TOMLDocument.Position(line: Int(begin.line), column: Int(begin.column))
+    return begin..<max(begin, TOMLDocument.Position(line: Int(end.line), column: Int(end.column)))
+  }
+}
+
+/// A value in a TOML document.
+enum TOMLValue: Equatable, Sendable {
+  case string(String)
+  case integer(Int64)
+  case float(Double)
+  case boolean(Bool)
+  case dateOrTime
+  case array([TOMLValue])
+  /// What is in it is read through a `TOMLTable`.
+  case table
+
+  /// The value as an error shows it: short, and on one line whatever it holds.
+  var description: String {
+    switch self {
+    case .string(let text):
+      text.count <= 40 ? TOMLText.quoted(text) : TOMLText.quoted(text.prefix(40)) + "…"
+    case .integer(let value): String(value)
+    case .float(let value): TOMLText.number(value)
+    case .boolean(let value): String(value)
+    case .dateOrTime: "a date or time"
+    case .array(let values): values.isEmpty ? "an empty array" : "an array"
+    case .table: "a table"
+    }
+  }
 }

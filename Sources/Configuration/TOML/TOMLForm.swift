@@ -1,5 +1,5 @@
-import Encoding
 import Domain
+import Encoding
 import StepProtocol
 
 /// A form that a value in a file can have: what people are told that it is, and how it is read.
@@ -47,20 +47,30 @@ extension TOMLForm<StepID> {
   static var stepID: TOMLForm { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
 }
 
-extension TOMLForm<[UInt8]> {
-  /// A key of 32 bytes (X25519, Ed25519) as base64url without padding. What was found is not repeated: it may be
-  /// the private key, put where the public one belongs.
-  static var key: TOMLForm {
+/// Public keys, 32 bytes as base64url without padding. What was found is not repeated: it may be the private key, put
+/// where the public one belongs.
+extension TOMLForm {
+  fileprivate static func key(_ make: @escaping ([UInt8]) -> Value?) -> TOMLForm {
     TOMLForm(
       expectation: "32 bytes as base64url without padding (length 43)",
       read: {
-        guard case .string(let text) = $0, let key = Base64URL.decode(text), key.count == 32 else { return nil }
-        return key
+        guard case .string(let text) = $0, let bytes = Base64URL.decode(text) else { return nil }
+        return make(bytes)
       },
       describe: {
-        if case .string(let text) = $0 { "text of length \(text.count)" } else { $0.description }
+        guard case .string(let text) = $0 else { return $0.description }
+        return Base64URL.decode(text)?.count == 32
+          ? "32 bytes that are not a usable key" : "text of length \(text.count)"
       })
   }
+}
+
+extension TOMLForm<VerificationKey> {
+  static var verificationKey: TOMLForm { key { try? VerificationKey($0) } }
+}
+
+extension TOMLForm<EncryptionKey> {
+  static var encryptionKey: TOMLForm { key { try? EncryptionKey($0) } }
 }
 
 extension TOMLForm<Bool> {
@@ -122,6 +132,14 @@ extension TOMLForm<Double> {
       }
       return range.contains(number) ? number : nil
     }
+  }
+}
+
+extension TOMLForm<Int64> {
+  /// A number of seconds, as milliseconds.
+  static func milliseconds(seconds range: ClosedRange<Double>) -> TOMLForm {
+    let seconds = TOMLForm<Double>.number(in: range)
+    return TOMLForm(expectation: seconds.expectation) { seconds.read($0).map { Int64(($0 * 1000).rounded()) } }
   }
 }
 

@@ -10,6 +10,8 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   private let name: String
   private let isArrayElement: Bool
   let line: Int?
+  /// Whether it is written in braces.
+  let isInline: Bool
   private let entries: [Key: TOMLDocument.Node]
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -23,6 +25,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     self.name = name
     self.isArrayElement = isArrayElement
     line = node.line
+    isInline = node.isInline
     var entries: [Key: TOMLDocument.Node] = [:]
     var unknown: TOMLDocument.Node?
     for child in document.nodes[node.children] {
@@ -88,28 +91,25 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     return tables
   }
 
-  /// All `[key.name]`, whose names are the writer's choice, in the order of the file.
-  func namedTables<Inner: TOMLKey>(
+  /// All `[key.ID]`, each about the step of that id, in the order of the file.
+  func stepTables<Inner: TOMLKey>(
     _ key: Key, _ keys: Inner.Type = Inner.self
-  ) throws(ConfigurationError) -> [(name: String, table: TOMLTable<Inner>)] {
+  ) throws(ConfigurationError) -> [(step: StepID, table: TOMLTable<Inner>)] {
     guard let node = entries[key] else { return [] }
     guard case .table = node.value else {
       throw mismatch(key, node, expected: "a table", found: node.value.description)
     }
-    var tables: [(name: String, table: TOMLTable<Inner>)] = []
+    var tables: [(step: StepID, table: TOMLTable<Inner>)] = []
     for child in document.nodes[node.children].sorted(by: { $0.line ?? 0 < $1.line ?? 0 }) {
       let name = "\(extended(by: key)).\(TOMLText.key(child.key))"
-      tables.append((child.key, try inner(child, name: name, mismatch: key)))
+      let table: TOMLTable<Inner> = try inner(child, name: name, mismatch: key)
+      guard let id = StepID(child.key) else {
+        throw table.error(
+          "expected the id of a step, \(TOMLForm.stepID.expectation), found \(TOMLText.quoted(child.key))")
+      }
+      tables.append((id, table))
     }
     return tables
-  }
-
-  /// The step that the table is about, by the table's own name.
-  func stepID(_ name: String) throws(ConfigurationError) -> StepID {
-    guard let id = StepID(name) else {
-      throw error("expected the id of a step, \(TOMLForm.stepID.expectation), found \(TOMLText.quoted(name))")
-    }
-    return id
   }
 
   var path: TOMLForm<String> { .path(in: document) }
@@ -117,6 +117,9 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   func has(_ key: Key) -> Bool { entries[key] != nil }
 
   func line(of key: Key) -> Int? { entries[key]?.line ?? line }
+
+  /// Where a key's value is written.
+  func place(of key: Key) -> Range<TOMLDocument.Position>? { entries[key]?.place }
 
   /// An error of a key's value: `vehicle.toml:7: [[steps]] side: …`.
   func error(_ key: Key, _ message: String) -> ConfigurationError {

@@ -35,6 +35,9 @@ enum TOMLText {
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
   }
 
+  /// Milliseconds as seconds.
+  static func seconds(_ milliseconds: Int64) -> String { number(Double(milliseconds) / 1000) }
+
   static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
   }

@@ -1,5 +1,6 @@
-import Encoding
 import Domain
+import Encoding
+import MQTT
 import StepProtocol
 
 extension VehicleFile {
@@ -15,13 +16,13 @@ extension VehicleFile {
     if let operatorKey {
       text += """
         # Whoever signs tokens and codes for the vehicle: their public key (Ed25519), base64url.
-        operator = "\(Base64URL.encode(operatorKey))"
+        operator = "\(Base64URL.encode(operatorKey.bytes))"
 
         """
     }
     if let signed {
       text += """
-        # When they signed what stands here, Unix time: no older code is believed.
+        # When they signed this, Unix time. No older code is believed.
         signed = \(signed)
 
         """
@@ -39,15 +40,20 @@ extension VehicleFile {
         [broker]
         host = \(TOMLText.quoted(broker.host))
         port = \(broker.port)
-        # The authority that the broker's certificate must be from.
-        ca = \(TOMLText.quoted(broker.ca))
 
         """
-      if let certificate {
+      if let authority = broker.tls?.authority {
+        text += """
+          # The authority that the broker's certificate must be from.
+          ca = \(TOMLText.quoted(authority))
+
+          """
+      }
+      if let identity = broker.tls?.identity {
         text += """
           # Who we are to the broker. The key is private (mode 0600).
-          cert = \(TOMLText.quoted(certificate.cert))
-          key = \(TOMLText.quoted(certificate.key))
+          cert = \(TOMLText.quoted(identity.certificate))
+          key = \(TOMLText.quoted(identity.key))
 
           """
       }
@@ -58,8 +64,8 @@ extension VehicleFile {
         # The controller's public keys, base64url: commands are encrypted to the first (X25519),
         # statements are signed with the second (Ed25519).
         [controller]
-        encryption_key = "\(Base64URL.encode(controller.encryption))"
-        signing_key = "\(Base64URL.encode(controller.signing))"
+        encryption_key = "\(Base64URL.encode(controller.encryption.bytes))"
+        signing_key = "\(Base64URL.encode(controller.signing.bytes))"
 
         """
     }

@@ -1,28 +1,58 @@
 package import Domain
+package import MQTT
+package import Rider
+package import StepProtocol
 
 /// `vehicle.toml`: a vehicle, how to reach its controller, and, in a rider's own copy, who the rider is.
 ///
 /// Paths in a value that was read lead from the working folder; in one that is to be written (`render`) they are the
 /// text that will stand in the file, and lead from the file's folder.
 package struct VehicleFile: Equatable, Sendable {
+  /// The public keys of a vehicle's controller.
+  package struct ControllerKeys: Equatable, Sendable {
+    /// What commands are encrypted to.
+    package var encryption: EncryptionKey
+    /// What statements are signed with.
+    package var signing: VerificationKey
+
+    package init(encryption: EncryptionKey, signing: VerificationKey) {
+      self.encryption = encryption
+      self.signing = signing
+    }
+  }
+
+  /// Who a rider is to a controller.
+  package struct Rider: Equatable, Sendable {
+    package var name: String
+    /// The path of the private JWK that commands are signed with; only its owner may read it.
+    package var deviceKey: String
+    /// The path of the token, a JWT that is bound to that key.
+    package var token: String
+
+    package init(name: String, deviceKey: String, token: String) {
+      self.name = name
+      self.deviceKey = deviceKey
+      self.token = token
+    }
+  }
+
   /// Where the file is, for errors.
   package var path: String
   /// Name, UUID and steps: enough to locate oneself.
   package var vehicle: Vehicle
-  /// The public key of whoever signs tokens and codes for the vehicle, Ed25519, 32 bytes.
-  package var operatorKey: [UInt8]?
+  /// The key of whoever signs tokens and codes for the vehicle.
+  package var operatorKey: VerificationKey?
   /// When `operator` signed what the file says of the vehicle, Unix time; nil where it came unsigned.
   package var signed: Int64?
   package var topic: TopicPrefix?
+  /// Always with TLS; with an identity only in a file that has `cert` and `key`.
   package var broker: Broker?
-  /// `cert` and `key` of `[broker]`.
-  package var certificate: ClientCertificate?
   package var controller: ControllerKeys?
   package var rider: Rider?
 
   package init(
-    path: String, vehicle: Vehicle, operatorKey: [UInt8]? = nil, signed: Int64? = nil, topic: TopicPrefix? = nil,
-    broker: Broker? = nil, certificate: ClientCertificate? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
+    path: String, vehicle: Vehicle, operatorKey: VerificationKey? = nil, signed: Int64? = nil,
+    topic: TopicPrefix? = nil, broker: Broker? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -30,12 +60,11 @@ package struct VehicleFile: Equatable, Sendable {
     self.signed = signed
     self.topic = topic
     self.broker = broker
-    self.certificate = certificate
     self.controller = controller
     self.rider = rider
   }
 
-  package init(reading path: String) throws(ConfigurationError) {
+  package init(reading path: String) throws {
     try self.init(TOMLDocument(reading: path))
   }
 
@@ -55,16 +84,28 @@ package struct VehicleFile: Equatable, Sendable {
     let name = try table.required(.name, .vehicleName)
     let uuid = try table.required(.uuid, .uuid)
     vehicle = try Self.vehicle(name: name, uuid: uuid, try table.tables(.steps), in: table)
-    operatorKey = try table.optional(.operatorKey, .key)
+    operatorKey = try table.optional(.operatorKey, .verificationKey)
     // Below 2^53, as in the code.
     signed = try table.optional(.signed, .integer(in: 0...(1 << 53) - 1)).map(Int64.init)
     topic = try table.optional(.topic, .topic)
-    if let table = try table.table(.broker, Broker.Key.self) {
-      broker = try Broker(table)
-      certificate = try ClientCertificate(table)
-    }
+    broker = try table.table(.broker).map(Broker.init)
     controller = try table.table(.controller).map(ControllerKeys.init)
     rider = try table.table(.rider).map(Rider.init)
+  }
+
+  enum BrokerKey: String, TOMLKey {
+    case host, port, ca, cert, key
+  }
+
+  fileprivate enum ControllerKey: String, TOMLKey {
+    case encryption = "encryption_key"
+    case signing = "signing_key"
+  }
+
+  fileprivate enum RiderKey: String, TOMLKey {
+    case name
+    case deviceKey = "device_key"
+    case token
   }
 
   enum StepKey: String, TOMLKey {
@@ -87,7 +128,7 @@ package struct VehicleFile: Equatable, Sendable {
     do throws(Vehicle.Problem) {
       return try Vehicle(name: name, uuid: uuid, steps: steps)
     } catch {
-      // Of two steps that share something the second is at fault, and the first is shown.
+      // Of two steps that share something the second is at fault.
       func twice(_ key: StepKey, _ value: String, _ shares: (Step) -> Bool) -> ConfigurationError {
         let sharing = steps.indices.filter { shares(steps[$0]) }
         return tables[sharing[1]].error(
@@ -105,48 +146,70 @@ package struct VehicleFile: Equatable, Sendable {
 }
 
 extension Broker {
-  enum Key: String, TOMLKey {
-    case host, port, ca, cert, key
-  }
-
-  fileprivate init(_ table: TOMLTable<Key>) throws(ConfigurationError) {
-    host = try table.required(.host, .text)
-    port = try table.optional(.port, .port) ?? Broker.standardPort
-    ca = try table.required(.ca, table.path)
+  fileprivate init(_ table: TOMLTable<VehicleFile.BrokerKey>) throws(ConfigurationError) {
+    self.init(
+      host: try table.required(.host, .text), port: try table.optional(.port, .port) ?? Self.standardPort,
+      tls: TLS(
+        authority: try table.required(.ca, table.path),
+        identity: table.has(.cert) || table.has(.key) ? try Identity(table) : nil))
   }
 }
 
-extension ClientCertificate {
-  /// Nil when neither `cert` nor `key` is there.
-  init?(_ table: TOMLTable<Broker.Key>) throws(ConfigurationError) {
-    guard table.has(.cert) || table.has(.key) else { return nil }
-    cert = try table.required(.cert, table.path)
-    key = try table.required(.key, table.path)
+extension Broker.Identity {
+  init(_ table: TOMLTable<VehicleFile.BrokerKey>) throws(ConfigurationError) {
+    self.init(certificate: try table.required(.cert, table.path), key: try table.required(.key, table.path))
   }
 }
 
-extension ControllerKeys {
-  fileprivate enum Key: String, TOMLKey {
-    case encryption = "encryption_key"
-    case signing = "signing_key"
-  }
-
-  fileprivate init(_ table: TOMLTable<Key>) throws(ConfigurationError) {
-    encryption = try table.required(.encryption, .key)
-    signing = try table.required(.signing, .key)
+extension VehicleFile.ControllerKeys {
+  fileprivate init(_ table: TOMLTable<VehicleFile.ControllerKey>) throws(ConfigurationError) {
+    encryption = try table.required(.encryption, .encryptionKey)
+    signing = try table.required(.signing, .verificationKey)
   }
 }
 
-extension Rider {
-  fileprivate enum Key: String, TOMLKey {
-    case name
-    case deviceKey = "device_key"
-    case token
-  }
-
-  fileprivate init(_ table: TOMLTable<Key>) throws(ConfigurationError) {
+extension VehicleFile.Rider {
+  fileprivate init(_ table: TOMLTable<VehicleFile.RiderKey>) throws(ConfigurationError) {
     name = try table.required(.name, .text)
     deviceKey = try table.required(.deviceKey, table.path)
     token = try table.required(.token, table.path)
+  }
+
+  /// To a rider whose token is bound to another key than the device's, no controller says a word.
+  package var otherDevice: ConfigurationError {
+    ConfigurationError(
+      token, "the token is bound to another device key than \(deviceKey): take both as the operator made them")
+  }
+}
+
+extension VehicleFile {
+  /// What a rider needs to command the vehicle, with the keys and the token read.
+  ///
+  /// - Throws: when a part is missing, or a private key is not there or can be read by others.
+  package func riderAccess() throws -> RiderAccess {
+    let purpose = "commands need it; a rider's vehicle file has it"
+    let topic = try present(topic, "topic", purpose)
+    let broker = try present(broker, "[broker]", purpose)
+    let identity = try present(broker.tls?.identity, "[broker] cert", purpose)
+    let controller = try present(controller, "[controller]", purpose)
+    let rider = try present(rider, "[rider]", purpose)
+    try KeyFile.checkPrivate(identity.key)
+    let (device, token) = (try KeyFile.signingKey(rider.deviceKey), try KeyFile.token(rider.token))
+    do throws(RiderAccess.Problem) {
+      return try RiderAccess(
+        vehicle: vehicle, topic: topic, broker: broker, encryptionKey: controller.encryption,
+        statementKey: controller.signing, device: device, token: token)
+    } catch {
+      switch error {
+      case .notToken(let reason): throw ConfigurationError(rider.token, "not a token: \(reason)")
+      case .otherDevice: throw rider.otherDevice
+      }
+    }
+  }
+
+  /// A part that not every vehicle file has.
+  func present<Part>(_ part: Part?, _ name: String, _ purpose: String) throws(ConfigurationError) -> Part {
+    guard let part else { throw ConfigurationError(path, "\(name) is missing: \(purpose)") }
+    return part
   }
 }

@@ -1,15 +1,12 @@
-import Glibc
 package import Domain
 package import StepProtocol
 import Encoding
-package import SystemIO
 
-/// Where the steps stand, what was last begun and which readings of tags were used, on disk before anything moves.
+/// What outlives the controller's runs: where the steps stand, what was begun last, which readings of tags were used.
 ///
-/// One small file, replaced as a whole and synced: after a crash it is the old one or the new one. While a program
-/// has the journal open no other can (flock on a file beside it).
-package struct Journal: ~Copyable {
-  /// What is written of a step.
+/// It is on the medium before anything moves, as one JSON object that is replaced as a whole.
+package struct Journal: Sendable, Equatable {
+  /// What is known of a step.
   package struct Entry: Sendable, Equatable {
     package var position: Position
     /// A motion that began and was not seen to end.
@@ -27,88 +24,46 @@ package struct Journal: ~Copyable {
       self.fault = fault
       self.challenge = challenge
     }
+
+    /// Of a step whose journal was lost: nobody knows where it stands.
+    package static let lost = Entry(position: .unknown, fault: .interrupted)
   }
 
-  package enum Failure: Error, Equatable, CustomStringConvertible {
-    case unavailable(SystemError)
-    case inUse(String)
-    case damaged(String, String)
+  package var entries: [StepID: Entry]
+  /// The last accepted counter of each dynamic tag.
+  package var counters: [TagUID: UInt32]
 
-    package var description: String {
-      switch self {
-      case .unavailable(let error): error.description
-      case .inUse(let path): "\(path) is in use by another stepd"
-      case .damaged(let path, let reason):
-        "\(path) is damaged: \(reason); look where the steps stand, then move the file away"
-      }
-    }
+  package init(entries: [StepID: Entry] = [:], counters: [TagUID: UInt32] = [:]) {
+    self.entries = entries
+    self.counters = counters
   }
 
-  private let path: String
-  private let lock: Descriptor
-  package private(set) var entries: [StepID: Entry]
-  /// The last reading of each dynamic tag that was accepted.
-  package private(set) var counters: [TagUID: UInt32]
-
-  private init(path: String, lock: consuming Descriptor, _ content: Content) {
-    self.path = path
-    self.lock = lock
-    entries = content.entries
-    counters = content.counters
+  /// The bytes are no journal. It is never guessed at.
+  package struct Damage: Error, Equatable {
+    package let reason: String
   }
 
-  /// What the file says.
-  private struct Content {
-    var entries: [StepID: Entry] = [:]
-    var counters: [TagUID: UInt32] = [:]
+  /// No step's id has a space in it, so this is none.
+  private static let countersName = "tag counters"
 
-    /// No step's id has a space in it, so this is none.
-    static let countersName = "tag counters"
-  }
-
-  /// Opens the journal, or begins one.
-  ///
-  /// - Parameter installed: where the steps stand when there is no journal yet.
-  package static func open(_ path: String, steps: [StepID], installed: Position) throws(Failure) -> Journal {
-    let lock = try unlessUnavailable { () throws(SystemError) in
-      try Descriptor.open(path + ".lock", O_RDWR | O_CREAT, mode: 0o600)
-    }
-    guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw .inUse(path) }
-    var content = try read(path) ?? Content()
-    for id in steps where content.entries[id] == nil { content.entries[id] = Entry(position: installed) }
-    return Journal(path: path, lock: lock, content)
-  }
-
-  /// Throws when there is a journal that cannot be read.
-  package static func check(_ path: String) throws(Failure) {
-    _ = try read(path)
-  }
-
-  /// - Returns: nil when there is none. One that cannot be opened or read is not taken for that.
-  private static func read(_ path: String) throws(Failure) -> Content? {
-    let bytes: [UInt8]
-    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch {
-      if error.code == ENOENT { return nil }
-      throw .unavailable(error)
-    }
+  package init(parsing bytes: [UInt8]) throws(Damage) {
     let value: JSON
-    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
-      throw .damaged(path, error.description)
-    }
-    guard let members = value.object else { throw .damaged(path, "not an object") }
-    var content = Content()
+    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch { throw Damage(reason: error.description) }
+    guard let members = value.object else { throw Damage(reason: "not an object") }
+    self.init()
     for member in members {
-      if member.name == Content.countersName {
-        guard let counters = counters(member.value) else { throw .damaged(path, "the tag counters cannot be read") }
-        content.counters = counters
+      if member.name == Journal.countersName {
+        guard let counters = Journal.counters(member.value) else {
+          throw Damage(reason: "the tag counters cannot be read")
+        }
+        self.counters = counters
       } else {
         guard let id = StepID(member.name), let entry = Entry(member.value) else {
-          throw .damaged(path, "the entry of \(member.name.prefix(32)) cannot be read")
+          throw Damage(reason: "the entry of \(member.name.prefix(32)) cannot be read")
         }
-        content.entries[id] = entry
+        entries[id] = entry
       }
     }
-    return content
   }
 
   private static func counters(_ value: JSON) -> [TagUID: UInt32]? {
@@ -122,37 +77,15 @@ package struct Journal: ~Copyable {
     return counters
   }
 
-  private static func unlessUnavailable<Result: ~Copyable>(
-    _ call: () throws(SystemError) -> Result
-  ) throws(Failure) -> Result {
-    do throws(SystemError) { return try call() } catch { throw .unavailable(error) }
-  }
-
-  /// Replaces a step's entry, and returns when it is on the medium.
-  package mutating func record(_ entry: Entry, for step: StepID) throws(SystemError) {
-    var next = entries
-    next[step] = entry
-    try write(next, counters)
-    entries = next
-  }
-
-  /// Notes that a dynamic tag's reading was accepted, and returns when that is on the medium.
-  package mutating func record(_ reading: DynamicTag.Reading) throws(SystemError) {
-    var next = counters
-    next[reading.uid] = reading.counter
-    try write(entries, next)
-    counters = next
-  }
-
-  private func write(_ entries: [StepID: Entry], _ counters: [TagUID: UInt32]) throws(SystemError) {
+  package var bytes: [UInt8] {
     var members: [JSON.Member] = entries.sorted { $0.key.description < $1.key.description }
       .map { .init($0.key.description, $0.value.json) }
     if !counters.isEmpty {
       let counters: [JSON.Member] = counters.sorted { $0.key.description < $1.key.description }
         .map { .init($0.key.description, .integer(Int64($0.value))) }
-      members.append(.init(Content.countersName, .object(counters)))
+      members.append(.init(Journal.countersName, .object(counters)))
     }
-    try Files.replace(path, with: JSON.object(members).bytes + [0x0A], mode: 0o600)
+    return JSON.object(members).bytes + [0x0A]
   }
 }
 
@@ -176,4 +109,22 @@ extension Journal.Entry {
     if let challenge { members.append(.init("challenge", .string(Base64URL.encode(challenge)))) }
     return .object(members)
   }
+}
+
+/// Numbers the journals that are to be written; later ones are greater.
+package typealias CommitTicket = Int
+
+/// Brings journals to a medium.
+///
+/// `commit` returns at once. For each ticket there is one report, in the order of the tickets: `committed` when that
+/// journal, or a later one, is on the medium (synced). A later journal always says what an earlier one said of the
+/// steps that still wait for it, so a store may leave out those in between.
+package protocol JournalStore {
+  func commit(_ journal: Journal, _ ticket: CommitTicket)
+}
+
+package enum JournalReport: Sendable, Equatable {
+  case committed(CommitTicket)
+  /// It may be on the medium or not. The reason is for the log.
+  case failed(CommitTicket, String)
 }

@@ -16,4 +16,9 @@ package struct Policy: Sendable, Equatable {
     self.zone = zone
     self.proofAge = proofAge
   }
+
+  /// What a rider is told of it.
+  package var presence: PresencePolicy {
+    PresencePolicy(methods: methods, zone: zone, acceptsStatic: acceptsStatic)
+  }
 }

@@ -36,8 +36,9 @@ struct ProofCheck: Sendable {
       return .refused(.staleProof)
     }
     switch move.proof {
-    case .beacon(let zone, let beacons):
-      return objection(to: beacons, zone, for: step, by: device, at: time).map(Verdict.refused) ?? .accepted(nil)
+    case .beacon(let zone, let isLocated, let beacons):
+      if let code = objection(to: beacons, for: step, by: device, at: time) { return .refused(code) }
+      return policy.presence.isNearEnough(zone, isLocated: isLocated) ? .accepted(nil) : .refused(.notNear)
     case .tag(let uid, let content) where DynamicTag.isMeant(by: content):
       return judge(content, of: uid, for: step, counters)
     case .tag(let uid, let content):
@@ -62,7 +63,7 @@ struct ProofCheck: Sendable {
   }
 
   private mutating func objection(
-    to beacons: [HeardBeacon], _ zone: Zone, for step: Step, by device: VerificationKey, at time: ControllerTime
+    to beacons: [HeardBeacon], for step: Step, by device: VerificationKey, at time: ControllerTime
   ) -> RefusalCode? {
     // Before anything else, so that no answer tells whether a guess was right.
     if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) { return .staleProof }
@@ -77,7 +78,7 @@ struct ProofCheck: Sendable {
     } else if let minor = step.minor, own.minor != minor {
       return .wrongStep
     }
-    return zone <= policy.zone ? nil : .notNear
+    return nil
   }
 
   private func judge(

@@ -1,15 +1,56 @@
 package import Domain
 
-/// What moves a step. Nothing of it may move anything before `begin`.
+/// What moves the steps.
 ///
-/// Called from one thread only. An error ends the motion where it is.
+/// `execute` returns at once: a slow output must not hold up another step's motion. For each order there is one
+/// report; the orders of one step are executed one after the other. Nothing moves before the first `move` or `inch`.
 package protocol ServoDriver {
-  /// A motion begins.
-  mutating func begin(_ step: StepID, from: Position, to: Position) throws(ServoError)
-  /// Where the step is to be now: 0 closed, 1 open.
-  mutating func move(_ step: StepID, to extension: Double) throws(ServoError)
-  /// Stops driving the step, as after a fault. It is left where it stands.
-  mutating func release(_ step: StepID)
+  func execute(_ order: ServoOrder)
+}
+
+package struct ServoOrder: Sendable, Equatable {
+  package enum Action: Sendable, Equatable {
+    /// A motion is about to begin: set up the output. Reported as `ready`.
+    case prepare(from: Position, to: Position)
+    /// Turn to this place and hold it: 0 closed, 1 open.
+    case move(to: Double)
+    /// Turn towards this place for one pulse, then rest: the servo turns a few degrees from wherever it is.
+    case inch(toward: Double)
+    /// Stop driving the step, as after a fault. It is left where it stands.
+    case release
+  }
+
+  package let step: StepID
+  /// Rises with each order.
+  package let number: Int
+  package let action: Action
+
+  package init(step: StepID, number: Int, action: Action) {
+    self.step = step
+    self.number = number
+    self.action = action
+  }
+}
+
+/// What became of an order.
+package struct ServoReport: Sendable, Equatable {
+  package enum Outcome: Sendable, Equatable {
+    /// The output is set up. The place is where the servo is held at present; nil when it is not driven.
+    case ready(at: Double?)
+    case done
+    case failed(ServoError)
+  }
+
+  package let step: StepID
+  /// The order's.
+  package let number: Int
+  package let outcome: Outcome
+
+  package init(_ order: ServoOrder, _ outcome: Outcome) {
+    step = order.step
+    number = order.number
+    self.outcome = outcome
+  }
 }
 
 /// Why a servo cannot go on.
@@ -21,6 +62,13 @@ package enum ServoError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .obstructed: "something is in the way"
     case .failed(let reason): reason
+    }
+  }
+
+  var fault: Fault {
+    switch self {
+    case .obstructed: .obstructed
+    case .failed: .driver
     }
   }
 }

@@ -1,213 +1,78 @@
-package import Bluetooth
 package import Configuration
-import Glibc
-package import MQTT
+import Bluetooth
 import Domain
-package import StepController
-import StepProtocol
-package import SystemIO
+import Glibc
+import MQTT
+import StepController
+import SystemIO
 
-/// `stepd`: joins the controller to a broker, a clock and the signals that end it. One loop on one thread; the
-/// broker has another, so that a connection that hangs does not hold up a motion.
+/// `stepd`: a controller with a broker, a journal, servos, beacons, a log, and the signals that end it.
 package struct Daemon {
   private let setup: ControllerSetup
-  private let keys: Controller.Keys
-  private let secrets: StepSecrets
-  private var log: Log
-  let beaconPlans: [BeaconPlan]
+  private let isVerbose: Bool
+  private let beacons: [BeaconPlan]
 
-  /// Reads what the configuration names; nothing is connected and nothing moves.
-  package init(
-    _ setup: ControllerSetup, isVerbose: Bool = false, isJournal: Bool = false
-  ) throws(ConfigurationError) {
+  /// Nothing is connected and nothing moves.
+  package init(_ setup: ControllerSetup, isVerbose: Bool = false) {
     self.setup = setup
-    let operatorKey: VerificationKey
-    do throws(KeyError) { operatorKey = try VerificationKey(setup.keys.operatorKey) } catch {
-      throw ConfigurationError("[keys] operator", "\(error)")
-    }
-    keys = Controller.Keys(
-      decryption: try KeyFile.decryptionKey(setup.keys.encryption),
-      signing: try KeyFile.signingKey(setup.keys.signing), operatorKey: operatorKey)
-    secrets = try StepSecrets(setup)
-    log = Log(isVerbose: isVerbose, isJournal: isJournal)
-    beaconPlans = try BeaconPlan.all(
-      of: setup.vehicle, minors: secrets.minors, adapters: setup.beacon.steps.compactMapValues(\.adapter))
-  }
-
-  /// Why the daemon cannot start. Once it runs, only a signal ends it.
-  package enum Failure: Error {
-    case journal(Journal.Failure)
-    case broker(MQTTError)
-    case beacon(RadioError)
-    case system(SystemError)
+    self.isVerbose = isVerbose
+    beacons = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
 
   /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the
   /// servos and the beacons need.
-  package func check() throws(Failure) {
-    do throws(MQTTError) { try broker.check() } catch { throw .broker(error) }
-    do throws(Journal.Failure) { try Journal.check(setup.journal) } catch { throw .journal(error) }
-    try checkServo()
-    try checkBeacons()
-  }
-
-  /// A chip that the kernel does not have would be noticed by the first rider.
-  private func checkServo() throws(Failure) {
-    guard case .pwm(let pwm) = setup.servo.driver else { return }
-    for chip in Set(pwm.outputs.values.map(\.chip)).sorted() {
-      let folder = "\(pwm.root)/pwmchip\(chip)"
-      guard Files.exists(folder) else { throw .system(SystemError("open", folder, code: ENOENT)) }
+  package func check() throws {
+    try setup.broker.check()
+    try FileJournal.check(setup.journal)
+    if case .pwm(let outputs) = setup.servo {
+      // A chip that the kernel does not have would be noticed by the first rider.
+      for chip in Set(outputs.channels.values.map(\.chip)).sorted() {
+        let folder = "\(outputs.root)/pwmchip\(chip)"
+        guard Files.exists(folder) else { throw SystemError("open", folder, code: ENOENT) }
+      }
+    }
+    for plan in beacons {
+      do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch { throw BeaconError(cause: error) }
     }
   }
 
   /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
-  package mutating func run() throws(Failure) {
-    let interruption = try system { () throws(SystemError) in try Interruption() }
-    let journal: Journal
-    do throws(Journal.Failure) {
-      journal = try Journal.open(
-        setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.servo.installed)
-    } catch {
-      throw .journal(error)
-    }
-    let log = LogBox(log)
+  package func run() throws {
+    // Before any thread, so that every thread leaves the signals to it.
+    let interruption = try Interruption()
+    let log = try Log(isVerbose: isVerbose)
+    defer { log.finish() }
+    let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())
+    let journal = try FileJournal(
+      setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.installed,
+      report: { journalReports.post($0) })
+    let servo: any ServoDriver =
+      switch setup.servo {
+      case .simulated(let log): try SimulatedServo(log: log, report: { servoReports.post($0) })
+      case .pwm(let outputs): try PWMServo(outputs, report: { servoReports.post($0) })
+      }
     let controller = Controller(
-      vehicle: setup.vehicle, keys: keys, policy: Policy(setup.policy), secrets: secrets,
-      profile: MotionProfile(setup.servo), journal: journal, servo: driver(), record: { log.log.write($0) })
-    let topics = Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) })
-    let beacons = try startBeacons(interruption) { log.log.write($0, $1) }
-    defer { for beacon in beacons { beacon.close() } }
-    let connection: MQTTConnection
-    do throws(MQTTError) {
-      connection = try MQTTConnection(
-        broker: broker, subscriptions: topics.keys.sorted(), reconnecting: .forever)
-    } catch {
-      throw .broker(error)
-    }
-    defer { connection.close() }
-
-    let start = ContinuousClock.now
-    func time() -> ControllerTime {
-      ControllerTime(
-        clock: Int64(start.duration(to: .now).inSeconds * 1000), wall: WallClock.seconds)
-    }
-    var unacknowledged: Set<PublishID> = []
-    func publish(_ publications: [Controller.Publication]) {
-      for publication in publications {
-        let id = connection.publish(
-          topic: setup.topic.status(publication.step), payload: publication.payload, retain: publication.retain)
-        if let id { unacknowledged.insert(id) }
+      vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
+      journal: journal.found)
+    var senders: [BeaconSender] = []
+    defer { for sender in senders { sender.close() } }
+    for plan in beacons {
+      if plan.steps.count > 1 {
+        log.write(
+          .warning, "\(plan.names): \(plan.radio) sends all of these beacons, so nobody can tell the sides by them")
       }
+      senders.append(try BeaconSender(plan))
     }
-
-    log.log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(broker)")
-    var isEnding = false
-    var wasConnected = false
-    var lost = (count: 0, told: start)
-    while !isEnding || controller.isMoving {
-      let tick = controller.isMoving ? ContinuousClock.now + .milliseconds(MotionProfile.tick) : nil
-      // What nobody takes any more stays readable.
-      let waited = (isEnding ? [] : [connection.descriptor, interruption.number]) + beacons.map(\.descriptor)
-      _ = try system { () throws(SystemError) in try waitReadable(waited, until: tick) }
-      if !isEnding, interruption.isPending {
-        isEnding = true
-        log.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
-      }
-      publish(controller.advance(to: time()))
-      for (priority, line) in beacons.flatMap(\.news) { log.log.write(priority, line) }
-      // One at a time: whoever sends more than can be read holds up neither a motion nor the signal.
-      if !isEnding, let event = try next(connection) {
-        switch event {
-        case .connected:
-          wasConnected = true
-          unacknowledged = []
-          log.log.write(.notice, "connected to \(broker)")
-          publish(controller.announcements(at: time()))
-        case .disconnected(let error):
-          // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
-          if case .unusableFile = error, !wasConnected { throw .broker(error) }
-          log.log.write(.warning, "\(error); trying again")
-        case .message(let message):
-          if let step = topics[message.topic] {
-            publish(controller.receive(message.payload, on: step, retained: message.isRetained, at: time))
-          }
-        case .acknowledged(let id):
-          unacknowledged.remove(id)
-        }
-      }
-      let overflowing = connection.discarded.overflowing
-      if overflowing > lost.count, lost.told.duration(to: .now) > .seconds(1) {
-        log.log.write(.warning, "\(overflowing - lost.count) messages were lost: more come than can be read")
-        lost = (overflowing, .now)
-      }
-    }
-    // The last word of a motion that has just ended is to reach the broker, if there is one.
-    let patience = ContinuousClock.now + .seconds(2)
-    while !unacknowledged.isEmpty, .now < patience, let event = try? connection.next(until: patience) {
-      if case .acknowledged(let id) = event { unacknowledged.remove(id) }
-      if case .disconnected = event { break }
-    }
-  }
-
-  private func next(_ connection: MQTTConnection) throws(Failure) -> MQTTConnection.Event? {
-    do throws(MQTTError) { return try connection.next(until: .now) } catch { throw .broker(error) }
-  }
-
-  private func system<Result>(_ call: () throws(SystemError) -> Result) throws(Failure) -> Result {
-    do throws(SystemError) { return try call() } catch { throw .system(error) }
-  }
-
-  private var broker: MQTT.Broker {
-    MQTT.Broker(
-      host: setup.broker.host, port: setup.broker.port,
-      tls: .init(
-        authority: setup.broker.ca,
-        identity: .init(certificate: setup.certificate.cert, key: setup.certificate.key)))
-  }
-
-  private func driver() -> any ServoDriver {
-    switch setup.servo.driver {
-    case .simulated(let log):
-      SimulatedServo(log: log)
-    case .pwm(let pwm):
-      PWMServo(
-        root: pwm.root, frequency: pwm.frequency,
-        channels: pwm.outputs.mapValues {
-          PWMServo.Channel(
-            chip: $0.chip, channel: $0.channel, closedPulse: $0.closedPulse, openPulse: $0.openPulse)
-        })
-    }
-  }
-
-  /// The log counts what it leaves out, and the controller's record and the loop share that count.
-  private final class LogBox {
-    var log: Log
-    init(_ log: Log) { self.log = log }
-  }
-}
-
-extension Policy {
-  package init(_ settings: AccessPolicy) {
-    self.init(
-      methods: settings.proofs, acceptsStatic: settings.acceptsStatic, zone: settings.zone,
-      proofAge: Int64(settings.proofAge * 1000))
-  }
-}
-
-extension StepSecrets {
-  /// Reads the files that the configuration names.
-  init(_ setup: ControllerSetup) throws(ConfigurationError) {
-    self.init()
-    for (step, source) in setup.beacon.steps {
-      minors[step] = RotatingMinor(
-        secret: try KeyFile.beaconSecret(source.secret), step: step, period: setup.beacon.period)
-    }
-    for tag in setup.tags { tags[tag.uid] = Tag(step: tag.step, keys: tag.keys) }
-  }
-}
-
-extension MotionProfile {
-  package init(_ settings: ServoSettings) {
-    self.init(travel: Int64(settings.travel * 1000), limit: Int64(settings.limit * 1000))
+    let link = try MQTTConnection(
+      broker: setup.broker, subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted(),
+      reconnecting: .forever)
+    defer { link.close() }
+    log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
+    let loop = try ControllerLoop(
+      controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
+      .init(
+        link: link, broker: "\(setup.broker)", journal: journal, journalReports: journalReports, servo: servo,
+        servoReports: servoReports, beacons: senders, log: log))
+    try loop.run(until: interruption)
   }
 }

@@ -1,13 +1,15 @@
+import Domain
 import Encoding
 import Glibc
-import Domain
 import StepController
 import StepProtocol
+import Synchronization
+import SystemIO
 
-/// What `stepd` writes to standard error: one line an event, each at once.
+/// What `stepd` writes to standard error: one line an event, written on a thread of its own.
 ///
 /// Under systemd a line begins with its priority (sd-daemon(3), `SD_NOTICE` and so on), which journald takes off.
-struct Log {
+final class Log {
   enum Priority: Int {
     case error = 3
     case warning = 4
@@ -16,11 +18,10 @@ struct Log {
     case debug = 7
   }
 
-  let isVerbose: Bool
-  private let isJournal: Bool
+  private let isVerbose: Bool
+  private let output: LogOutput
+  private let writer: Worker<String>
   private var repetitions: [String: Repetition] = [:]
-  /// Lines that nobody was there to take, since the last that was written.
-  private var lost = 0
 
   /// Of lines that anybody can bring about as often as they like.
   private struct Repetition {
@@ -28,33 +29,27 @@ struct Log {
     var unwritten = 0
   }
 
-  /// - Parameter isJournal: whether standard error goes to systemd's journal.
-  init(isVerbose: Bool, isJournal: Bool) {
+  /// - Parameter descriptor: lent.
+  init(isVerbose: Bool, to descriptor: Int32 = STDERR_FILENO) throws {
     self.isVerbose = isVerbose
-    self.isJournal = isJournal
+    output = LogOutput(descriptor)
+    writer = try Worker { [output] lines in for line in lines { output.write(line) } }
   }
 
-  /// Writes a line where that takes no waiting: a reader that has stopped, as a pager, must not stop a motion half-way.
-  ///
+  /// Waits a second at most for what was logged to be written.
+  func finish() { writer.finish(within: .seconds(1)) }
+
   /// - Parameter text: one line; whatever would make more of it, or steer a terminal, is shown and not obeyed.
-  mutating func write(_ priority: Priority, _ text: String) {
+  func write(_ priority: Priority, _ text: String) {
     if priority == .debug, !isVerbose { return }
-    var entry = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
-    guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else {
-      lost += 1
-      return
-    }
-    let told = lost > 0 ? "\(text) (lines lost before this one: \(lost))" : text
-    lost = 0
-    // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4009 at most.
-    let line = (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + String(printable(told).unicodeScalars.prefix(1000))
-    _ = Array((line + "\n").utf8).withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    guard output.admit() else { return }
+    writer.post(output.line(priority, text))
   }
 
   /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.
   ///
   /// - Parameter kind: what counts as the same: nothing that whoever sends it can choose.
-  private mutating func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String) {
+  private func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String) {
     let now = ContinuousClock.now
     let last = repetitions[kind]
     if let last, now - last.written < .seconds(1) {
@@ -66,7 +61,7 @@ struct Log {
     write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text)
   }
 
-  mutating func write(_ event: Controller.Event) {
+  func write(_ event: Controller.Event) {
     switch event {
     case .unauthenticated(let step, let error):
       writeOnceASecond(.warning, "rubbish", "\(step): ignored a message that is no rider's command: \(error)")
@@ -85,5 +80,65 @@ struct Log {
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
     }
+  }
+
+  func write(_ event: BeaconSender.Event, of plan: BeaconPlan) {
+    switch event {
+    case .sending: write(.notice, "\(plan.names): on the air with \(plan.radio)")
+    case .failed(let error): write(.warning, "\(plan.names): off the air: \(error); trying again")
+    }
+  }
+}
+
+/// Where the log's lines go. Those that nobody takes are lost, and counted in the next.
+private final class LogOutput: Sendable {
+  /// Lines that may wait. A disk that does not answer must not cost more memory than this.
+  private static let capacity = 256
+
+  private let descriptor: Int32
+  /// Whether it is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone does not say so: what is
+  /// started from a service, as a terminal is on many desktops, inherits it.
+  private let isJournal: Bool
+  private let count = Mutex((waiting: 0, lost: 0))
+
+  init(_ descriptor: Int32) {
+    self.descriptor = descriptor
+    var status = stat()
+    isJournal =
+      getenv("JOURNAL_STREAM").map { stream in
+        fstat(descriptor, &status) == 0 && String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
+      } ?? false
+  }
+
+  func admit() -> Bool {
+    count.withLock { count in
+      guard count.waiting < Self.capacity else {
+        count.lost += 1
+        return false
+      }
+      count.waiting += 1
+      return true
+    }
+  }
+
+  func line(_ priority: Log.Priority, _ text: String) -> String {
+    (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + printable(text)
+  }
+
+  /// Writes a line where that takes no waiting, as it does where a pager has stopped reading.
+  func write(_ line: String) {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    let isTaken = poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLOUT) != 0
+    let lost = count.withLock { count in
+      count.waiting -= 1
+      let lost = count.lost
+      count.lost = isTaken ? 0 : lost + 1
+      return lost
+    }
+    guard isTaken else { return }
+    let told = lost > 0 ? "\(line) (lines lost before this one: \(lost))" : line
+    // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4001 at most.
+    let bytes = Array((String(told.unicodeScalars.prefix(1000)) + "\n").utf8)
+    _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
   }
 }

@@ -1,7 +1,8 @@
 /// What a rider's program gives to show that the rider is at a step. Its worth is what a client's word is worth.
 public enum Proof: Hashable, Sendable {
-  /// The vehicle's beacons as they were heard, and the zone that this makes for the step.
-  case beacon(zone: Zone, beacons: [HeardBeacon])
+  /// The vehicle's beacons as they were heard, the zone that was measured for the step (often `unknown`, between two
+  /// zones), and whether the rider is in reach of this step and of no other.
+  case beacon(zone: Zone, isLocated: Bool, beacons: [HeardBeacon])
   /// An NFC tag, and the text or the URI of its record, as it was read.
   case tag(uid: TagUID, content: String)
   /// The content of a QR code, as it was read.
@@ -16,6 +17,30 @@ public enum Proof: Hashable, Sendable {
     case .tag: .nfc
     case .code: .qr
     }
+  }
+}
+
+/// Which proofs of presence a vehicle accepts. A rider's program learns it with its challenge.
+public struct PresencePolicy: Hashable, Sendable {
+  /// The ways to prove presence that are accepted.
+  public let methods: Set<ProofMethod>
+  /// The farthest zone that is close enough: `near` or `immediate`.
+  public let zone: Zone
+  /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
+  public let acceptsStatic: Bool
+
+  public init(methods: Set<ProofMethod>, zone: Zone, acceptsStatic: Bool) {
+    self.methods = methods
+    self.zone = zone
+    self.acceptsStatic = acceptsStatic
+  }
+
+  /// Whether what was heard is close enough.
+  ///
+  /// Reach decides, and the zone only where the policy asks for the nearest one: between two zones the estimator says
+  /// `unknown`, so `near` cannot be asked of the zone.
+  public func isNearEnough(_ zone: Zone, isLocated: Bool) -> Bool {
+    isLocated && (self.zone != .immediate || zone == .immediate)
   }
 }
 

@@ -1,15 +1,31 @@
-/// Why the controller did not obey. The raw value is what stands in a statement.
-public enum RefusalCode: String, Sendable, CaseIterable {
+/// That the controller did not obey, and why.
+public struct Refusal: Hashable, Sendable {
+  public let code: RefusalCode
+  /// Whether the same rider can succeed by trying once more, with a new challenge and a new proof. The controller says
+  /// so: of an unknown code nobody else can know it.
+  public let retryCanHelp: Bool
+
+  public init(_ code: RefusalCode, retryCanHelp: Bool) {
+    self.code = code
+    self.retryCanHelp = retryCanHelp
+  }
+
+  /// As version 1 defines it for the code.
+  public init(_ code: RefusalCode) { self.init(code, retryCanHelp: code.retryCanHelp) }
+}
+
+/// Why the controller did not obey. The raw value is the word in a statement.
+public enum RefusalCode: OpenWord {
   /// Decrypted and signed by a known rider, but not a command as the protocol defines it.
   case malformed
   /// For another vehicle.
-  case wrongVehicle = "wrong_vehicle"
+  case wrongVehicle
   /// For another step than the topic's, one that the token does not allow, or one the rider does not face.
-  case wrongStep = "wrong_step"
+  case wrongStep
   /// The token's time has not begun.
-  case tokenNotYetValid = "token_not_yet_valid"
+  case tokenNotYetValid
   /// The token's time is over.
-  case tokenExpired = "token_expired"
+  case tokenExpired
   /// A retained message: it says nothing about when it was meant.
   case retained
   /// The challenge or the command was used before.
@@ -17,32 +33,58 @@ public enum RefusalCode: String, Sendable, CaseIterable {
   /// The challenge is unknown or too old, the epoch is not this one, or the deadline has passed.
   case expired
   /// A way of proving presence that the controller's policy does not accept.
-  case proofNotAccepted = "proof_not_accepted"
+  case proofNotAccepted
   /// Heard or read too long ago.
-  case staleProof = "stale_proof"
-  /// At this side, but not within the zone that the policy asks for.
-  case notNear = "not_near"
+  case staleProof
+  /// At this side, but not located, or not within the zone that the policy asks for.
+  case notNear
   /// The step is moving.
   case busy
   /// Something is in the way.
   case obstructed
   /// The journal cannot be written or the servo cannot be driven.
   case unavailable
+  /// A reason that version 1 does not know: refused all the same.
+  case other(String)
 
-  /// Whether the same rider can succeed by trying once more, with a new challenge and a new proof.
-  public var retryCanHelp: Bool {
+  public static let known: [RefusalCode] = [
+    .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed, .expired,
+    .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .unavailable,
+  ]
+
+  public var rawValue: String {
+    switch self {
+    case .malformed: "malformed"
+    case .wrongVehicle: "wrong_vehicle"
+    case .wrongStep: "wrong_step"
+    case .tokenNotYetValid: "token_not_yet_valid"
+    case .tokenExpired: "token_expired"
+    case .retained: "retained"
+    case .replayed: "replayed"
+    case .expired: "expired"
+    case .proofNotAccepted: "proof_not_accepted"
+    case .staleProof: "stale_proof"
+    case .notNear: "not_near"
+    case .busy: "busy"
+    case .obstructed: "obstructed"
+    case .unavailable: "unavailable"
+    case .other(let word): word
+    }
+  }
+
+  fileprivate var retryCanHelp: Bool {
     switch self {
     case .expired, .staleProof, .notNear, .busy, .obstructed, .unavailable: true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed,
-      .proofNotAccepted:
+      .proofNotAccepted, .other:
       false
     }
   }
 }
 
 /// Why a motion did not end where it should have.
-public enum Fault: String, Sendable, CaseIterable {
-  /// The controller stopped (power, crash) while the step moved; where it stands is not known.
+public enum Fault: OpenWord {
+  /// The controller stopped (power, crash) while the step moved; nobody knows where it stands.
   case interrupted
   /// Something is in the way.
   case obstructed
@@ -50,4 +92,18 @@ public enum Fault: String, Sendable, CaseIterable {
   case timeout
   /// The servo's driver failed.
   case driver
+  /// A reason that version 1 does not know.
+  case other(String)
+
+  public static let known: [Fault] = [.interrupted, .obstructed, .timeout, .driver]
+
+  public var rawValue: String {
+    switch self {
+    case .interrupted: "interrupted"
+    case .obstructed: "obstructed"
+    case .timeout: "timeout"
+    case .driver: "driver"
+    case .other(let word): word
+    }
+  }
 }

@@ -8,9 +8,54 @@ public enum Position: String, Sendable, CaseIterable {
   case open, close, unknown
 }
 
+/// Whether a text can be a word of the protocol: 1 to 64 of `a`–`z`, `0`–`9` and `_`.
+public func isWord(_ text: String) -> Bool {
+  (1...64).contains(text.utf8.count)
+    && text.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F }
+}
+
+/// A word beside which later versions of the protocol may have others.
+///
+/// An unknown word is kept as text, so that it can be shown. Each type says how a reader takes it.
+public protocol OpenWord: RawRepresentable, Hashable, Sendable where RawValue == String {
+  /// The words of version 1.
+  static var known: [Self] { get }
+  /// A word that version 1 does not know; `init(rawValue:)` makes it of no other.
+  static func other(_ word: String) -> Self
+}
+
+extension OpenWord {
+  /// Nil for a text that cannot be a word.
+  public init?(rawValue: String) {
+    guard isWord(rawValue) else { return nil }
+    self = Self.known.first { $0.rawValue == rawValue } ?? .other(rawValue)
+  }
+}
+
 /// What a step is doing.
-public enum Phase: String, Sendable, CaseIterable {
+public enum Phase: OpenWord {
   case idle, moving, fault
+  /// The step is not at rest: whoever waits for the end of a motion waits on.
+  case other(String)
+
+  public static let known: [Phase] = [.idle, .moving, .fault]
+
+  public var rawValue: String {
+    switch self {
+    case .idle: "idle"
+    case .moving: "moving"
+    case .fault: "fault"
+    case .other(let word): word
+    }
+  }
+
+  /// Whether nothing more happens by itself.
+  public var isAtRest: Bool {
+    switch self {
+    case .idle, .fault: true
+    case .moving, .other: false
+    }
+  }
 }
 
 /// How far a beacon is: immediate is below 0.5 m, near up to 3 m, far beyond.

@@ -1,16 +1,16 @@
-package import Domain
+public import Domain
 
 /// What a radio heard once: who sent it, how strongly it arrived, and what it said.
-package struct Advertisement: Hashable, Sendable {
+public struct Advertisement: Hashable, Sendable {
   /// On the radio's clock: a capture's own, or the wall clock.
-  package let time: UnixTime
-  package let address: DeviceAddress
+  public let time: UnixTime
+  public let address: DeviceAddress
   /// dBm; nil when the controller could not tell.
-  package let rssi: Int8?
+  public let rssi: Int8?
   /// AD structures (Core 5.4, Vol 3, Part C, 11), as they came.
-  package let data: [UInt8]
+  public let data: [UInt8]
 
-  package init(time: UnixTime, address: DeviceAddress, rssi: Int8?, data: [UInt8]) {
+  public init(time: UnixTime, address: DeviceAddress, rssi: Int8?, data: [UInt8]) {
     self.time = time
     self.address = address
     self.rssi = rssi
@@ -18,10 +18,10 @@ package struct Advertisement: Hashable, Sendable {
   }
 
   /// Copies AD structures that were lent.
-  package init(time: UnixTime, address: DeviceAddress, rssi: Int8?, copying data: Span<UInt8>) {
+  public init(time: UnixTime, address: DeviceAddress, rssi: Int8?, copying data: Span<UInt8>) {
     self.init(time: time, address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) })
   }
 
   /// The iBeacon frame in it, if that is what it is.
-  package var iBeacon: IBeacon? { IBeacon(advertisingData: data.span) }
+  public var iBeacon: IBeacon? { IBeacon(advertisingData: data.span) }
 }

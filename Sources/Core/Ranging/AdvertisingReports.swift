@@ -8,11 +8,9 @@
 /// and a fragment that begins inside an AD structure must not be taken for one.
 ///
 /// The reading is put in where it is called, closure and all: as calls from module to module it takes twice as long.
-@usableFromInline
-package struct AdvertisingReports: Sendable {
+public struct AdvertisingReports: Sendable {
   /// What an event turned out to be.
-  @usableFromInline
-  package enum Outcome: Sendable {
+  public enum Outcome: Sendable {
     /// Advertising reports, all of them whole.
     case whole
     /// Advertising reports, of which one is cut short or has bytes to spare. Those before it were handed over: each
@@ -28,7 +26,7 @@ package struct AdvertisingReports: Sendable {
   /// Advertisers that never finish must not take all memory; more than this at a time are not kept in mind.
   private static let maximumUnfinished = 32
 
-  package init() {}
+  public init() {}
 
   /// Hands over every report of an event, in order, without allocating.
   ///
@@ -37,7 +35,7 @@ package struct AdvertisingReports: Sendable {
   ///   - body: gets the sender's address, the RSSI in dBm (nil when it is not available) and the AD structures, which
   ///     are lent for the time of the call.
   @inlinable @inline(__always)
-  package mutating func read(
+  public mutating func read(
     event: Span<UInt8>, _ body: (_ address: DeviceAddress, _ rssi: Int8?, _ data: Span<UInt8>) -> Void
   ) -> Outcome {
     // Event code 0x3E, LE Meta; length of what follows; subevent; number of reports.

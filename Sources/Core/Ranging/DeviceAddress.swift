@@ -1,19 +1,16 @@
 /// The 48-bit address that a radio frame came from (Core 5.4, Vol 6, Part B, 1.3).
 ///
 /// It says nothing about who sent the frame: phones and some beacons change theirs every few minutes.
-@usableFromInline
-package struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
+public struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address in its low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
-  @usableFromInline
-  package let value: UInt64
+  public let value: UInt64
 
   /// - Parameter value: bits above the 48th are dropped.
   @inlinable
-  package init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
+  public init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
 
   /// As people write it: the most significant byte first, `C0:00:00:00:00:01`.
-  @usableFromInline
-  package var description: String {
+  public var description: String {
     String(unsafeUninitializedCapacity: 17) { text in
       for index in 0..<6 {
         let byte = UInt8(value >> UInt64((5 - index) * 8) & 0xFF)

@@ -1,23 +1,17 @@
-package import Domain
+public import Domain
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
-@usableFromInline
-package struct IBeacon: Hashable, Sendable {
+public struct IBeacon: Hashable, Sendable {
   /// The 16 bytes of its UUID in network order. They become a `UUID` only where they are looked at, because that is
   /// another module's, and a call for each frame.
-  @usableFromInline
-  package let uuidHigh: UInt64
-  @usableFromInline
-  package let uuidLow: UInt64
-  @usableFromInline
-  package let major: UInt16
-  @usableFromInline
-  package let minor: UInt16
+  public let uuidHigh: UInt64
+  public let uuidLow: UInt64
+  public let major: UInt16
+  public let minor: UInt16
   /// The RSSI that a receiver sees at a distance of 1 m, dBm.
-  @usableFromInline
-  package let measuredPower: Int8
+  public let measuredPower: Int8
 
-  package init(uuid: Domain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
+  public init(uuid: Domain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
     uuidHigh = uuid.high
     uuidLow = uuid.low
     self.major = major
@@ -25,7 +19,7 @@ package struct IBeacon: Hashable, Sendable {
     self.measuredPower = measuredPower
   }
 
-  package var uuid: Domain.UUID { Domain.UUID(high: uuidHigh, low: uuidLow) }
+  public var uuid: Domain.UUID { Domain.UUID(high: uuidHigh, low: uuidLow) }
 
   /// Finds the first iBeacon among AD structures, in whatever order they stand and with or without Flags.
   ///
@@ -34,7 +28,7 @@ package struct IBeacon: Hashable, Sendable {
   ///
   /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
   @inlinable @inline(__always)
-  package init?(advertisingData data: Span<UInt8>) {
+  public init?(advertisingData data: Span<UInt8>) {
     var start = 0
     while start < data.count {
       let length = Int(data[unchecked: start])
@@ -62,11 +56,11 @@ package struct IBeacon: Hashable, Sendable {
   }
 
   /// What makers state where nobody has measured, dBm at 1 m.
-  package static let usualMeasuredPower: Int8 = -59
+  public static let usualMeasuredPower: Int8 = -59
 
   /// The data of an advertisement that is this frame: Flags, which say that it is general discoverable and that there
   /// is no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
-  package var advertisingData: [UInt8] {
+  public var advertisingData: [UInt8] {
     func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
     return [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
       + bytes(uuidHigh) + bytes(uuidLow) + bytes(major) + bytes(minor) + bytes(measuredPower)

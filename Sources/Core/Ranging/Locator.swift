@@ -1,11 +1,11 @@
-package import Domain
+public import Domain
 
 import func Glibc.hypot
 
 /// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
 ///
 /// Pure: time is passed in, seconds of any clock. Hearing a frame allocates nothing. RANGING.md derives the rules.
-package struct Locator: Sendable {
+public struct Locator: Sendable {
   private let steps: [Step]
   /// One for each step, as are the zones.
   private var histories: [BeaconHistory]
@@ -17,7 +17,7 @@ package struct Locator: Sendable {
   private var clock = -Double.infinity
   private var scratch: [Double] = []
 
-  package init(steps: [Step]) {
+  public init(steps: [Step]) {
     self.steps = steps
     histories = steps.map { _ in BeaconHistory() }
     zones = steps.map { _ in .unknown }
@@ -26,7 +26,7 @@ package struct Locator: Sendable {
 
   /// Takes note of a frame of this vehicle. One without a valid RSSI, of a major that no step has, or with a measured
   /// power that no beacon has, says nothing.
-  package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
+  public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     guard let rssi, (-127..<0).contains(rssi), time.isFinite,
       let index = steps.firstIndex(where: { $0.major == beacon.major })
     else { return }
@@ -36,7 +36,7 @@ package struct Locator: Sendable {
   }
 
   /// What can be said at a time. To be asked every half second: each answer builds on the one before.
-  package mutating func decide(at time: Double) -> Location {
+  public mutating func decide(at time: Double) -> Location {
     let now = advance(to: time)
     let readings = steps.indices.map { reading(of: $0, at: now) }
     let powers = steps.indices.map { power(of: $0, at: now) }

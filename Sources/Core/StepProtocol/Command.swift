@@ -1,43 +1,47 @@
 import Crypto
-package import Domain
+public import Domain
 import Encoding
 
 /// What a rider asks of a step: a nested JWT (RFC 7519 5.2), signed by the rider's device, then encrypted to the
 /// controller, so that a broker learns neither who asks nor what.
-package struct Command: Sendable, Equatable {
+public struct Command: Sendable, Equatable {
   /// The largest command that is read, bytes of its compact form.
-  package static let maximumSize = 8192
-  package static let nonceSize = 16
+  public static let maximumSize = 8192
+  /// Bytes.
+  public static let nonceSize = 16
 
-  package let vehicle: UUID
-  package let step: StepID
-  package let request: Request
+  public let vehicle: UUID
+  public let step: StepID
+  public let request: Request
   /// Random; the answer repeats it.
-  package let nonce: [UInt8]
+  public let nonce: [UInt8]
   /// The compact form of the rider's token.
-  package let token: String
+  public let token: String
 
-  package enum Request: Sendable, Equatable {
+  /// What is asked.
+  public enum Request: Sendable, Equatable {
     /// "Tell me your status": moves nothing, and is answered with a challenge.
     case status
     case move(Move)
   }
 
-  package struct Move: Sendable, Equatable {
-    package enum Target: String, Sendable, CaseIterable { case open, close }
+  /// A motion that is asked for, and what entitles to it beside the token.
+  public struct Move: Sendable, Equatable {
+    /// Where the step is to go.
+    public enum Target: String, Sendable, CaseIterable { case open, close }
 
-    package let target: Target
+    public let target: Target
     /// The controller's, from the answer to `status`.
-    package let epoch: [UInt8]
+    public let epoch: [UInt8]
     /// Single-use, from the same answer.
-    package let challenge: [UInt8]
+    public let challenge: [UInt8]
     /// On the controller's clock, milliseconds: not to be begun at or after it.
-    package let deadline: Int64
-    package let proof: Proof
+    public let deadline: Int64
+    public let proof: Proof
     /// When the proof was heard or read, on the controller's clock, milliseconds.
-    package let proofTime: Int64
+    public let proofTime: Int64
 
-    package init(
+    public init(
       target: Target, epoch: [UInt8], challenge: [UInt8], deadline: Int64, proof: Proof, proofTime: Int64
     ) {
       self.target = target
@@ -49,18 +53,19 @@ package struct Command: Sendable, Equatable {
     }
   }
 
-  package init(
-    vehicle: UUID, step: StepID, request: Request, nonce: [UInt8] = randomBytes(nonceSize), token: String
+  /// - Parameter nonce: random if none is given.
+  public init(
+    vehicle: UUID, step: StepID, request: Request, nonce: [UInt8]? = nil, token: String
   ) {
     self.vehicle = vehicle
     self.step = step
     self.request = request
-    self.nonce = nonce
+    self.nonce = nonce ?? randomBytes(Self.nonceSize)
     self.token = token
   }
 
   /// Signs and encrypts. Every call gives other bytes, because the encapsulated key is fresh.
-  package func sealed(by device: SigningKey, to controller: EncryptionKey) -> SealedCommand {
+  public func sealed(by device: SigningKey, to controller: EncryptionKey) -> SealedCommand {
     let signed = SignedObject.sign(claims, as: .command, by: device)
     return SealedCommand(EncryptedObject.seal(Array(signed.utf8), to: controller))
   }
@@ -88,24 +93,29 @@ package struct Command: Sendable, Equatable {
 }
 
 /// A command as it travels.
-package struct SealedCommand: Sendable {
-  package let text: String
+public struct SealedCommand: Sendable {
+  /// The compact form, ASCII.
+  public let text: String
 
   init(_ text: String) { self.text = text }
 
-  package var bytes: [UInt8] { Array(text.utf8) }
+  /// What is published.
+  public var bytes: [UInt8] { Array(text.utf8) }
   /// What an answer names the command by.
-  package var digest: CommandDigest { CommandDigest(of: bytes) }
+  public var digest: CommandDigest { CommandDigest(of: bytes) }
 }
 
 /// The SHA-256 of a command's compact form, as it was published.
-package struct CommandDigest: Hashable, Sendable {
-  package static let size = 32
-  package let bytes: [UInt8]
+public struct CommandDigest: Hashable, Sendable {
+  /// Bytes.
+  public static let size = 32
+  public let bytes: [UInt8]
 
-  package init(of command: [UInt8]) { bytes = Array(SHA256.hash(data: command)) }
+  /// - Parameter command: the payload as it was published.
+  public init(of command: [UInt8]) { bytes = Array(SHA256.hash(data: command)) }
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  package var text: String { Base64URL.encode(bytes) }
+  /// Base64url.
+  public var text: String { Base64URL.encode(bytes) }
 }

@@ -1,7 +1,6 @@
+public import Domain
 import Encoding
-import Crypto
-import CryptoExtras
-package import Domain
+import Tags
 
 /// What an NTAG 424 DNA says, which is new at each reading: the URI of its secure dynamic message (SDM).
 ///
@@ -9,28 +8,30 @@ package import Domain
 ///
 /// The tag puts its encrypted UID and reading counter into `e`, and a MAC into `c` (NXP AN12196, "encrypted PICCData"
 /// with a CMAC over no further input). It writes digits in upper case only, so nothing else is read.
-package struct DynamicTag: Hashable, Sendable {
-  package let vehicle: UUID
-  package let step: StepID
+public struct DynamicTag: Hashable, Sendable {
+  public let vehicle: UUID
+  public let step: StepID
   /// `PICCENCData`.
   private let encrypted: [UInt8]
   /// `SDMMAC`.
   private let mac: [UInt8]
 
-  package static let scheme = "stepctl:"
+  /// With its colon.
+  public static let scheme = "stepctl:"
   private static let encryptedSize = 16
   private static let macSize = 8
 
   /// The two keys of a tag that verify it. Both are the tag's alone.
-  package struct Keys: Hashable, Sendable {
-    package static let size = 16
+  public struct Keys: Hashable, Sendable {
+    /// Of each, bytes.
+    public static let size = 16
     /// `SDMMetaReadKey`: decrypts the UID and the counter.
-    package let metaRead: [UInt8]
+    public let metaRead: [UInt8]
     /// `SDMFileReadKey`: what the MAC's session key is derived from.
-    package let fileRead: [UInt8]
+    public let fileRead: [UInt8]
 
     /// Nil unless each has 16 bytes.
-    package init?(metaRead: [UInt8], fileRead: [UInt8]) {
+    public init?(metaRead: [UInt8], fileRead: [UInt8]) {
       guard metaRead.count == Self.size, fileRead.count == Self.size else { return nil }
       self.metaRead = metaRead
       self.fileRead = fileRead
@@ -38,25 +39,25 @@ package struct DynamicTag: Hashable, Sendable {
   }
 
   /// What a genuine tag said.
-  package struct Reading: Hashable, Sendable {
-    package let uid: TagUID
+  public struct Reading: Hashable, Sendable {
+    public let uid: TagUID
     /// How often it was read (`SDMReadCtr`), 24 bits; it never falls.
-    package let counter: UInt32
+    public let counter: UInt32
 
-    package init(uid: TagUID, counter: UInt32) {
+    public init(uid: TagUID, counter: UInt32) {
       self.uid = uid
       self.counter = counter
     }
   }
 
   /// Why a text is not such a URI.
-  package enum ParsingError: Error, Equatable, CustomStringConvertible {
+  public enum ParsingError: Error, Equatable, CustomStringConvertible {
     /// Another text.
     case notDynamicTag
     /// Of the scheme, but not in its form.
     case malformed(String)
 
-    package var description: String {
+    public var description: String {
       switch self {
       case .notDynamicTag: "not the URI of a dynamic tag"
       case .malformed(let reason): "the URI of a dynamic tag that cannot be read: \(reason)"
@@ -65,10 +66,10 @@ package struct DynamicTag: Hashable, Sendable {
   }
 
   /// Whether a text is such a URI, if not perhaps a good one.
-  package static func isMeant(by text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
+  public static func isMeant(by text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
 
   /// Reads the URI as the tag gave it. Whether it is genuine only `reading(with:)` says.
-  package init(parsing text: String) throws(ParsingError) {
+  public init(parsing text: String) throws(ParsingError) {
     guard Self.isMeant(by: text), text.utf8.count <= Proof.maximumContent else { throw .notDynamicTag }
     func split(_ text: Substring.UTF8View, at separator: Unicode.Scalar) -> [Substring.UTF8View] {
       text.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: false)
@@ -101,7 +102,7 @@ package struct DynamicTag: Hashable, Sendable {
 
   /// What to write to a tag: the URI with zeros where the tag will put its own digits, and where those are, counted in
   /// bytes from the URI's beginning. The MAC is over no input: `SDMMACInputOffset` is `SDMMACOffset`.
-  package static func template(vehicle: UUID, step: StepID) -> (uri: String, encryptedOffset: Int, macOffset: Int) {
+  public static func template(vehicle: UUID, step: StepID) -> (uri: String, encryptedOffset: Int, macOffset: Int) {
     func zeros(_ size: Int) -> String { String(repeating: "0", count: 2 * size) }
     let beforeEncrypted = "\(scheme)\(vehicle)/\(step)?e="
     let beforeMAC = beforeEncrypted + zeros(encryptedSize) + "&c="
@@ -109,36 +110,18 @@ package struct DynamicTag: Hashable, Sendable {
   }
 
   /// The UID and the counter, if the tag that has these keys said so; nil for all that is forged or changed.
-  package func reading(with keys: Keys) -> Reading? {
+  public func reading(with keys: Keys) -> Reading? {
     // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
     // tag byte: UID and counter are both there, and the UID has 7 bytes.
-    let data = decrypt(encrypted, keys.metaRead)
+    let data = AES128.decrypt(encrypted, keys.metaRead)
     let counter = Array(data[8..<11])
-    let genuine = Self.truncated(cmac([], Self.sessionKey(keys.fileRead, data[1..<11])))
+    let genuine = AES128.shortMAC([], Self.sessionKey(keys.fileRead, data[1..<11]))
     guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
     return Reading(uid: uid, counter: UInt32(counter[0]) | UInt32(counter[1]) << 8 | UInt32(counter[2]) << 16)
   }
 
   /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.
   static func sessionKey(_ fileRead: [UInt8], _ uidAndCounter: ArraySlice<UInt8>) -> [UInt8] {
-    cmac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
+    AES128.mac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
   }
-
-  /// `MACt`: every second byte, from the second one on.
-  private static func truncated(_ mac: [UInt8]) -> [UInt8] { stride(from: 1, to: mac.count, by: 2).map { mac[$0] } }
-}
-
-/// AES-CMAC (RFC 4493, NIST SP 800-38B).
-func cmac(_ message: [UInt8], _ key: [UInt8]) -> [UInt8] {
-  // Only a key of the wrong size can fail, and every key here has 16 bytes.
-  var code = try! AES.CMAC(key: SymmetricKey(data: key))
-  code.update(data: message)
-  return code.finalize().withUnsafeBytes { Array($0) }
-}
-
-/// One block with AES-128-CBC and an initialization vector of zeros, which is the block cipher itself.
-private func decrypt(_ block: [UInt8], _ key: [UInt8]) -> [UInt8] {
-  var block = block
-  try! AES.inversePermute(&block, key: SymmetricKey(data: key))
-  return block
 }

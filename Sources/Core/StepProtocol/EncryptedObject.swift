@@ -1,5 +1,6 @@
 import Crypto
 import Encoding
+import FoundationEssentials
 
 import struct FoundationEssentials.Data
 
@@ -30,7 +31,7 @@ enum EncryptedObject {
       let ciphertext = Base64URL.decode(parts[3])
     else { throw .malformed("not a compact JWE with integrated encryption") }
 
-    var members = try Members(parse(header, "the JWE header"), of: "the JWE header")
+    var members = try ObjectReader(parse(header, "the JWE header"), of: "the JWE header", isExtensible: false)
     try members.constant("alg", "HPKE-4")
     try members.constant("typ", type)
     try members.constant("cty", "JWT")

@@ -1,14 +1,14 @@
 import Crypto
-package import Encoding
+public import Encoding
 
 /// Why a key cannot be used.
-package enum KeyError: Error, Equatable, CustomStringConvertible {
+public enum KeyError: Error, Equatable, CustomStringConvertible {
   /// Not a JWK of the kind that is needed (RFC 7517, RFC 8037).
   case notJWK(expected: String)
   /// Not 32 bytes, or 32 bytes that no key agreement may use.
   case unusable(String)
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .notJWK(let expected): "not a key in JWK form: expected \(expected)"
     case .unusable(let reason): reason
@@ -17,8 +17,9 @@ package enum KeyError: Error, Equatable, CustomStringConvertible {
 }
 
 /// A JWK thumbprint (RFC 7638) with SHA-256: the name of a key in `kid` and in what people compare.
-package struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
-  package let description: String
+public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
+  /// Base64url.
+  public let description: String
 
   init(curve: String, publicKey: [UInt8]) {
     // RFC 7638 3.2: the required members only, in lexicographic order, without white space.
@@ -28,12 +29,13 @@ package struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// A public Ed25519 key that checks signatures: of the operator, of a rider's device, of a controller.
-package struct VerificationKey: Hashable, Sendable {
-  package let bytes: [UInt8]
+public struct VerificationKey: Hashable, Sendable {
+  /// 32 bytes (RFC 8032).
+  public let bytes: [UInt8]
   let key: Curve25519.Signing.PublicKey
 
   /// - Parameter bytes: the 32 bytes of RFC 8032.
-  package init(_ bytes: [UInt8]) throws(KeyError) {
+  public init(_ bytes: [UInt8]) throws(KeyError) {
     guard bytes.count == 32, let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else {
       throw .unusable("an Ed25519 key has 32 bytes")
     }
@@ -42,24 +44,25 @@ package struct VerificationKey: Hashable, Sendable {
   }
 
   /// The public JWK (RFC 8037 2).
-  package init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "Ed25519")) }
+  public init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "Ed25519")) }
 
-  package var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
-  package var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
+  /// Public.
+  public var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
+  public var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
 
-  package static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
-  package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+  public static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
+  public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// A private Ed25519 key.
-package struct SigningKey: Sendable {
+public struct SigningKey: Sendable {
   private let key: Curve25519.Signing.PrivateKey
 
   /// A new key.
-  package init() { key = Curve25519.Signing.PrivateKey() }
+  public init() { key = Curve25519.Signing.PrivateKey() }
 
   /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
-  package init(jwk: JSON) throws(KeyError) {
+  public init(jwk: JSON) throws(KeyError) {
     let secret = try secretBytes(of: jwk, curve: "Ed25519")
     guard let key = try? Curve25519.Signing.PrivateKey(rawRepresentation: secret) else {
       throw .unusable("an Ed25519 key has 32 bytes")
@@ -70,14 +73,16 @@ package struct SigningKey: Sendable {
     self.key = key
   }
 
-  package var jwk: JSON {
+  /// With the private part.
+  public var jwk: JSON {
     [
       "kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
       "d": .string(Base64URL.encode(key.rawRepresentation)),
     ]
   }
 
-  package var verificationKey: VerificationKey {
+  /// The public key that belongs to it.
+  public var verificationKey: VerificationKey {
     // A public key that the library derived has the right length.
     try! VerificationKey(Array(key.publicKey.rawRepresentation))
   }
@@ -89,12 +94,13 @@ package struct SigningKey: Sendable {
 }
 
 /// A controller's public X25519 key, to which commands are encrypted.
-package struct EncryptionKey: Hashable, Sendable {
-  package let bytes: [UInt8]
+public struct EncryptionKey: Hashable, Sendable {
+  /// 32 bytes (RFC 7748).
+  public let bytes: [UInt8]
   let key: Curve25519.KeyAgreement.PublicKey
 
   /// - Parameter bytes: the 32 bytes of RFC 7748; the points that make every shared secret zero are refused.
-  package init(_ bytes: [UInt8]) throws(KeyError) {
+  public init(_ bytes: [UInt8]) throws(KeyError) {
     guard bytes.count == 32, let key = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes) else {
       throw .unusable("an X25519 key has 32 bytes")
     }
@@ -107,20 +113,20 @@ package struct EncryptionKey: Hashable, Sendable {
     self.key = key
   }
 
-  package var thumbprint: Thumbprint { Thumbprint(curve: "X25519", publicKey: bytes) }
+  public var thumbprint: Thumbprint { Thumbprint(curve: "X25519", publicKey: bytes) }
 
-  package static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
-  package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+  public static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
+  public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// A controller's private X25519 key.
-package struct DecryptionKey: Sendable {
+public struct DecryptionKey: Sendable {
   let key: Curve25519.KeyAgreement.PrivateKey
   /// The name that a command's header must give.
-  package let thumbprint: Thumbprint
+  public let thumbprint: Thumbprint
 
   /// A new key.
-  package init() { self.init(Curve25519.KeyAgreement.PrivateKey()) }
+  public init() { self.init(Curve25519.KeyAgreement.PrivateKey()) }
 
   private init(_ key: Curve25519.KeyAgreement.PrivateKey) {
     self.key = key
@@ -128,7 +134,7 @@ package struct DecryptionKey: Sendable {
   }
 
   /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
-  package init(jwk: JSON) throws(KeyError) {
+  public init(jwk: JSON) throws(KeyError) {
     let secret = try secretBytes(of: jwk, curve: "X25519")
     guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: secret) else {
       throw .unusable("an X25519 key has 32 bytes")
@@ -139,36 +145,40 @@ package struct DecryptionKey: Sendable {
     self.init(key)
   }
 
-  package var jwk: JSON {
+  /// With the private part.
+  public var jwk: JSON {
     [
       "kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
       "d": .string(Base64URL.encode(key.rawRepresentation)),
     ]
   }
 
-  package var encryptionKey: EncryptionKey {
+  /// The public key that belongs to it.
+  public var encryptionKey: EncryptionKey {
     // A public key that the library derived is neither short nor of low order.
     try! EncryptionKey(Array(key.publicKey.rawRepresentation))
   }
 }
 
 /// What a step's rotating minor is computed from: known to the vehicle, and to a beacon of its own that has a clock.
-package struct BeaconSecret: Sendable {
-  package static let size = 32
+public struct BeaconSecret: Sendable {
+  /// Bytes.
+  public static let size = 32
   let bytes: [UInt8]
 
   /// A new secret.
-  package init() { bytes = randomBytes(Self.size) }
+  public init() { bytes = randomBytes(Self.size) }
 
   /// A symmetric JWK (RFC 7518 6.4) of 32 bytes.
-  package init(jwk: JSON) throws(KeyError) {
+  public init(jwk: JSON) throws(KeyError) {
     guard let kty = jwk["kty"]?.string, identical(kty, "oct"), let k = jwk["k"]?.string,
       let bytes = Base64URL.decode(k), bytes.count == Self.size
     else { throw .notJWK(expected: #"{"kty":"oct","k":…} of \#(Self.size) bytes"#) }
     self.bytes = bytes
   }
 
-  package var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
+  /// The secret itself.
+  public var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
 }
 
 /// Whether the agreed secret is not all zero (RFC 7748 6.1, RFC 9180 7.1.4).

@@ -7,9 +7,10 @@ extension Proof {
   /// - Parameter time: on the controller's clock, milliseconds.
   func json(time: Int64) -> JSON {
     switch self {
-    case .beacon(let zone, let beacons):
+    case .beacon(let zone, let isLocated, let beacons):
       [
         "method": .string(method.rawValue), "time": .integer(time), "zone": .string(zone.rawValue),
+        "located": .bool(isLocated),
         "beacons": .array(
           beacons.map {
             [
@@ -29,12 +30,13 @@ extension Proof {
   }
 
   static func read(_ claim: JSON) throws(ProtocolError) -> (Proof, time: Int64) {
-    var members = try Members(claim, of: "proof")
+    var members = try ObjectReader(claim, of: "proof")
     let time = try members.count("time")
     let proof: Proof
     switch try members.word("method", ProofMethod.self) {
     case .beacon:
       let zone = try members.word("zone", Zone.self)
+      let isLocated = try members.bool("located")
       let list = try members.take("beacons", "a list of 1 to 8 beacons") { value in
         value.array.flatMap { (1...8).contains($0.count) ? $0 : nil }
       }
@@ -46,7 +48,7 @@ extension Proof {
         }
         beacons.append(beacon)
       }
-      proof = .beacon(zone: zone, beacons: beacons)
+      proof = .beacon(zone: zone, isLocated: isLocated, beacons: beacons)
     case .nfc:
       // Upper case only, so that one tag has one text.
       let uid = try members.take("uid", "the 4, 7 or 10 bytes of a UID in upper case") { value in
@@ -60,7 +62,7 @@ extension Proof {
     return (proof, time)
   }
 
-  private static func content(_ members: inout Members) throws(ProtocolError) -> String {
+  private static func content(_ members: inout ObjectReader) throws(ProtocolError) -> String {
     try members.take("content", "1 to \(maximumContent) bytes of text") { value in
       value.string.flatMap { (1...maximumContent).contains($0.utf8.count) ? $0 : nil }
     }
@@ -69,7 +71,7 @@ extension Proof {
 
 extension HeardBeacon {
   fileprivate init(_ value: JSON) throws(ProtocolError) {
-    var members = try Members(value, of: "a beacon")
+    var members = try ObjectReader(value, of: "a beacon")
     self.init(
       major: try members.take("major", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },
       minor: try members.take("minor", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },

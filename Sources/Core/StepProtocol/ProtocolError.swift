@@ -1,5 +1,5 @@
 /// Why bytes are not the message that they claim to be. None of these says anything about a secret.
-package enum ProtocolError: Error, Equatable, CustomStringConvertible {
+public enum ProtocolError: Error, Equatable, CustomStringConvertible {
   /// Not in the form that the protocol defines: which part.
   case malformed(String)
   /// For another key than ours.
@@ -9,7 +9,7 @@ package enum ProtocolError: Error, Equatable, CustomStringConvertible {
   /// The signature is not by the key that it should be by.
   case badSignature
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .malformed(let part): "not well formed: \(part)"
     case .unknownKey: "made for another key"

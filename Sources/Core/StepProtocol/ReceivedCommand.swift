@@ -5,7 +5,7 @@ import Encoding
 /// the operator's signature on the token, the device's signature on the command, and only then the claims.
 ///
 /// Whoever cannot sign gets no answer, whatever they send; what is refused later is refused to a known rider.
-package enum ReceivedCommand {
+public enum ReceivedCommand {
   /// Nothing that a rider of this vehicle sent: not answered.
   case unauthenticated(ProtocolError)
   /// A rider's, but not a command as version 1 defines it; the nonce is there when it could be read.
@@ -13,7 +13,7 @@ package enum ReceivedCommand {
   /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged.
   case command(Command, token: Token)
 
-  package init(
+  public init(
     _ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey
   ) {
     let claims: JSON
@@ -47,7 +47,7 @@ package enum ReceivedCommand {
 
 extension Command {
   fileprivate init(claims: JSON, token: String) throws(ProtocolError) {
-    var members = try Members(claims, of: "the command")
+    var members = try ObjectReader(claims, of: "the command")
     _ = try members.string("token")
     vehicle = try members.uuid("vehicle")
     step = try members.step("step")
@@ -66,7 +66,7 @@ extension Command {
 }
 
 extension Command.Move {
-  fileprivate init(target: Target, _ members: inout Members) throws(ProtocolError) {
+  fileprivate init(target: Target, _ members: inout ObjectReader) throws(ProtocolError) {
     self.target = target
     epoch = try members.bytes("epoch", count: Statement.epochSize)
     challenge = try members.bytes("challenge", count: Statement.challengeSize)

@@ -1,24 +1,25 @@
 import Crypto
-package import Domain
+public import Domain
 
 /// The `minor` of a step's iBeacon where that changes with time, so that a recorded frame goes stale.
 ///
 /// The first two bytes of HMAC-SHA-256 over a label, the step's id and the number of the period, as in TOTP (RFC 6238)
 /// but for the digits. Only the beacon and the controller know the secret.
-package struct RotatingMinor: Sendable {
+public struct RotatingMinor: Sendable {
   /// How long a minor can last, seconds.
-  package static let periods = 1...3600
-  package static let standardPeriod = 8
+  public static let periods = 1...3600
+  /// Seconds, where nothing else is configured.
+  public static let standardPeriod = 8
 
   /// Seconds.
-  package let period: Int
+  public let period: Int
   private let step: StepID
   private let key: SymmetricKey
 
   /// - Parameters:
   ///   - secret: of this step alone.
   ///   - period: how long a minor lasts, 1 to 3600 seconds.
-  package init(secret: BeaconSecret, step: StepID, period: Int = standardPeriod) {
+  public init(secret: BeaconSecret, step: StepID, period: Int = standardPeriod) {
     precondition(Self.periods.contains(period))
     key = SymmetricKey(data: secret.bytes)
     self.step = step
@@ -28,16 +29,16 @@ package struct RotatingMinor: Sendable {
   /// What is sent at a time.
   ///
   /// - Parameter time: seconds of Unix time.
-  package func minor(at time: Int64) -> UInt16 { minor(ofPeriod: number(at: time)) }
+  public func minor(at time: Int64) -> UInt16 { minor(ofPeriod: number(at: time)) }
 
   /// What a proof may have heard at a time: the minor of the period, and of the one before.
-  package func accepted(at time: Int64) -> [UInt16] {
+  public func accepted(at time: Int64) -> [UInt16] {
     let number = number(at: time)
     return [minor(ofPeriod: number), minor(ofPeriod: max(number - 1, 0))]
   }
 
   /// When the next minor begins, seconds of Unix time; after `time`.
-  package func change(after time: Int64) -> Int64 { (number(at: time) + 1) * Int64(period) }
+  public func change(after time: Int64) -> Int64 { (number(at: time) + 1) * Int64(period) }
 
   /// Which period a time is in. Before 1970 there is only the first.
   private func number(at time: Int64) -> Int64 { max(time, 0) / Int64(period) }

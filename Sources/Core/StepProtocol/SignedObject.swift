@@ -1,7 +1,7 @@
 import Crypto
 import Encoding
 
-/// A compact JWS (RFC 7515) with EdDSA over Ed25519 (RFC 8037), one explicit type (RFC 8725 3.11), and nothing else.
+/// A compact JWS (RFC 7515) with `Ed25519` (RFC 9864, RFC 8037), one explicit type (RFC 8725 3.11), and nothing else.
 ///
 /// There is no choice of algorithm to attack: a header with any other member or value is not one of ours.
 struct SignedObject {
@@ -48,8 +48,8 @@ struct SignedObject {
       let signature = Base64URL.decode(parts[2]), signature.count == 64
     else { throw .malformed("not a compact JWS") }
 
-    var members = try Members(parse(header, "the JWS header"), of: "the JWS header")
-    try members.constant("alg", "EdDSA")
+    var members = try ObjectReader(parse(header, "the JWS header"), of: "the JWS header", isExtensible: false)
+    try members.constant("alg", "Ed25519")
     try members.constant("typ", kind.rawValue)
     keyID = kind.keyHint == .name ? try members.string("kid") : nil
     embeddedKey =
@@ -71,7 +71,7 @@ struct SignedObject {
   }
 
   static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
-    var header: [JSON.Member] = [JSON.Member("alg", "EdDSA"), JSON.Member("typ", .string(kind.rawValue))]
+    var header: [JSON.Member] = [JSON.Member("alg", "Ed25519"), JSON.Member("typ", .string(kind.rawValue))]
     switch kind.keyHint {
     case .name: header.append(JSON.Member("kid", .string(key.verificationKey.thumbprint.description)))
     case .key: header.append(JSON.Member("jwk", key.verificationKey.jwk))

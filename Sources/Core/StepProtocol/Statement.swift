@@ -1,49 +1,68 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// What the controller says of a step, signed: the only thing that a rider's program believes.
-package struct Statement: Sendable, Equatable {
-  package static let epochSize = 16
-  package static let challengeSize = 16
+public struct Statement: Sendable, Equatable {
+  /// Bytes.
+  public static let epochSize = 16
+  /// Bytes.
+  public static let challengeSize = 16
 
-  package let vehicle: UUID
-  package let step: StepID
+  public let vehicle: UUID
+  public let step: StepID
   /// The last one known to be reached; `unknown` after a motion that was interrupted.
-  package let position: Position
-  package let phase: Phase
+  public let position: Position
+  public let phase: Phase
   /// Why, when the phase is `fault`.
-  package let fault: Fault?
+  public let fault: Fault?
   /// Rises by one with every statement of an epoch, over all steps.
-  package let sequence: Int64
+  public let sequence: Int64
   /// Random at each start of the controller.
-  package let epoch: [UInt8]
+  public let epoch: [UInt8]
   /// Milliseconds since that start, from a clock that is never set.
-  package let clock: Int64
+  public let clock: Int64
   /// In an answer, what it answers. A statement without it tells a change of state.
-  package let answer: Answer?
+  public let answer: Answer?
 
-  package struct Answer: Sendable, Equatable {
-    package let command: CommandDigest
+  /// Which command a statement answers, and how.
+  public struct Answer: Sendable, Equatable {
+    public let command: CommandDigest
     /// The command's; nil when a malformed command had none.
-    package let nonce: [UInt8]?
-    package let outcome: Outcome
+    public let nonce: [UInt8]?
+    public let outcome: Outcome
 
-    package init(command: CommandDigest, nonce: [UInt8]?, outcome: Outcome) {
+    public init(command: CommandDigest, nonce: [UInt8]?, outcome: Outcome) {
       self.command = command
       self.nonce = nonce
       self.outcome = outcome
     }
+
+    /// Why the command is not obeyed, if it is not.
+    public var refusal: Refusal? { if case .refused(let refusal) = outcome { refusal } else { nil } }
   }
 
-  package enum Outcome: Sendable, Equatable {
-    /// To a `status` request: may be used once, by the same device, for this step, soon.
-    case challenge([UInt8])
+  /// The answer to a `status` request.
+  public struct Challenge: Sendable, Equatable {
+    /// May be used once, by the same device, for this step, soon.
+    public let bytes: [UInt8]
+    /// Which proofs a command of this rider for this step may give.
+    public let policy: PresencePolicy
+
+    public init(_ bytes: [UInt8], policy: PresencePolicy) {
+      self.bytes = bytes
+      self.policy = policy
+    }
+  }
+
+  /// What has become of a command.
+  public enum Outcome: Sendable, Equatable {
+    case challenge(Challenge)
     /// The command is obeyed; the phase says how far that has come.
     case obeyed
-    case refused(RefusalCode)
+    case refused(Refusal)
   }
 
-  package init(
+  public init(
     vehicle: UUID, step: StepID, position: Position, phase: Phase, fault: Fault?, sequence: Int64, epoch: [UInt8],
     clock: Int64, answer: Answer?
   ) {
@@ -59,7 +78,7 @@ package struct Statement: Sendable, Equatable {
   }
 
   /// The payload on `status`: the signed statement, and beside it a courtesy to simple clients.
-  package func payload(signedBy key: SigningKey) -> [UInt8] {
+  public func payload(signedBy key: SigningKey) -> [UInt8] {
     let signed = SignedObject.sign(claims, as: .status, by: key)
     return JSON.object(state + [.init("statement", .string(signed))]).bytes
   }
@@ -86,58 +105,93 @@ package struct Statement: Sendable, Equatable {
       if let nonce = answer.nonce { members.append(.init("nonce", .string(Base64URL.encode(nonce)))) }
       switch answer.outcome {
       case .challenge(let challenge):
-        members.append(.init("challenge", .string(Base64URL.encode(challenge))))
+        members.append(.init("challenge", .string(Base64URL.encode(challenge.bytes))))
+        members.append(.init("policy", challenge.policy.json))
       case .obeyed:
         break
-      case .refused(let code):
+      case .refused(let refusal):
         members.append(
-          .init("refusal", ["code": .string(code.rawValue), "retry": .bool(code.retryCanHelp)]))
+          .init(
+            "refusal", ["code": .string(refusal.code.rawValue), "retry": .bool(refusal.retryCanHelp)]))
       }
     }
     return .object(members)
   }
 
   /// Reads a payload on `status` and checks the controller's signature. The plain fields beside it are not read.
-  package init(payload: [UInt8], verifiedBy key: VerificationKey) throws(ProtocolError) {
+  public init(payload: [UInt8], verifiedBy key: VerificationKey) throws(ProtocolError) {
     guard let signed = try parse(payload, "the status")["statement"]?.string else {
       throw .malformed("statement is missing")
     }
     let object = try SignedObject(parsing: signed, as: .status)
     try object.verify(by: key)
 
-    var members = try Members(object.payload, of: "the statement")
+    var members = try ObjectReader(object.payload, of: "the statement")
     vehicle = try members.uuid("vehicle")
     step = try members.step("step")
     position = try members.word("position", Position.self)
-    phase = try members.word("phase", Phase.self)
-    fault = try members.takeIfPresent("fault", "a kind of fault") { $0.string.flatMap(Fault.init(exactly:)) }
+    phase = try members.openWord("phase", Phase.self)
+    fault = try members.openWordIfPresent("fault", Fault.self)
     sequence = try members.count("seq")
     epoch = try members.bytes("epoch", count: Statement.epochSize)
     clock = try members.count("clock")
     let command = try members.bytesIfPresent("command", count: CommandDigest.size)
     let nonce = try members.bytesIfPresent("nonce", count: Command.nonceSize)
     let challenge = try members.bytesIfPresent("challenge", count: Statement.challengeSize)
-    let refusal = try members.takeIfPresent("refusal", "a code and whether a retry can help") { value in
-      value.object?.count == 2 && value["retry"]?.bool != nil
-        ? value["code"]?.string.flatMap(RefusalCode.init(exactly:)) : nil
-    }
+    let policy = try members.objectIfPresent("policy").map(PresencePolicy.init)
+    let refusal = try members.objectIfPresent("refusal").map(Refusal.init)
     try members.end()
-    guard (fault != nil) == (phase == .fault) else { throw .malformed("fault and phase do not agree") }
+    switch phase {
+    case .fault: guard fault != nil else { throw .malformed("a fault without its kind") }
+    case .idle, .moving: guard fault == nil else { throw .malformed("fault and phase do not agree") }
+    case .other: break
+    }
+    guard (policy == nil) == (challenge == nil) else { throw .malformed("challenge and policy go together") }
 
     guard let command else {
       guard nonce == nil, challenge == nil, refusal == nil else { throw .malformed("an answer without its command") }
       answer = nil
       return
     }
-    switch (challenge, refusal) {
-    case (let challenge?, nil): answer = Answer(command: command.digest, nonce: nonce, outcome: .challenge(challenge))
-    case (nil, let code?): answer = Answer(command: command.digest, nonce: nonce, outcome: .refused(code))
-    case (nil, nil): answer = Answer(command: command.digest, nonce: nonce, outcome: .obeyed)
-    case (_?, _?): throw .malformed("both a challenge and a refusal")
+    let outcome: Outcome
+    switch (challenge, policy, refusal) {
+    case (let challenge?, let policy?, nil): outcome = .challenge(Challenge(challenge, policy: policy))
+    case (nil, nil, let refusal?): outcome = .refused(refusal)
+    case (nil, nil, nil): outcome = .obeyed
+    default: throw .malformed("both a challenge and a refusal")
     }
+    answer = Answer(command: CommandDigest(command), nonce: nonce, outcome: outcome)
   }
 }
 
-extension [UInt8] {
-  fileprivate var digest: CommandDigest { CommandDigest(self) }
+extension Refusal {
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "refusal")
+    self.init(try members.openWord("code", RefusalCode.self), retryCanHelp: try members.bool("retry"))
+    try members.end()
+  }
+}
+
+extension PresencePolicy {
+  fileprivate var json: JSON {
+    [
+      "proofs": .array(ProofMethod.allCases.filter(methods.contains).map { .string($0.rawValue) }),
+      "zone": .string(zone.rawValue), "static": .bool(acceptsStatic),
+    ]
+  }
+
+  /// A method that is not known here cannot be used from here, and a zone that is not known is taken for the nearest.
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "policy")
+    let methods = try members.take("proofs", "a list of words") { value -> [ProofMethod]? in
+      let words = value.array?.compactMap(\.string)
+      guard let words, words.count == value.array?.count, words.allSatisfy(isWord) else { return nil }
+      return words.compactMap(ProofMethod.init(exactly:))
+    }
+    let zone = try members.take("zone", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    self.init(
+      methods: Set(methods), zone: identical(zone, Zone.near.rawValue) ? .near : .immediate,
+      acceptsStatic: try members.bool("static"))
+    try members.end()
+  }
 }

@@ -1,33 +1,33 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// What is written on a step, as the Text record of an NFC tag or as a QR code: `{"uuid":"…","stepId":"left"}`.
 ///
 /// It names the step and proves nothing by itself: whoever has seen it can copy it.
-package struct StepLabel: Hashable, Sendable {
-  package let vehicle: UUID
-  package let step: Name
+public struct StepLabel: Hashable, Sendable {
+  public let vehicle: UUID
+  public let step: Name
 
   /// How a label names a step.
-  package enum Name: Hashable, Sendable {
+  public enum Name: Hashable, Sendable {
     case id(StepID)
     /// The prototype's labels number the steps.
     case number(UInt16)
   }
 
-  package init(vehicle: UUID, step: StepID) {
+  public init(vehicle: UUID, step: StepID) {
     self.vehicle = vehicle
     self.step = .id(step)
   }
 
   /// Why a text is not a step's label.
-  package enum ParsingError: Error, Equatable, CustomStringConvertible {
+  public enum ParsingError: Error, Equatable, CustomStringConvertible {
     /// Something else: another text, another JSON object.
     case notLabel
     /// Meant as a label, but not in its form.
     case malformed(String)
 
-    package var description: String {
+    public var description: String {
       switch self {
       case .notLabel: "not a step's label"
       case .malformed(let reason): "a step's label that cannot be read: \(reason)"
@@ -36,12 +36,12 @@ package struct StepLabel: Hashable, Sendable {
   }
 
   /// Reads the content of a tag or a code. A UUID may be in either case, as the prototype's are.
-  package init(parsing text: String) throws(ParsingError) {
+  public init(parsing text: String) throws(ParsingError) {
     guard text.utf8.count <= Proof.maximumContent, let value = try? JSON(parsing: text.utf8, maximumDepth: 2),
       value["uuid"] != nil || value["stepId"] != nil
     else { throw .notLabel }
     do throws(ProtocolError) {
-      var members = try Members(value, of: "the label")
+      var members = try ObjectReader(value, of: "the label", isExtensible: false)
       vehicle = try members.take("uuid", "a UUID") { $0.string.flatMap { UUID($0) } }
       step = try members.take("stepId", "the id of a step, or a number from 0 to 65535", Name.init)
       try members.end()
@@ -52,7 +52,7 @@ package struct StepLabel: Hashable, Sendable {
   }
 
   /// The content to write: one form for one label.
-  package var text: String {
+  public var text: String {
     let step: JSON =
       switch step {
       case .id(let id): .string(id.description)
@@ -64,7 +64,7 @@ package struct StepLabel: Hashable, Sendable {
   /// The step that it names; nil when that is another vehicle's, or none.
   ///
   /// A number is the step whose id it is, and else the step whose major it is.
-  package func step(in vehicle: Vehicle) -> Step? {
+  public func step(in vehicle: Vehicle) -> Step? {
     guard vehicle.uuid == self.vehicle else { return nil }
     switch step {
     case .id(let id): return vehicle.step(id)

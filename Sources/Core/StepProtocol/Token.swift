@@ -1,28 +1,29 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// A signed permission: who may move which steps of which vehicle, from when to when, with which device.
 ///
 /// A JWT (RFC 7519) that names the rider's device key as its confirmation (RFC 7800), checked without a network.
-package struct Token: Sendable, Equatable {
+public struct Token: Sendable, Equatable {
   /// The operator who signed it: the thumbprint of the operator's key.
-  package let issuer: String
+  public let issuer: String
   /// The rider, as the operator calls them: 1 to 128 bytes.
-  package let subject: String
-  package let vehicle: UUID
-  package let steps: [StepID]
+  public let subject: String
+  public let vehicle: UUID
+  public let steps: [StepID]
   /// Seconds of Unix time, inclusive.
-  package let notBefore: Int64
+  public let notBefore: Int64
   /// Seconds of Unix time, exclusive.
-  package let expires: Int64
+  public let expires: Int64
   /// The token's own name, random.
-  package let id: String
+  public let id: String
   /// What the rider's commands must be signed by.
-  package let device: VerificationKey
+  public let device: VerificationKey
 
-  package init(
+  /// - Parameter id: random if none is given.
+  public init(
     issuer: String, subject: String, vehicle: UUID, steps: [StepID], notBefore: Int64, expires: Int64,
-    id: String = Base64URL.encode(randomBytes(16)), device: VerificationKey
+    id: String? = nil, device: VerificationKey
   ) {
     self.issuer = issuer
     self.subject = subject
@@ -30,12 +31,12 @@ package struct Token: Sendable, Equatable {
     self.steps = steps
     self.notBefore = notBefore
     self.expires = expires
-    self.id = id
+    self.id = id ?? Base64URL.encode(randomBytes(16))
     self.device = device
   }
 
   /// The compact form, signed by the operator.
-  package func signed(by operatorKey: SigningKey) -> String {
+  public func signed(by operatorKey: SigningKey) -> String {
     let claims: JSON = [
       "iss": .string(issuer), "sub": .string(subject), "aud": .string(vehicle.description),
       "steps": .array(steps.map { .string($0.description) }), "nbf": .integer(notBefore), "exp": .integer(expires),
@@ -45,19 +46,19 @@ package struct Token: Sendable, Equatable {
   }
 
   /// Reads a token and checks the operator's signature; its times and its vehicle are for the reader to judge.
-  package init(verifying text: some StringProtocol, by operatorKey: VerificationKey) throws(ProtocolError) {
+  public init(verifying text: some StringProtocol, by operatorKey: VerificationKey) throws(ProtocolError) {
     let object = try SignedObject(parsing: text, as: .token)
     try object.verify(by: operatorKey)
     try self.init(claims: object.payload)
   }
 
   /// Reads a token without checking its signature: for its own rider, to whom it is only a letter to pass on.
-  package init(unverified text: some StringProtocol) throws(ProtocolError) {
+  public init(unverified text: some StringProtocol) throws(ProtocolError) {
     try self.init(claims: SignedObject(parsing: text, as: .token).payload)
   }
 
   private init(claims: JSON) throws(ProtocolError) {
-    var members = try Members(claims, of: "the token")
+    var members = try ObjectReader(claims, of: "the token")
     issuer = try members.take("iss", "1 to 128 bytes of text", Token.name)
     subject = try members.take("sub", "1 to 128 bytes of text", Token.name)
     vehicle = try members.uuid("aud")

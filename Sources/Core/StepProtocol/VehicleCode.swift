@@ -1,4 +1,4 @@
-package import Domain
+public import Domain
 import Encoding
 
 /// All of a vehicle file that is the same for every rider, signed by the operator: what a rider scans once.
@@ -6,26 +6,26 @@ import Encoding
 /// A compact JWS whose header carries the operator's public key (`jwk`, RFC 7515 4.1.3), because the first reader has
 /// no other way to know it. It proves that nothing was changed since, and who signs; whether that is the operator is
 /// for people to compare (`fingerprint`). There is no secret in it.
-package struct VehicleCode: Sendable, Equatable {
+public struct VehicleCode: Sendable, Equatable {
   /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
-  package static let maximumSize = 2953
+  public static let maximumSize = 2953
 
   /// With measured powers and fixed minors, and without the tags of the steps.
-  package let vehicle: Vehicle
-  package let topic: TopicPrefix
+  public let vehicle: Vehicle
+  public let topic: TopicPrefix
   /// The broker's name or address.
-  package let host: String
-  package let port: UInt16
+  public let host: String
+  public let port: UInt16
   /// The certificate that the broker's must be from, DER (X.509). Only its size is checked here.
-  package let authority: [UInt8]
+  public let authority: [UInt8]
   /// What commands are encrypted to.
-  package let encryptionKey: EncryptionKey
+  public let encryptionKey: EncryptionKey
   /// What statements are signed with.
-  package let signingKey: VerificationKey
+  public let signingKey: VerificationKey
   /// When it was signed, seconds of Unix time.
-  package let issued: Int64
+  public let issued: Int64
 
-  package init(
+  public init(
     vehicle: Vehicle, topic: TopicPrefix, host: String, port: UInt16, authority: [UInt8],
     encryptionKey: EncryptionKey, signingKey: VerificationKey, issued: Int64
   ) {
@@ -40,7 +40,7 @@ package struct VehicleCode: Sendable, Equatable {
   }
 
   /// The code's text. It may be longer than a QR code can hold (`maximumSize`).
-  package func signed(by operatorKey: SigningKey) -> String {
+  public func signed(by operatorKey: SigningKey) -> String {
     let claims: JSON = [
       "uuid": .string(vehicle.uuid.description), "name": .string(vehicle.name), "topic": .string(topic.description),
       "host": .string(host), "port": .integer(Int64(port)), "ca": .string(Base64URL.encode(authority)),
@@ -58,7 +58,7 @@ package struct VehicleCode: Sendable, Equatable {
   ///   - pinned: the operator's key, where it is known already.
   /// - Returns: the code, and the key that signed it.
   /// - Throws: `unknownKey` when another operator than the pinned one has signed it.
-  package static func verify(
+  public static func verify(
     _ text: some StringProtocol, pinned: VerificationKey? = nil
   ) throws(ProtocolError) -> (code: VehicleCode, operatorKey: VerificationKey) {
     guard text.utf8.count <= maximumSize else { throw .malformed("larger than \(maximumSize) bytes") }
@@ -70,7 +70,7 @@ package struct VehicleCode: Sendable, Equatable {
   }
 
   private init(claims: JSON) throws(ProtocolError) {
-    var members = try Members(claims, of: "the vehicle's code")
+    var members = try ObjectReader(claims, of: "the vehicle's code")
     let uuid = try members.uuid("uuid")
     let name = try members.take("name", Vehicle.nameRule) { value in
       value.string.flatMap { Vehicle.isName($0) ? $0 : nil }
@@ -115,7 +115,7 @@ package struct VehicleCode: Sendable, Equatable {
 
 extension Thumbprint {
   /// For people to compare: the same text in groups of four.
-  package var grouped: String {
+  public var grouped: String {
     let characters = Array(description)
     return stride(from: 0, to: characters.count, by: 4)
       .map { String(characters[$0..<min($0 + 4, characters.count)]) }.joined(separator: " ")
@@ -134,7 +134,7 @@ extension Step {
   }
 
   fileprivate init(_ value: JSON) throws(ProtocolError) {
-    var members = try Members(value, of: "a step")
+    var members = try ObjectReader(value, of: "a step")
     self.init(
       id: try members.step("id"), side: try members.word("side", Side.self),
       major: try members.take("major", "0 to 65535") { $0.integer.flatMap { UInt16(exactly: $0) } },

@@ -28,12 +28,18 @@ constexpr size_t maximum_line = 1024;
 
 ctoml_text text(std::string_view view) { return {view.data(), view.size()}; }
 
+ctoml_position position(const toml::source_position &place) { return {place.line, place.column}; }
+
 ctoml_node describe(const toml::node &value, std::string_view key) {
   ctoml_node node = {};
-  node.line = value.source().begin.line;
+  node.begin = position(value.source().begin);
+  node.end = position(value.source().end);
   node.key = text(key);
   switch (value.type()) {
-  case toml::node_type::table: node.kind = CTOML_TABLE; break;
+  case toml::node_type::table:
+    node.kind = CTOML_TABLE;
+    node.is_inline = value.as_table()->is_inline();
+    break;
   case toml::node_type::array: node.kind = CTOML_ARRAY; break;
   case toml::node_type::string:
     node.kind = CTOML_STRING;
@@ -71,7 +77,7 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t count) {
   for (uint32_t line = 1; !rest.empty(); line++) {
     const size_t length = std::min(rest.find('\n'), rest.size());
     if (length > maximum_line) {
-      document->error = {line, maximum_line + 1, text("the line is longer than 1024 bytes")};
+      document->error = {{line, maximum_line + 1}, text("the line is longer than 1024 bytes")};
       return document;
     }
     rest.remove_prefix(std::min(length + 1, rest.size()));
@@ -80,8 +86,7 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t count) {
   document->result = toml::parse(std::string_view(bytes, count));
   if (!document->result) {
     const toml::parse_error &error = document->result.error();
-    const toml::source_position place = error.source().begin;
-    document->error = {place.line, place.column, text(error.description())};
+    document->error = {position(error.source().begin), text(error.description())};
     return document;
   }
 
@@ -89,7 +94,7 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t count) {
   std::vector<ctoml_node> &nodes = document->nodes;
   std::vector<const toml::node *> values = {&document->result.table()};
   nodes.push_back(describe(*values[0], {}));
-  nodes[0].line = 0;
+  nodes[0].begin = nodes[0].end = {};
   for (size_t index = 0; index < nodes.size(); index++) {
     const toml::node &value = *values[index];
     nodes[index].first_child = nodes.size();

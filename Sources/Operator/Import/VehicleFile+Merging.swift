@@ -1,5 +1,6 @@
 import Configuration
 import Domain
+import MQTT
 
 extension VehicleFile {
   /// With other names for the files that it names.
@@ -14,9 +15,9 @@ extension VehicleFile {
 
   private func mapping(_ name: (String) -> String) -> VehicleFile {
     var file = self
-    if let broker { file.broker = Broker(host: broker.host, port: broker.port, ca: name(broker.ca)) }
-    if let certificate {
-      file.certificate = ClientCertificate(cert: name(certificate.cert), key: name(certificate.key))
+    if let tls = broker?.tls {
+      let identity = tls.identity.map { Broker.Identity(certificate: name($0.certificate), key: name($0.key)) }
+      file.broker?.tls = .init(authority: name(tls.authority), identity: identity)
     }
     if let rider {
       file.rider = Rider(name: rider.name, deviceKey: name(rider.deviceKey), token: name(rider.token))
@@ -25,15 +26,17 @@ extension VehicleFile {
   }
 
   var fileNames: Set<String> {
-    Set([broker?.ca, certificate?.cert, certificate?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
+    let (tls, identity) = (broker?.tls, broker?.tls?.identity)
+    return Set(
+      [tls?.authority, identity?.certificate, identity?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
   }
 
-  /// With what the user had besides: who they are, what they measured, and what they trust.
+  /// With what is the user's own in the file that they had: who they are, what they measured, and what they trust.
   func keeping(_ known: VehicleFile) -> VehicleFile {
     var file = self
     file.operatorKey = operatorKey ?? known.operatorKey
     file.signed = [signed, known.signed].compactMap { $0 }.max()
-    file.certificate = certificate ?? known.certificate
+    file.broker?.tls?.identity = broker?.tls?.identity ?? known.broker?.tls?.identity
     file.rider = rider ?? known.rider
     let tags = Set(vehicle.steps.flatMap(\.tags))
     let steps = vehicle.steps.map { step in

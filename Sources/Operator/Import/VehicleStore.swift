@@ -1,6 +1,6 @@
 package import Configuration
-import Glibc
 import Domain
+import Glibc
 import StepProtocol
 import SystemIO
 
@@ -20,62 +20,63 @@ package struct VehicleStore: Sendable {
     package let known: VehicleFile?
 
     /// What the vehicle said otherwise until now, in words for people.
-    package func changes(by handover: Handover) -> [String] {
-      known.map { handover.changes(of: $0) + handover.accessChanges(of: $0) } ?? []
+    package func changes(by vehicle: ImportedVehicle) -> [String] {
+      known.map { vehicle.changes(of: $0) + vehicle.accessChanges(of: $0) } ?? []
     }
 
-    package var vehicleFile: String { "\(path)/\(RiderLayout.vehicle)" }
+    package var vehicleFile: String { "\(path)/\(RiderPaths.vehicle)" }
   }
 
   /// Finds the place for a vehicle. Nothing is changed yet.
   ///
   /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
-  /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when something else than a rider's
-  ///   access is new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of another vehicle.
-  package func place(for handover: Handover, as name: String? = nil) throws(ProvisioningError) -> Place {
-    let vehicle = handover.vehicleFile.vehicle
-    guard let user = folders.user else { throw .noHome }
+  /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when more than a rider's access is
+  ///   new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of
+  ///   another vehicle.
+  package func place(for vehicle: ImportedVehicle, as name: String? = nil) throws -> Place {
+    let uuid = vehicle.vehicleFile.vehicle.uuid
+    guard let user = folders.user else { throw ProvisioningError.noHome }
     let entries = folders.vehicles()
     var same: Set<String> = []
     var known: (name: String, file: VehicleFile)?
     for entry in entries {
       // One that cannot be read could be this vehicle's: its operator must not be forgotten.
-      let file = try rethrowing { () throws(ConfigurationError) in try VehicleFile(reading: entry.path) }
-      guard file.vehicle.uuid == vehicle.uuid else { continue }
-      try check(handover, against: file, in: Self.folder(of: entry) ?? entry.path)
+      let file = try VehicleFile(reading: entry.path)
+      guard file.vehicle.uuid == uuid else { continue }
+      try check(vehicle, against: file, in: Self.folder(of: entry) ?? entry.path)
       same.insert(entry.name)
       if known == nil, entry.path.hasPrefix("\(user)/") { known = (entry.name, file) }
     }
     let wanted = try name.map(Self.checked)
     if let known {
-      guard let folder = Self.folder(of: (known.name, known.file.path)) else { throw .looseFile(known.file.path) }
-      guard wanted == nil || wanted == known.name else { throw .knownAs(known.name, known.file.path) }
+      guard let folder = Self.folder(of: (known.name, known.file.path)) else {
+        throw ProvisioningError.looseFile(known.file.path)
+      }
+      guard wanted == nil || wanted == known.name else { throw ProvisioningError.knownAs(known.name, known.file.path) }
       return Place(path: folder, known: known.file)
     }
-    let free = wanted ?? Self.name(of: vehicle)
+    let free = wanted ?? Self.name(of: vehicle.vehicleFile.vehicle)
     if !same.contains(free), let other = entries.first(where: { $0.name == free }) {
-      throw .nameTaken(free, other.path)
+      throw ProvisioningError.nameTaken(free, other.path)
     }
     return Place(path: "\(user)/vehicles/\(free)", known: nil)
   }
 
   /// Puts a vehicle into its place, at once; what the user has there of their own stays.
-  package func install(_ handover: Handover, at place: Place) throws(ProvisioningError) {
-    try rethrowing { () throws(SystemError) in
-      if place.known == nil {
-        let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
-        try Files.createFolder(parent, mode: 0o700)
-        // What an interrupted run left here is of no use to anybody.
-        let new = "\(parent)/.\(name).new"
-        try StagingFolder.remove(new)
-        let staging = try StagingFolder(new)
-        for file in handover.files { try staging.write(file) }
-        try staging.write(NewFile(RiderLayout.vehicle, handover.vehicleFile.render()))
-        try staging.synchronize()
-        try staging.become(place.path)
-      } else {
-        try update(handover, at: place)
-      }
+  package func install(_ vehicle: ImportedVehicle, at place: Place) throws {
+    if place.known == nil {
+      let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
+      try Files.createFolder(parent, mode: 0o700)
+      // What an interrupted run left here is of no use to anybody.
+      let new = "\(parent)/.\(name).new"
+      try StagingFolder.remove(new)
+      let staging = try StagingFolder(new)
+      for file in vehicle.files { try staging.write(file) }
+      try staging.write(NewFile(RiderPaths.vehicle, vehicle.vehicleFile.render()))
+      try staging.synchronize()
+      try staging.become(place.path)
+    } else {
+      try update(vehicle, at: place)
     }
   }
 
@@ -83,9 +84,9 @@ package struct VehicleStore: Sendable {
 
   /// Files are added under names of their own until the vehicle file, replaced at once, names them; then those that it
   /// named before are removed.
-  private func update(_ handover: Handover, at place: Place) throws(SystemError) {
+  private func update(_ vehicle: ImportedVehicle, at place: Place) throws(SystemError) {
     var names: [String: String] = [:]
-    for file in handover.files {
+    for file in vehicle.files {
       let name = try freeName(for: file, in: place.path)
       names[file.name] = name
       if !Files.exists("\(place.path)/\(name)") {
@@ -93,7 +94,7 @@ package struct VehicleStore: Sendable {
       }
     }
     let known = place.known!.named(from: place.path)
-    let merged = handover.vehicleFile.renamed(names).keeping(known)
+    let merged = vehicle.vehicleFile.renamed(names).keeping(known)
     try Files.replace(place.vehicleFile, with: merged.render().utf8, mode: 0o644)
     for name in known.fileNames.subtracting(merged.fileNames) where !name.contains("/") {
       unlink("\(place.path)/\(name)")
@@ -115,22 +116,24 @@ package struct VehicleStore: Sendable {
 
   /// The folder that belongs to a vehicle; nil for a file by itself.
   private static func folder(of entry: (name: String, path: String)) -> String? {
-    entry.path.hasSuffix("/\(entry.name)/\(RiderLayout.vehicle)") ? Files.parent(of: entry.path) : nil
+    entry.path.hasSuffix("/\(entry.name)/\(RiderPaths.vehicle)") ? Files.parent(of: entry.path) : nil
   }
 
   /// - Parameter place: all that there is of the known vehicle: its folder, or its file.
   private func check(
-    _ handover: Handover, against known: VehicleFile, in place: String
+    _ vehicle: ImportedVehicle, against known: VehicleFile, in place: String
   ) throws(ProvisioningError) {
     guard let pinned = known.operatorKey else { return }
-    let key = handover.operatorKey
-    guard pinned == key?.bytes else { throw .otherOperator(known.path, place: place, found: key?.thumbprint) }
+    let key = vehicle.operatorKey
+    guard pinned == key else {
+      throw ProvisioningError.otherOperator(known.path, place: place, found: key?.thumbprint)
+    }
     // A public key is known to everyone: to name it proves nothing.
-    let changes = handover.changes(of: known)
+    let changes = vehicle.changes(of: known)
     if changes.isEmpty { return }
-    guard let issued = handover.issued else { throw .notSigned(known.path, changes) }
+    guard let issued = vehicle.issued else { throw ProvisioningError.notSigned(known.path, changes) }
     // The broker and the keys of an old code may have been given up for a reason.
-    guard issued >= known.signed ?? 0 else { throw .outdated(known.path, changes) }
+    guard issued >= known.signed ?? 0 else { throw ProvisioningError.outdated(known.path, changes) }
   }
 
   /// Letters and digits, with a hyphen for whatever is between them: `Rolling Chassis` is `rolling-chassis`.
@@ -141,7 +144,7 @@ package struct VehicleStore: Sendable {
 
   private static func checked(_ name: String) throws(ProvisioningError) -> String {
     // Among the vehicles that is a file, and no folder.
-    guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw .unusableVehicleName(name) }
+    guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw ProvisioningError.unusableVehicleName(name) }
     return name
   }
 }

@@ -1,3 +1,4 @@
+import Domain
 import Glibc
 import StepProtocol
 import SystemIO
@@ -14,15 +15,15 @@ struct BrokerConfiguration {
   /// - Parameters:
   ///   - folder: any path of the vehicle's folder, which exists.
   ///   - owner: the user whom the broker's private key belongs to.
-  init(folder: String, host: BrokerHost, port: UInt16, owner: uid_t) throws(ProvisioningError) {
-    guard let resolved = realpath(folder, nil) else { throw .system(SystemError("find", folder)) }
+  init(folder: String, host: BrokerHost, port: UInt16, owner: uid_t) throws {
+    guard let resolved = realpath(folder, nil) else { throw SystemError("find", folder) }
     defer { free(resolved) }
     // What mosquitto would refuse as malformed UTF-8 (MQTT 3.1.1, 1.5.3), or read as the end of the line.
     guard let absolute = String(validatingCString: resolved),
       absolute.unicodeScalars.allSatisfy({
         $0.properties.generalCategory != .control && !$0.properties.isNoncharacterCodePoint
       })
-    else { throw .unusablePath }
+    else { throw ProvisioningError.unusablePath }
     self.folder = absolute
     self.host = host
     self.port = port
@@ -40,15 +41,15 @@ struct BrokerConfiguration {
 
     # Mutual TLS, 1.2 at the least: by itself mosquitto 2.0.11 leaves 1.1 to the defaults of OpenSSL.
     tls_version tlsv1.2
-    cafile \(folder)/\(VehicleLayout.authorityCertificate)
-    certfile \(folder)/\(VehicleLayout.brokerCertificate)
-    keyfile \(folder)/\(VehicleLayout.brokerKey)
+    cafile \(folder)/\(VehiclePaths.authorityCertificate)
+    certfile \(folder)/\(VehiclePaths.brokerCertificate)
+    keyfile \(folder)/\(VehiclePaths.brokerKey)
     require_certificate true
 
     # A client is what its certificate's common name says: "controller" or "rider".
     use_identity_as_username true
     allow_anonymous false
-    acl_file \(folder)/\(VehicleLayout.accessList)
+    acl_file \(folder)/\(VehiclePaths.accessList)
 
     # A command has at most \(Command.maximumSize) bytes; the rest is for its topic and the packet's header.
     max_packet_size \(Command.maximumSize + 512)
@@ -71,10 +72,32 @@ struct BrokerConfiguration {
     guard let user else { return "" }
     return """
 
-      # Whom mosquitto becomes when root starts it: the owner of \(VehicleLayout.brokerKey), which it has to read. To have it be
+      # Whom mosquitto becomes when root starts it: the owner of \(VehiclePaths.brokerKey), which it has to read. To have it be
       # another (Debian's is "mosquitto"), give that file to them, and see to it that they can reach this folder.
       user \(user)
 
       """
+  }
+}
+
+/// Who may use which topics of the broker: acl_file in mosquitto.conf(5). What is not in it is not allowed.
+struct AccessList {
+  let topic: TopicPrefix
+  let steps: [Step]
+
+  var text: String {
+    var text = """
+      # Who may use which topics; nobody may use any other. A user is the common name of a client's certificate:
+      # a role and not a person, so that the broker learns no names.
+
+      """
+    for (user, setPosition, status) in [("rider", "write", "read"), ("controller", "read", "write")] {
+      text += "\nuser \(user)\n"
+      for step in steps {
+        text += "topic \(setPosition) \(topic.setPosition(step.id))\n"
+        text += "topic \(status) \(topic.status(step.id))\n"
+      }
+    }
+    return text
   }
 }

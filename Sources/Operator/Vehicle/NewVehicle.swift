@@ -1,8 +1,11 @@
+import Bluetooth
 import Configuration
-import Glibc
 import Domain
-import StepProtocol
 import Encoding
+import Glibc
+import MQTT
+import StepController
+import StepProtocol
 
 /// All the files of a new vehicle, with new keys; nothing of it is written yet.
 struct NewVehicle {
@@ -10,46 +13,41 @@ struct NewVehicle {
   let summary: VehicleSummary
 
   /// - Parameter folder: where the vehicle will be; it exists.
-  init(_ plan: VehiclePlan, in folder: VehicleFolder, now: Int64) throws(ProvisioningError) {
+  init(_ plan: VehiclePlan, in folder: VehicleFolder, now: Int64) throws {
     let tokenKey = SigningKey()
     let encryptionKey = DecryptionKey()
     let signingKey = SigningKey()
 
     let vehicle = VehicleFile(
-      path: VehicleLayout.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey.verificationKey.bytes,
+      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey.verificationKey,
       topic: plan.topic,
-      broker: Broker(host: plan.host.description, port: plan.port, ca: VehicleLayout.authorityCertificate),
-      controller: ControllerKeys(
-        encryption: encryptionKey.encryptionKey.bytes, signing: signingKey.verificationKey.bytes))
+      broker: Broker(
+        host: plan.host.description, port: plan.port,
+        tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
+      controller: .init(encryption: encryptionKey.encryptionKey, signing: signingKey.verificationKey))
     let controller = ControllerFile(
-      path: VehicleLayout.controller, vehicle: VehicleLayout.vehicle,
-      broker: BrokerLogin(
-        certificate: ClientCertificate(cert: VehicleLayout.controllerCertificate, key: VehicleLayout.controllerKey)),
-      keys: KeyFiles(
-        encryption: VehicleLayout.encryptionKey, signing: VehicleLayout.signingKey,
-        operatorKey: tokenKey.verificationKey.bytes),
-      policy: plan.policy, beacon: plan.beacon, tagKeys: VehicleLayout.tagKeys,
-      servo: ServoSettings(driver: plan.servo.driver(for: plan.vehicle.steps)))
-    let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacon.steps[$0] != nil }.map(NewFile.beaconSecret)
+      path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
+      broker: .init(
+        identity: .init(certificate: VehiclePaths.controllerCertificate, key: VehiclePaths.controllerKey)),
+      keys: .init(
+        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey,
+        operatorKey: tokenKey.verificationKey),
+      policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
+      servo: plan.servo.hardware(for: plan.vehicle.steps))
+    let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
     let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: geteuid())
 
-    let certificates: [NewFile]
-    let end: Int64
-    do throws(OpenSSLError) {
-      (certificates, end) = try Self.certificates(for: plan, now: now)
-    } catch {
-      throw .openSSL(folder.path, error)
-    }
+    let (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
     files =
       [
-        NewFile(VehicleLayout.vehicle, vehicle.render()),
-        NewFile(VehicleLayout.controller, controller.render()),
-        NewFile(VehicleLayout.broker, broker.text),
-        NewFile(VehicleLayout.accessList, AccessList(topic: plan.topic, steps: plan.vehicle.steps).text),
-        NewFile(VehicleLayout.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehicleLayout.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehicleLayout.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehicleLayout.tagKeys, TagKeyFile(path: VehicleLayout.tagKeys).render(), isPrivate: true),
+        NewFile(VehiclePaths.vehicle, vehicle.render()),
+        NewFile(VehiclePaths.controller, controller.render()),
+        NewFile(VehiclePaths.broker, broker.text),
+        NewFile(VehiclePaths.accessList, AccessList(topic: plan.topic, steps: plan.vehicle.steps).text),
+        NewFile(VehiclePaths.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
+        NewFile(VehiclePaths.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
+        NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
+        NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
       ] + secrets + certificates
     summary = VehicleSummary(
       files: files.map(\.name), tokenKey: tokenKey.verificationKey.thumbprint,
@@ -67,12 +65,12 @@ struct NewVehicle {
     let controllerKey = try PrivateKey()
     let controller = try authority.issue(.controller, to: controllerKey, now: now)
     let files = [
-      NewFile(VehicleLayout.authorityCertificate, try authority.certificate.pem()),
-      NewFile(VehicleLayout.authorityKey, try authority.key.pem(), isPrivate: true),
-      NewFile(VehicleLayout.brokerCertificate, try broker.pem()),
-      NewFile(VehicleLayout.brokerKey, try brokerKey.pem(), isPrivate: true),
-      NewFile(VehicleLayout.controllerCertificate, try controller.pem()),
-      NewFile(VehicleLayout.controllerKey, try controllerKey.pem(), isPrivate: true),
+      NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
+      NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
+      NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
+      NewFile(VehiclePaths.brokerKey, try brokerKey.pem(), isPrivate: true),
+      NewFile(VehiclePaths.controllerCertificate, try controller.pem()),
+      NewFile(VehiclePaths.controllerKey, try controllerKey.pem(), isPrivate: true),
     ]
     return (files, min(try broker.end(), try controller.end()))
   }
@@ -80,29 +78,32 @@ struct NewVehicle {
 
 extension VehiclePlan {
   /// A vehicle that sends what cannot be copied for long takes nothing less; any other takes whatever names a step.
-  fileprivate var policy: AccessPolicy {
-    vehicle.steps.allSatisfy { beaconAdapters[$0.id] != nil }
-      ? AccessPolicy(proofs: [.beacon, .nfc], acceptsStatic: false) : AccessPolicy(proofs: Set(ProofMethod.allCases))
+  fileprivate var policy: Policy {
+    let rotates = vehicle.steps.allSatisfy { beaconRadios[$0.id] != nil }
+    let standard = ControllerFile.standardPolicy
+    return Policy(
+      methods: rotates ? [.beacon, .nfc] : Set(ProofMethod.allCases), acceptsStatic: !rotates, zone: standard.zone,
+      proofAge: standard.proofAge)
   }
 
-  fileprivate var beacon: BeaconSettings {
-    var steps: [StepID: BeaconSettings.Source] = [:]
-    for (id, adapter) in beaconAdapters {
-      steps[id] = BeaconSettings.Source(secret: VehicleLayout.beaconSecret(of: id), adapter: adapter)
+  fileprivate var beacons: [StepID: ControllerFile.Beacon] {
+    var beacons: [StepID: ControllerFile.Beacon] = [:]
+    for (id, radio) in beaconRadios {
+      beacons[id] = ControllerFile.Beacon(secret: VehiclePaths.beaconSecret(of: id), radio: radio)
     }
-    return BeaconSettings(steps: steps)
+    return beacons
   }
 }
 
 extension ServoKind {
-  /// The settings to begin with.
-  fileprivate func driver(for steps: [Step]) -> ServoSettings.Driver {
+  /// The hardware to begin with.
+  fileprivate func hardware(for steps: [Step]) -> ServoHardware {
     switch self {
     case .simulated:
-      return .simulated(log: ServoSettings.standardLog)
+      return .simulated(log: ControllerFile.standardServoLog)
     case .pwm:
-      let outputs = steps.enumerated().map { ($1.id, PWMSettings.Output(chip: 0, channel: $0)) }
-      return .pwm(PWMSettings(outputs: Dictionary(uniqueKeysWithValues: outputs)))
+      let channels = steps.enumerated().map { ($1.id, PWMChannel(chip: 0, channel: $0)) }
+      return .pwm(PWMOutputs(channels: Dictionary(uniqueKeysWithValues: channels)))
     }
   }
 }
@@ -110,6 +111,6 @@ extension ServoKind {
 extension NewFile {
   /// A new secret.
   fileprivate static func beaconSecret(for step: StepID) -> NewFile {
-    NewFile(VehicleLayout.beaconSecret(of: step), BeaconSecret().jwk.text + "\n", isPrivate: true)
+    NewFile(VehiclePaths.beaconSecret(of: step), BeaconSecret().jwk.text + "\n", isPrivate: true)
   }
 }

@@ -1,13 +1,14 @@
 import Configuration
-import Glibc
 import Domain
+import Glibc
+import MQTT
 import SystemIO
 
 extension VehicleFolder {
   /// What a vehicle is made of, in the order in which it comes into its place: without mosquitto.conf there is none.
   private static let parts = [
-    VehicleLayout.tls, VehicleLayout.keys, VehicleLayout.operator, VehicleLayout.vehicle, VehicleLayout.controller,
-    VehicleLayout.accessList, VehicleLayout.broker,
+    VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
+    VehiclePaths.accessList, VehiclePaths.broker,
   ]
 
   /// Makes all that a vehicle, its broker and its controller need, with new keys.
@@ -18,13 +19,13 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces a vehicle that is there, with all its riders: none of their tokens is valid any more.
-  package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws(ProvisioningError)
+  package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws
     -> VehicleSummary
   {
-    guard Vehicle.isName(plan.vehicle.name) else { throw .unusableName }
+    guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     let isNew = !Files.exists(path)
-    do throws(ProvisioningError) {
-      try rethrowing { () throws(SystemError) in try Files.createFolder(path, mode: 0o755) }
+    do {
+      try Files.createFolder(path, mode: 0o755)
       return try provisionInPlace(plan, now: now, force: force)
     } catch {
       if isNew { rmdir(path) }
@@ -34,51 +35,47 @@ extension VehicleFolder {
 
   private func provisionInPlace(
     _ plan: VehiclePlan, now: Int64, force: Bool
-  ) throws(ProvisioningError) -> VehicleSummary {
-    let present = (Self.parts + [VehicleLayout.riders]).filter { Files.exists(path($0)) }
-    let wasInterrupted = Files.exists(path(VehicleLayout.staging))
+  ) throws -> VehicleSummary {
+    let present = (Self.parts + [VehiclePaths.riders]).filter { Files.exists(path($0)) }
+    let wasInterrupted = Files.exists(path(VehiclePaths.staging))
     if !force {
       try checkFinished()
-      if let first = present.first { throw .inTheWay(path(first)) }
+      if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
     let new = try NewVehicle(plan, in: self, now: now)
 
-    try rethrowing { () throws(SystemError) in
-      if wasInterrupted { try StagingFolder.remove(path(VehicleLayout.staging)) }
-      var staging = try StagingFolder(path(VehicleLayout.staging))
-      // Then the folder holds parts of two vehicles already, and only success takes the mark away.
-      staging.isToStay = wasInterrupted
-      // mosquitto may be another user, who is to reach its key: there, the modes of the files protect.
-      try staging.createFolder(VehicleLayout.tls, mode: 0o755)
-      try staging.createFolder(VehicleLayout.keys, mode: 0o700)
-      try staging.createFolder(VehicleLayout.operator, mode: 0o700)
-      try staging.createFolder("replaced", mode: 0o700)
-      for file in new.files { try staging.write(file) }
-      for folder in [VehicleLayout.tls, VehicleLayout.keys, VehicleLayout.operator, "."] {
-        try staging.synchronize(folder)
-      }
-
-      // From here to the end nobody could say which of two vehicles the folder holds.
-      staging.isToStay = true
-      for name in present { try staging.take(path(name), as: "replaced/\(name)") }
-      for name in Self.parts { try staging.move(name, to: path(name)) }
-      try StagingFolder.synchronize(path)
-      staging.isToStay = false
+    if wasInterrupted { try StagingFolder.remove(path(VehiclePaths.staging)) }
+    var staging = try StagingFolder(path(VehiclePaths.staging))
+    // Then the folder holds parts of two vehicles already, and only success takes the mark away.
+    staging.isToStay = wasInterrupted
+    // mosquitto may be another user, who is to reach its key: there, the modes of the files protect.
+    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
+    try staging.createFolder(VehiclePaths.keys, mode: 0o700)
+    try staging.createFolder(VehiclePaths.operator, mode: 0o700)
+    try staging.createFolder("replaced", mode: 0o700)
+    for file in new.files { try staging.write(file) }
+    for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."] {
+      try staging.synchronize(folder)
     }
+
+    // From here to the end nobody could say which of two vehicles the folder holds.
+    staging.isToStay = true
+    for name in present { try staging.take(path(name), as: "replaced/\(name)") }
+    for name in Self.parts { try staging.move(name, to: path(name)) }
+    try StagingFolder.synchronize(path)
+    staging.isToStay = false
     return new.summary
   }
 
   /// Writes mosquitto.conf anew, after the folder was moved or the broker's key was given to another user.
-  package func relocate() throws(ProvisioningError) {
+  package func relocate() throws {
     try checkFinished()
     let (host, port) = try readBroker()
-    let key = path(VehicleLayout.brokerKey)
+    let key = path(VehiclePaths.brokerKey)
     var status = stat()
-    _ = try rethrowing { () throws(SystemError) in try check("stat", key) { stat(key, &status) } }
+    _ = try check("stat", key) { stat(key, &status) }
     let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid)
-    try rethrowing { () throws(SystemError) in
-      try Files.replace(path(VehicleLayout.broker), with: broker.text.utf8, mode: 0o644)
-    }
+    try Files.replace(path(VehiclePaths.broker), with: broker.text.utf8, mode: 0o644)
   }
 
   /// Replaces the certificates of broker and controller by new ones for the same keys; both programs take them up at
@@ -86,33 +83,29 @@ extension VehicleFolder {
   ///
   /// - Parameter now: Unix time, from which they are valid.
   /// - Returns: when they end, Unix time.
-  package func renewCertificates(now: Int64) throws(ProvisioningError) -> Int64 {
+  package func renewCertificates(now: Int64) throws -> Int64 {
     try checkFinished()
     let authority = try readAuthority()
     var end = Int64.max
     for (role, name, keyName) in [
-      (.broker(try readBroker().host), VehicleLayout.brokerCertificate, VehicleLayout.brokerKey),
-      (CertificateRole.controller, VehicleLayout.controllerCertificate, VehicleLayout.controllerKey),
+      (.broker(try readBroker().host), VehiclePaths.brokerCertificate, VehiclePaths.brokerKey),
+      (CertificateRole.controller, VehiclePaths.controllerCertificate, VehiclePaths.controllerKey),
     ] {
       let key = try readPrivateKey(keyName)
-      let pem: [UInt8]
-      do throws(OpenSSLError) {
+      let pem = try about(path(name)) {
         let certificate = try authority.issue(role, to: key, now: now)
-        pem = try certificate.pem()
         end = min(end, try certificate.end())
-      } catch {
-        throw .openSSL(path(name), error)
+        return try certificate.pem()
       }
-      try rethrowing { () throws(SystemError) in try Files.replace(path(name), with: pem, mode: 0o644) }
+      try Files.replace(path(name), with: pem, mode: 0o644)
     }
     return end
   }
 
-  private func readBroker() throws(ProvisioningError) -> (host: BrokerHost, port: UInt16) {
+  private func readBroker() throws -> (host: BrokerHost, port: UInt16) {
     let broker = try present(try readVehicleFile().broker, "[broker]")
     guard let host = BrokerHost(broker.host) else {
-      throw .configuration(
-        ConfigurationError(path(VehicleLayout.vehicle), "[broker] host: expected a host name or an IP address"))
+      throw ConfigurationError(path(VehiclePaths.vehicle), "[broker] host: expected a host name or an IP address")
     }
     return (host, broker.port)
   }

@@ -1,4 +1,6 @@
+package import Bluetooth
 package import Domain
+package import StepProtocol
 
 /// What a vehicle is to be.
 package struct VehiclePlan: Sendable {
@@ -8,17 +10,39 @@ package struct VehiclePlan: Sendable {
   package var port: UInt16
   package var servo: ServoKind
   /// The radios that are to send steps' iBeacons with rotating minors. The vehicle sends none of the other steps.
-  package var beaconAdapters: [StepID: String]
+  package var beaconRadios: [StepID: RadioSpec]
 
   package init(
     vehicle: Vehicle, topic: TopicPrefix, host: BrokerHost, port: UInt16, servo: ServoKind,
-    beaconAdapters: [StepID: String] = [:]
+    beaconRadios: [StepID: RadioSpec] = [:]
   ) {
     self.vehicle = vehicle
     self.topic = topic
     self.host = host
     self.port = port
     self.servo = servo
-    self.beaconAdapters = beaconAdapters
+    self.beaconRadios = beaconRadios
   }
+}
+
+/// What is to move a vehicle's steps.
+package enum ServoKind: String, Sendable, CaseIterable {
+  /// No hardware: motions are written to a log.
+  case simulated
+  /// Servos on the kernel's PWM channels, in the order of the steps.
+  case pwm
+}
+
+/// What was made of a plan.
+package struct VehicleSummary: Sendable, Equatable {
+  /// The files, as paths from the vehicle's folder.
+  package let files: [String]
+  /// The key that tokens are signed with.
+  package let tokenKey: Thumbprint
+  /// The key that commands are encrypted to.
+  package let encryptionKey: Thumbprint
+  /// The key that statements are signed with.
+  package let signingKey: Thumbprint
+  /// When the certificates of broker and controller end, Unix time.
+  package let certificatesEnd: Int64
 }

@@ -2,9 +2,6 @@ import ArgumentParser
 import Bluetooth
 import Configuration
 import Domain
-import Glibc
-import MQTT
-import StepController
 import StepDaemon
 import Terminal
 
@@ -27,44 +24,9 @@ struct Stepd: ParsableCommand {
   var verbose = false
 
   func run() throws {
-    var daemon = try Daemon(
-      ControllerSetup(reading: config), isVerbose: verbose, isJournal: Self.isJournal)
+    let daemon = Daemon(try ControllerSetup(reading: config), isVerbose: verbose)
     try check ? daemon.check() : daemon.run()
   }
 
-  /// Whether standard error is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone does not say
-  /// so: what is started from a service, as a terminal is on many desktops, inherits it.
-  private static var isJournal: Bool {
-    var status = stat()
-    guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return false }
-    return String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
-  }
-
-  static func main() { Program.main(Stepd.self, explain: explain) }
-
-  private static func explain(_ error: any Error) -> any Error {
-    switch error as? Daemon.Failure {
-    case .journal(.unavailable(let error)), .system(let error): CommandFailure(error)
-    case .journal(.inUse(let path)): CommandFailure(.unavailable, Journal.Failure.inUse(path).description)
-    case .journal(let failure): CommandFailure(.badData, failure.description)
-    case .broker(let error): CommandFailure(error)
-    case .beacon(let error): CommandFailure(error.exitStatus, error.description, hint: error.hint)
-    case nil: error
-    }
-  }
-}
-
-extension RadioError {
-  fileprivate var exitStatus: ExitStatus {
-    switch self {
-    case .notPermitted: .noPermission
-    case .tooFewSets, .cannotAdvertise: .configuration
-    default: .unavailable
-    }
-  }
-
-  /// systemd's confinement keeps programs from what their files would allow them.
-  fileprivate var hint: String? {
-    if case .notPermitted = self { "as a service it takes what the comments in stepd.service say" } else { nil }
-  }
+  static func main() { Program.main(Stepd.self, explain: { $0 }) }
 }

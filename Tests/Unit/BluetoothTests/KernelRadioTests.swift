@@ -5,13 +5,13 @@ import Testing
 
 /// Radios of a real kernel, whose controller is a virtual one. There is no Bluetooth in most machines that run tests,
 /// so each case starts a kernel of its own and runs a test of `KernelRadioCases` in it.
-@Suite("adapters of a real kernel", .serialized, .enabled(if: Rig.path != nil, Rig.missing))
+@Suite("adapters of a real kernel", .serialized, .enabled(if: Rig.hasKernel, Rig.missing))
 struct KernelRadioTests {
   struct Case: CustomTestStringConvertible {
     let testDescription: String
     /// What `KernelRadioCases` has to say to it.
     let test: String
-    /// Of `umlrun.sh`.
+    /// Of `run.sh`.
     var options = ""
     /// What runs the test, in the kernel.
     var prefix = ""
@@ -86,14 +86,13 @@ struct KernelRadioTests {
   @Test("are listened to, or said to be unusable, and are left not scanning", arguments: cases)
   func inKernel(_ case: Case) throws {
     let folder = try TemporaryFolder()
-    let rig = try #require(Rig.path)
     let scenario = `case`.options.contains("--scn") ? "" : "--scn '\(folder.path)/scenario'"
     let words = `case`.test.split(separator: " ", maxSplits: 2).map(String.init)
     let (status, output) = shell(
       """
       cat >'\(folder.path)/scenario' <<'EOF'
       \(`case`.scenario)EOF
-      '\(rig)/umlrun.sh' --keep '\(folder.path)/kept' \(scenario) \(`case`.options) -- \(`case`.prefix) \
+      '\(Rig.path)/run.sh' --keep '\(folder.path)/kept' \(scenario) \(`case`.options) -- \(`case`.prefix) \
         env STEPCTL_IN_RIG=1 STEPCTL_DEED='\(words.last ?? "")' '\(CommandLine.arguments[0])' \
         --testing-library swift-testing --filter 'KernelRadioCases.\(words[0])\\(' 2>&1
       """)

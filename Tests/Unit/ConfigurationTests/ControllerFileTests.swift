@@ -1,5 +1,7 @@
 import Configuration
 import Domain
+import MQTT
+import StepController
 import Testing
 
 @Suite("controller files")
@@ -9,16 +11,15 @@ struct ControllerFileTests {
   }
 
   private let sample = ControllerFile(
-    path: "stepd.toml", broker: BrokerLogin(certificate: ClientCertificate(cert: "stepd.crt", key: "stepd.key")),
-    keys: KeyFiles(
-      encryption: "encryption.jwk", signing: "signing.jwk", operatorKey: [UInt8](repeating: 0, count: 32)),
-    policy: AccessPolicy(zone: .immediate, proofAge: 5),
-    servo: ServoSettings(
-      driver: .pwm(
-        PWMSettings(outputs: [
-          Sample.left: PWMSettings.Output(chip: 0, channel: 0),
-          Sample.right: PWMSettings.Output(chip: 0, channel: 1, closedPulse: 2500, openPulse: 500),
-        ])), travel: 2, limit: 6.5))
+    path: "stepd.toml", broker: .init(identity: .init(certificate: "stepd.crt", key: "stepd.key")),
+    keys: .init(encryption: "encryption.jwk", signing: "signing.jwk", operatorKey: Sample.verificationKey),
+    policy: Policy(methods: [.beacon], zone: .immediate, proofAge: 5_000),
+    profile: MotionProfile(travel: 2_000, limit: 6_500),
+    servo: .pwm(
+      PWMOutputs(channels: [
+        Sample.left: PWMChannel(chip: 0, channel: 0),
+        Sample.right: PWMChannel(chip: 0, channel: 1, closedPulse: 2500, openPulse: 500),
+      ])))
 
   @Test("a whole file is read")
   func whole() throws {
@@ -43,10 +44,9 @@ struct ControllerFileTests {
     #expect(file.vehicle == "car/../vehicle.toml")
     #expect(file.journal == "car/journal.json")
     #expect(file.keys.encryption == "car/c" && file.keys.signing == "/d")
-    #expect(file.policy == AccessPolicy(zone: .near, proofs: [.beacon], proofAge: 10))
-    #expect(
-      file.servo
-        == ServoSettings(driver: .simulated(log: "car/servo.jsonl"), travel: 1.5, limit: 5, installed: .close))
+    #expect(file.policy == Policy(methods: [.beacon], acceptsStatic: true, zone: .near, proofAge: 10_000))
+    #expect(file.servo == .simulated(log: "car/servo.jsonl"))
+    #expect(file.profile == MotionProfile(travel: 1_500, limit: 5_000) && file.installed == .close)
   }
 
   @Test(
@@ -164,11 +164,13 @@ struct ControllerFileTests {
   func roundTrip() throws {
     #expect(try read(sample.render()) == sample)
     var file = sample
-    file.servo = ServoSettings(driver: .simulated(log: "a \"b\".jsonl"), travel: 0.3, limit: 0.7, installed: .open)
-    file.policy = AccessPolicy(proofs: [.beacon], proofAge: 1.25)
+    file.servo = .simulated(log: "a \"b\".jsonl")
+    file.profile = MotionProfile(travel: 300, limit: 700)
+    file.installed = .open
+    file.policy = Policy(methods: [.beacon], zone: .near, proofAge: 1_250)
     file.broker.host = "localhost"
     file.broker.port = 1
-    file.broker.ca = "local/ca.crt"
+    file.broker.authority = "local/ca.crt"
     #expect(try read(file.render()) == file)
   }
 }

@@ -1,6 +1,10 @@
-import TestSupport
 import Configuration
 import Domain
+import Encoding
+import MQTT
+import StepController
+import StepProtocol
+import TestSupport
 import Testing
 
 @Suite("what a controller works from")
@@ -10,7 +14,13 @@ struct ControllerSetupTests {
   init() throws {
     folder = try TemporaryFolder()
     try folder.write("vehicle.toml", Sample.vehicle)
-    for name in ["stepd.key", "encryption.jwk", "signing.jwk"] { try folder.write(name) }
+    try folder.write("stepd.key")
+    try folder.write("encryption.jwk", DecryptionKey().jwk.text)
+    try folder.write("signing.jwk", SigningKey().jwk.text)
+  }
+
+  private var identity: Broker.Identity {
+    .init(certificate: "\(folder.path)/stepd.crt", key: "\(folder.path)/stepd.key")
   }
 
   private func read(_ text: String = Sample.controller) throws -> ControllerSetup {
@@ -21,15 +31,16 @@ struct ControllerSetupTests {
   func broker() throws {
     let setup = try read()
     #expect(setup.vehicle == (try Sample.parsedVehicle()))
-    #expect(setup.broker == Broker(host: "broker.example", port: 8884, ca: "\(folder.path)/ca.crt"))
-    #expect(setup.certificate.cert == "\(folder.path)/stepd.crt")
+    #expect(
+      setup.broker
+        == Broker("broker.example", 8884, authority: "\(folder.path)/ca.crt", identity))
   }
 
   @Test("host, port and ca of the controller's file win")
   func overrides() throws {
     let setup = try read(
       Sample.controller.replacing("[broker]\n", with: "[broker]\nhost = \"localhost\"\nport = 1883\nca = \"/ca\"\n"))
-    #expect(setup.broker == Broker(host: "localhost", port: 1883, ca: "/ca"))
+    #expect(setup.broker == Broker("localhost", 1883, authority: "/ca", identity))
   }
 
   @Test("a vehicle file without a broker will do when the controller's has one")
@@ -40,7 +51,7 @@ struct ControllerSetupTests {
       complaint { _ = try read() } == "\(folder.path)/vehicle.toml: [broker] is missing: the controller needs it")
     let setup = try read(
       Sample.controller.replacing("[broker]\n", with: "[broker]\nhost = \"localhost\"\nca = \"/ca\"\n"))
-    #expect(setup.broker == Broker(host: "localhost", port: 8883, ca: "/ca"))
+    #expect(setup.broker == Broker("localhost", 8883, authority: "/ca", identity))
   }
 
   @Test("each step has a servo, and each servo a step")
@@ -48,11 +59,11 @@ struct ControllerSetupTests {
     #expect(
       complaint {
         _ = try read(Sample.controller.replacing("steps.right", with: "steps.middle"))
-      } == "\(folder.path)/stepd.toml: [servo.steps.right] is missing: the vehicle has that step")
+      } == "\(folder.path)/stepd.toml:18: [servo.steps.right] is missing: the vehicle has that step")
     #expect(
       complaint {
         _ = try read(Sample.controller + "[servo.steps.rear]\nchip = 1\nchannel = 0\n")
-      } == "\(folder.path)/stepd.toml: [servo.steps.rear]: \(folder.path)/vehicle.toml has no such step")
+      } == "\(folder.path)/stepd.toml:33: [servo.steps.rear]: \(folder.path)/vehicle.toml has no such step")
   }
 
   @Test("a simulated servo asks for no outputs")
@@ -61,7 +72,7 @@ struct ControllerSetupTests {
     let text = Sample.controller[..<servo.lowerBound]
     #expect(
       try read(text + "[servo]\ndriver = \"simulated\"\n").servo
-        == ServoSettings(driver: .simulated(log: "\(folder.path)/servo.jsonl")))
+        == .simulated(log: "\(folder.path)/servo.jsonl"))
   }
 
   @Test("a private key that others can read is refused", arguments: ["stepd.key", "encryption.jwk", "signing.jwk"])
@@ -76,6 +87,6 @@ struct ControllerSetupTests {
   func absent() throws {
     #expect(
       complaint { _ = try read(Sample.controller.replacing("\"vehicle.toml\"", with: "\"car.toml\"")) }
-        == "\(folder.path)/car.toml: cannot open: No such file or directory")
+        == "cannot open \(folder.path)/car.toml: No such file or directory")
   }
 }

@@ -1,7 +1,12 @@
-import TestSupport
+import Bluetooth
 import Configuration
 import Domain
+import Encoding
+import Glibc
+import StepController
 import StepProtocol
+import SystemIO
+import TestSupport
 import Testing
 
 @Suite("what steps are recognised by")
@@ -29,9 +34,10 @@ struct IdentifierTests {
   init() throws {
     folder = try TemporaryFolder()
     try folder.write("vehicle.toml", Sample.vehicle)
-    for name in ["stepd.key", "encryption.jwk", "signing.jwk", "left.beacon", "right.beacon"] {
-      try folder.write(name)
-    }
+    try folder.write("stepd.key")
+    try folder.write("encryption.jwk", DecryptionKey().jwk.text)
+    try folder.write("signing.jwk", SigningKey().jwk.text)
+    for name in ["left.beacon", "right.beacon"] { try folder.write(name, BeaconSecret().jwk.text) }
     try folder.write("tags.json", "[\(Self.tag)]")
   }
 
@@ -55,7 +61,7 @@ struct IdentifierTests {
     let text =
       "operator = \"\(Sample.key)\"\n" + step("minor = 65535\ntags = [\"04a1b2c3d4e5f6\", \"01020304\"]")
     let file = try vehicle(text)
-    #expect(file.operatorKey == [UInt8](repeating: 0, count: 32))
+    #expect(file.operatorKey == Sample.verificationKey)
     #expect(file.vehicle.steps[0].minor == 65535)
     #expect(file.vehicle.steps[0].tags.map(\.description) == ["04A1B2C3D4E5F6", "01020304"])
     #expect(try vehicle(file.render()) == file)
@@ -114,11 +120,20 @@ struct IdentifierTests {
     #expect(
       complaint { _ = try adding("04A1B2C3", to: Sample.right, in: one) }
         == "vehicle.toml:22: [[steps]] tags: [\"04A1B2C3\"] has a tag of another step in it")
-    let several = step("tags = [\n  \"04A1B2C3\",\n]")
-    #expect(
-      complaint { _ = try adding("01020304", in: several) }
-        == "vehicle.toml:16: [[steps]] cannot be edited as it is written; "
-        + "give each key a line of its own, without escapes")
+  }
+
+  @Test(
+    "tags that are written over several lines are replaced as a whole",
+    arguments: [
+      "[\n  \"04A1B2C3\",\n]", "[ # ] is no end\n  \"04A1B2C3\" # \"]\"\n]", "[\r\n\t'04a1b2c3'\r\n]",
+      "['04A1B2C3'  , ]", "[\"\"\"\n04A1B2C3\"\"\"]", "[\"04A1\\u00422C3\"]",
+    ])
+  func addingToLines(tags: String) throws {
+    for after in ["", " # é ours"] {
+      #expect(
+        try adding("01020304", in: step("tags = \(tags)\(after)"))
+          == step("tags = [\"04A1B2C3\", \"01020304\"]\(after)"))
+    }
   }
 
   @Test("a minor is noted in the same way")
@@ -137,25 +152,28 @@ struct IdentifierTests {
   @Test("secrets of beacons and keys of tags are read, and lead from the file's folder")
   func controller() throws {
     let setup = try read(Self.rotating + Self.tags)
-    #expect(setup.beacon.period == 30)
-    #expect(
-      setup.beacon.steps[Sample.left]
-        == .init(secret: "\(folder.path)/left.beacon", adapter: "h4:tcp:127.0.0.1:6402"))
-    #expect(setup.beacon.steps[Sample.right] == .init(secret: "\(folder.path)/right.beacon"))
+    #expect(setup.beaconRadios == [Sample.left: .h4(.tcp(host: "127.0.0.1", port: 6402))])
+    for step in [Sample.left, Sample.right] {
+      let secret = try KeyFile.beaconSecret("\(folder.path)/\(step).beacon")
+      let minor = RotatingMinor(secret: secret, step: step, period: 30)
+      #expect(setup.secrets.minors[step]?.minor(at: 1_767_225_600) == minor.minor(at: 1_767_225_600))
+      #expect(setup.secrets.minors[step]?.change(after: 1) == 30)
+    }
     let keys = DynamicTag.Keys(metaRead: Array(0...15), fileRead: Array(0...15).reversed())!
-    #expect(setup.tags == [.init(uid: TagUID("04DE5F1EACC040")!, step: Sample.left, keys: keys)])
+    let tag = try #require(setup.secrets.tags[TagUID("04DE5F1EACC040")!])
+    #expect(tag.step == Sample.left && tag.keys == keys && setup.secrets.tags.count == 1)
     #expect(setup.policy.acceptsStatic)
     let plain = try read("")
-    #expect(plain.beacon == BeaconSettings() && plain.tags.isEmpty)
+    #expect(plain.beaconRadios.isEmpty && plain.secrets.minors.isEmpty && plain.secrets.tags.isEmpty)
   }
 
   @Test("what is rendered reads the same")
   func roundTrip() throws {
     let text = Sample.controller.replacing("proofs = [\"beacon\"]", with: "proofs = [\"qr\", \"nfc\"]\nstatic = false")
     var file = try ControllerFile(parsing: Array((text + Self.rotating + Self.tags).utf8), path: "stepd.toml")
-    #expect(file.policy.proofs == [.nfc, .qr] && !file.policy.acceptsStatic)
+    #expect(file.policy.methods == [.nfc, .qr] && !file.policy.acceptsStatic)
     #expect(try ControllerFile(parsing: Array(file.render().utf8), path: "stepd.toml") == file)
-    file.beacon = BeaconSettings()
+    (file.beacons, file.beaconPeriod) = ([:], RotatingMinor.standardPeriod)
     file.tagKeys = nil
     #expect(try ControllerFile(parsing: Array(file.render().utf8), path: "stepd.toml") == file)
   }
@@ -183,20 +201,35 @@ struct IdentifierTests {
       } == expected)
   }
 
+  @Test(
+    "a radio that cannot send beacons is named",
+    arguments: [
+      ("wlan0", "`wlan0` is not a radio: expected \(RadioSpec.forms)"),
+      ("h4:tcp:host", "`h4:tcp:host` is not a radio: the port is missing"),
+      ("bluez:hci0", "bluez:hci0 cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"),
+      ("btsnoop:x", "btsnoop:x cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"),
+      ("", "expected non-empty text without control characters, found \"\""),
+    ])
+  func radios(adapter: String, expected: String) {
+    let text = "\n[beacon.steps.right]\nsecret = \"x\"\nadapter = \"\(adapter)\"\n"
+    #expect(
+      complaint { _ = try read(text) } == "\(folder.path)/stepd.toml:36: [beacon.steps.right] adapter: \(expected)")
+  }
+
   @Test("steps that the vehicle has not, and a minor that both rotates and stays, are refused")
   func disagreement() throws {
     let stepd = "\(folder.path)/stepd.toml"
     let car = "\(folder.path)/vehicle.toml"
     #expect(
       complaint { _ = try read("\n[beacon.steps.roof]\nsecret = \"left.beacon\"\n") }
-        == "\(stepd): [beacon.steps.roof]: \(car) has no such step")
+        == "\(stepd):34: [beacon.steps.roof]: \(car) has no such step")
     try folder.write("tags.json", "[\(Self.tag.replacing("left", with: "roof"))]")
     #expect(
       complaint { _ = try read(Self.tags) }
         == "\(folder.path)/tags.json: 04DE5F1EACC040: \(car) has no step roof")
     #expect(
       complaint { _ = try read(Self.rotating, vehicle: step("minor = 7")) }
-        == "\(stepd): [beacon.steps.left]: \(car) gives that step a minor that never changes")
+        == "\(stepd):37: [beacon.steps.left]: \(car) gives that step a minor that never changes")
   }
 
   @Test("a policy by which a step could never be moved is refused")
@@ -210,7 +243,7 @@ struct IdentifierTests {
       }
     }
     func error(_ step: String) -> String {
-      "\(folder.path)/stepd.toml: [policy] static: false, and the step \(step) has no identifier that cannot be copied"
+      "\(folder.path)/stepd.toml:16: [policy] static: false, and the step \(step) has no identifier that cannot be copied"
     }
     #expect(strict("\"beacon\"", Self.rotating) == nil)
     #expect(strict("\"beacon\"", "") == error("left"))
@@ -226,7 +259,7 @@ struct IdentifierTests {
       try read(Self.rotating + Self.tags)
     }
     let missing = (Self.rotating + Self.tags).replacing("\"\(name)\"", with: "\"no\"")
-    #expect(throws: ConfigurationError("\(folder.path)/no", "cannot stat: No such file or directory", kind: .missing)) {
+    #expect(throws: SystemError("stat", "\(folder.path)/no", code: ENOENT)) {
       try read(missing)
     }
   }

@@ -109,15 +109,39 @@ struct MeasuredPowerTests {
     #expect(try setting(-62, in: short) == short + "\nmeasured_power = -62")
   }
 
+  @Test(
+    "is found however the file is written",
+    arguments: [
+      // A key in escapes, a comment that looks like it, a value at the end of a file.
+      "[[steps]]\nside = \"left\"\nid = \"left\"\nmajor = 1\n\"measured_p\\u006Fwer\" = §-50§\n",
+      "[[steps]]\nside = \"left\"\nid = \"left\"\nmajor = 1\nmeasured_power = §-50§ # measured_power = -50",
+      "[[steps]]\nside = \"left\"\nid = \"left\"\nmajor = 1\nmeasured_power = §-50§",
+      "[[steps]]\r\nside = \"left\"\r\nid = \"left\"\r\nmeasured_power = §-50§\r\nmajor = 1\r\n",
+      // Several tables on a line, and each on a line of its own.
+      "steps = [{side='right',id='right',major=2,measured_power=-50},{measured_power=§-50§,side='left',id='left',major=1}]",
+      "steps = [ # é\n  { side = \"left\", id = \"left\", major = 1§, measured_power = -62§ }, # left\n]",
+    ])
+  func found(steps: String) throws {
+    let parts = steps.split(separator: "§", omittingEmptySubsequences: false)
+    let isNew = parts[1].hasPrefix(",")
+    let text = Self.head + parts[0] + (isNew ? "" : "-50") + parts[2]
+    #expect(try setting(-62, in: text) == Self.head + parts[0] + (isNew ? parts[1] : "-62") + parts[2])
+  }
+
+  @Test("is found behind a byte order mark, on the first line")
+  func mark() throws {
+    let steps = "\u{FEFF}steps = [{ id = \"left\", side = \"left\", major = 1, measured_power = -50 }]\n"
+    #expect(try setting(-62, in: steps + Self.head) == steps.replacing("-50", with: "-62") + Self.head)
+  }
+
   @Test("what cannot be edited is refused, with what to do")
   func refused() {
-    // A key in escapes is a key, and not one that this finds.
-    let odd =
-      Self.head + "[[steps]]\nside = \"left\"\nid = \"left\"\nmajor = 1\n\"measured_p\\u006Fwer\" = -50\n"
+    // The line would become longer than a line may be.
+    let comment = String(repeating: "x", count: 960)
+    let long = Self.head + "steps = [{ id = \"left\", side = \"left\", major = 1 }] #\(comment)"
     let error = ConfigurationError(
-      "vehicle.toml", line: 3,
-      "[[steps]] cannot be edited as it is written; give each key a line of its own, without escapes")
-    #expect(throws: error) { try setting(-62, in: odd) }
+      "vehicle.toml", line: 3, "[[steps]] cannot be edited as it is written; give each key a line of its own")
+    #expect(throws: error) { try setting(-62, in: long) }
     #expect(throws: ConfigurationError("vehicle.toml", "there is no longer a step \"left\"")) {
       try setting(-62, in: Self.head + Self.steps().replacing("\"left\"   #", with: "\"front\"   #"))
     }

@@ -1,17 +1,9 @@
 import Configuration
+import TestSupport
 import Testing
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same damage on each run.
-private struct Damage: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
-  }
+private struct Damage {
+  var random: SplitMix
 
   /// Some bytes replaced, removed or doubled, lines swapped or dropped, and pieces of syntax put in.
   mutating func damage(_ text: String) -> [UInt8] {
@@ -20,15 +12,15 @@ private struct Damage: RandomNumberGenerator {
       "1e999", "-1", "9223372036854775807", "nan", "inf", "1979-05-27", "true", "\u{FEFF}", "\u{202E}",
     ]
     var bytes = Array(text.utf8)
-    for _ in 0...Int.random(in: 0..<4, using: &self) where !bytes.isEmpty {
-      let place = Int.random(in: bytes.indices, using: &self)
-      switch Int.random(in: 0..<6, using: &self) {
-      case 0: bytes[place] = UInt8.random(in: .min ... .max, using: &self)
+    for _ in 0...Int.random(in: 0..<4, using: &random) where !bytes.isEmpty {
+      let place = Int.random(in: bytes.indices, using: &random)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: bytes[place] = UInt8.random(in: .min ... .max, using: &random)
       case 1: bytes.remove(at: place)
       case 2: bytes.removeSubrange(place..<min(place + 30, bytes.count))
       case 3: bytes.insert(contentsOf: bytes[place..<min(place + 60, bytes.count)], at: place)
       case 4: bytes.removeLast(bytes.count - place)
-      default: bytes.insert(contentsOf: Array(pieces.randomElement(using: &self)!.utf8), at: place)
+      default: bytes.insert(contentsOf: Array(pieces.randomElement(using: &random)!.utf8), at: place)
       }
     }
     return bytes
@@ -39,7 +31,7 @@ private struct Damage: RandomNumberGenerator {
 struct MutationTests {
   @Test("a damaged vehicle file is read or refused in one line, and what was read can be written", arguments: 0..<4)
   func vehicle(seed: UInt64) throws {
-    var damage = Damage(state: seed)
+    var damage = Damage(random: SplitMix(seed))
     var read = 0
     for _ in 0..<2500 {
       let bytes = damage.damage(Sample.vehicle)
@@ -56,7 +48,7 @@ struct MutationTests {
 
   @Test("a damaged controller file is read or refused in one line, and what was read can be written", arguments: 4..<8)
   func controller(seed: UInt64) throws {
-    var damage = Damage(state: seed)
+    var damage = Damage(random: SplitMix(seed))
     var read = 0
     for _ in 0..<2500 {
       let bytes = damage.damage(Sample.controller)

@@ -1,7 +1,12 @@
-import TestSupport
 import Configuration
-import Glibc
 import Domain
+import Encoding
+import Glibc
+import MQTT
+import Rider
+import StepProtocol
+import SystemIO
+import TestSupport
 import Testing
 
 @Suite("what a rider needs to command")
@@ -10,8 +15,17 @@ struct RiderAccessTests {
 
   init() throws {
     folder = try TemporaryFolder()
+    let device = SigningKey()
     try folder.write("rider.key")
-    try folder.write("device.jwk")
+    try folder.write("device.jwk", device.jwk.text)
+    try folder.write("token.jwt", Self.token(for: device) + "\n")
+  }
+
+  private static func token(for device: SigningKey) -> String {
+    Token(
+      issuer: "operator", subject: "Ada", vehicle: Sample.uuid, steps: [Sample.left], notBefore: 0, expires: 1,
+      device: device.verificationKey
+    ).signed(by: SigningKey())
   }
 
   private func access(_ text: String) throws -> RiderAccess {
@@ -22,8 +36,23 @@ struct RiderAccessTests {
   func complete() throws {
     let access = try access(Sample.vehicle)
     #expect(access.topic == TopicPrefix("arena2036/rolling_chassis"))
-    #expect(access.broker == Broker(host: "broker.example", port: 8884, ca: "\(folder.path)/ca.crt"))
-    #expect(access.rider.deviceKey == "\(folder.path)/device.jwk")
+    let identity = Broker.Identity(certificate: "\(folder.path)/rider.crt", key: "\(folder.path)/rider.key")
+    #expect(access.broker == Broker("broker.example", 8884, authority: "\(folder.path)/ca.crt", identity))
+    #expect(access.encryptionKey == Sample.encryptionKey && access.statementKey == Sample.verificationKey)
+    #expect(access.device.verificationKey == access.token.device && access.token.subject == "Ada")
+  }
+
+  @Test("a token that is none, or another device's, is refused")
+  func token() throws {
+    let path = try folder.write("token.jwt", "x.y.z\n")
+    #expect(complaint { _ = try access(Sample.vehicle) }?.hasPrefix("\(path): not a token: ") == true)
+    try folder.write("token.jwt", "not a token\n")
+    #expect(throws: ConfigurationError(path, "not a token: expected a compact JWT")) { try access(Sample.vehicle) }
+    try folder.write("token.jwt", Self.token(for: SigningKey()))
+    let message = "the token is bound to another device key than \(folder.path)/device.jwk: "
+    #expect(throws: ConfigurationError(path, message + "take both as the operator made them")) {
+      try access(Sample.vehicle)
+    }
   }
 
   @Test(
@@ -63,8 +92,7 @@ struct RiderAccessTests {
   func absent() throws {
     unlink("\(folder.path)/device.jwk")
     #expect(
-      throws: ConfigurationError(
-        "\(folder.path)/device.jwk", "cannot stat: No such file or directory", kind: .missing)
+      throws: SystemError("stat", "\(folder.path)/device.jwk", code: ENOENT)
     ) { try access(Sample.vehicle) }
   }
 }

@@ -1,12 +1,19 @@
 import Configuration
 import Domain
+import Encoding
+import MQTT
+import StepProtocol
 
 /// Files as the manual shows them, and what they say.
 enum Sample {
   static let uuid = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
   static let left = StepID("left")!
   static let right = StepID("right")!
-  static let key = String(repeating: "A", count: 43)
+  /// The base point of Curve25519 (RFC 7748 4.1), which serves as a public key of either kind.
+  static let keyBytes = [9] + [UInt8](repeating: 0, count: 31)
+  static let key = Base64URL.encode(keyBytes)
+  static let verificationKey = try! VerificationKey(keyBytes)
+  static let encryptionKey = try! EncryptionKey(keyBytes)
 
   static let vehicle = """
     name = "Rolling Chassis"
@@ -81,6 +88,12 @@ enum Sample {
     try Vehicle(
       name: "Rolling Chassis", uuid: uuid,
       steps: [Step(id: left, side: .left, major: 1), Step(id: right, side: .right, major: 2)])
+  }
+}
+
+extension Broker {
+  init(_ host: String, _ port: UInt16, authority: String, _ identity: Identity?) {
+    self.init(host: host, port: port, tls: TLS(authority: authority, identity: identity))
   }
 }
 

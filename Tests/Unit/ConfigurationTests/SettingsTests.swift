@@ -1,5 +1,5 @@
-import TestSupport
 import Configuration
+import TestSupport
 import Testing
 
 @Suite("settings")

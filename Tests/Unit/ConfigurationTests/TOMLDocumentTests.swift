@@ -76,6 +76,24 @@ struct TOMLDocumentTests {
   }
 
   @Test(
+    "every value knows where it is written, whatever stands before it",
+    arguments: [
+      "a = §1§", "a = §-1_000§ # 1", "\u{FEFF}a = §'x'§\r\n", "\"é🚐\" = §\"é\"§ # é",
+      "# é\n\n'ü' . b = §true§", "a = { 'é' = 'é', b = §0x1F§ }", "a = ['é', §[ 1,\n2 # ]\n]§ ]",
+      "a = §\"\"\"\né\\\n  \"\"\"§ # x", "a = §'''\r\n]\r\n'''§\r\n", "a = §1979-05-27 07:32:00Z§ # x",
+      "a = §{ b = 1 }§ # }", "a = §6.5e-3§\t", "[a]\nb = §[]§", "[[a]]\nb = §[\r\n  \"x\",\r\n]§\r\n",
+      String(repeating: "# ééééé\n", count: 20)
+        + "\(String(repeating: "a", count: 40)) = §'\(String(repeating: "🚐", count: 40))'§",
+    ])
+  func places(marked: String) throws {
+    let parts = marked.split(separator: "§", omittingEmptySubsequences: false)
+    let bytes = Array(parts.joined().utf8)
+    let places = try parse(bytes).nodes.compactMap(\.place)
+    let texts = places.map { String(decoding: bytes[bytes.range(of: $0)], as: UTF8.self) }
+    #expect(texts.contains(String(parts[1])), "\(texts)")
+  }
+
+  @Test(
     "what is not TOML is refused with its place",
     arguments: [
       (

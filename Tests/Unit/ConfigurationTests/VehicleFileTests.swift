@@ -1,6 +1,9 @@
-import TestSupport
 import Configuration
 import Domain
+import Glibc
+import MQTT
+import SystemIO
+import TestSupport
 import Testing
 
 @Suite("vehicle files")
@@ -12,15 +15,14 @@ struct VehicleFileTests {
   @Test("a whole file is read")
   func whole() throws {
     let file = try read(Sample.vehicle)
-    let zeros = [UInt8](repeating: 0, count: 32)
     #expect(
       file
         == VehicleFile(
           path: "vehicle.toml", vehicle: try Sample.parsedVehicle(), topic: TopicPrefix("arena2036/rolling_chassis"),
-          broker: Broker(host: "broker.example", port: 8884, ca: "ca.crt"),
-          certificate: ClientCertificate(cert: "rider.crt", key: "rider.key"),
-          controller: ControllerKeys(encryption: zeros, signing: zeros),
-          rider: Rider(name: "Ada", deviceKey: "device.jwk", token: "token.jwt")))
+          broker: Broker(
+            "broker.example", 8884, authority: "ca.crt", .init(certificate: "rider.crt", key: "rider.key")),
+          controller: .init(encryption: Sample.encryptionKey, signing: Sample.verificationKey),
+          rider: .init(name: "Ada", deviceKey: "device.jwk", token: "token.jwt")))
   }
 
   @Test("name, UUID and steps are enough to locate oneself")
@@ -50,8 +52,8 @@ struct VehicleFileTests {
     ])
   func paths(path: String, ca: String) throws {
     let file = try read(Sample.vehicle.replacing("rider.key", with: "/keys/rider.key"), path: path)
-    #expect(file.broker?.ca == ca)
-    #expect(file.certificate?.key == "/keys/rider.key")
+    #expect(file.broker?.tls?.authority == ca)
+    #expect(file.broker?.tls?.identity?.key == "/keys/rider.key")
   }
 
   /// Each line of the sample, replaced, and what is said about it.
@@ -126,6 +128,11 @@ struct VehicleFileTests {
           + "found text of length 44"
       ),
       (
+        "encryption_key = \"\(Sample.key)\"", "encryption_key = \"\(String(repeating: "A", count: 43))\"",
+        "vehicle.toml:13: [controller] encryption_key: expected 32 bytes as base64url without padding (length 43), "
+          + "found 32 bytes that are not a usable key"
+      ),
+      (
         "[[steps]]\nid = \"left\"", "[[steps]]\nid = \"Left\"",
         "vehicle.toml:17: [[steps]] id: expected 1 to 32 of a-z, 0-9, \"-\" and \"_\", found \"Left\""
       ),
@@ -190,10 +197,9 @@ struct VehicleFileTests {
   func files() throws {
     let folder = try TemporaryFolder()
     #expect(
-      throws: ConfigurationError(
-        "\(folder.path)/none.toml", "cannot open: No such file or directory", kind: .missing)
+      throws: SystemError("open", "\(folder.path)/none.toml", code: ENOENT)
     ) { try VehicleFile(reading: "\(folder.path)/none.toml") }
-    #expect(throws: ConfigurationError(folder.path, "cannot read: Is a directory")) {
+    #expect(throws: SystemError("read", folder.path, code: EISDIR)) {
       try VehicleFile(reading: folder.path)
     }
     let large = try folder.write("large.toml", String(repeating: "#\n", count: 40_000))
@@ -209,8 +215,8 @@ struct VehicleFileTests {
     #expect(try read(file.render()) == file)
     file.vehicle = try Vehicle(
       name: #"L'élan "quoted" \u0041 ''' # = [x] 🚐 \"#, uuid: file.vehicle.uuid, steps: file.vehicle.steps.reversed())
-    file.certificate = nil
-    file.rider = Rider(name: #"""triple""" \\"#, deviceKey: "a b/ü.jwk", token: "/t\\o'k\"en")
+    file.broker?.tls?.identity = nil
+    file.rider = .init(name: #"""triple""" \\"#, deviceKey: "a b/ü.jwk", token: "/t\\o'k\"en")
     #expect(try read(file.render()) == file)
     file = VehicleFile(path: "vehicle.toml", vehicle: file.vehicle)
     #expect(try read(file.render()) == file)
@@ -222,7 +228,7 @@ struct VehicleFileTests {
     let folder = try TemporaryFolder()
     for name in ["here", "there/and/then"] {
       let read = try VehicleFile(reading: folder.write("\(name)/vehicle.toml", written.render()))
-      #expect(read.certificate?.key == "\(folder.path)/\(name)/rider.key")
+      #expect(read.broker?.tls?.identity?.key == "\(folder.path)/\(name)/rider.key")
       #expect(read.rider?.token == "\(folder.path)/\(name)/token.jwt")
     }
   }

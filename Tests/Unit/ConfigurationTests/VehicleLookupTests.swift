@@ -1,7 +1,7 @@
-import TestSupport
 import Configuration
 import Glibc
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("finding the vehicle file")

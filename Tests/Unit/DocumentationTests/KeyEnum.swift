@@ -3,7 +3,7 @@ import Foundation
 
 /// The keys that a table of a configuration file may have: an enum of Sources/Configuration that conforms to TOMLKey.
 struct KeyEnum {
-  /// `AccessPolicy.Key`
+  /// `ControllerFile.PolicyKey`
   let name: String
   let keys: Set<String>
 

@@ -56,7 +56,37 @@ import Testing
     #expect(problem([left, Step(id: StepID("right")!, side: .right, major: 2)]) == nil)
   }
 
-  @Test("an unknown zone is never near enough")
+  @Test("every known word is read as itself, and no two words are alike")
+  func knownWords() {
+    #expect(RefusalCode.known.compactMap { RefusalCode(rawValue: $0.rawValue) } == RefusalCode.known)
+    #expect(Phase.known.compactMap { Phase(rawValue: $0.rawValue) } == Phase.known)
+    #expect(Fault.known.compactMap { Fault(rawValue: $0.rawValue) } == Fault.known)
+    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 14)
+  }
+
+  @Test("a word of a later version is kept, and what is no word is refused")
+  func laterWords() {
+    #expect(RefusalCode(rawValue: "token_revoked") == .other("token_revoked"))
+    #expect(Fault(rawValue: String(repeating: "9", count: 64))?.rawValue.count == 64)
+    #expect(Phase(rawValue: "opening")?.isAtRest == false)
+    #expect(Phase.known.map(\.isAtRest) == [true, false, true])
+    for text in ["", "Busy", "not near", "busy\n", "not-near", "b\u{FF55}sy", String(repeating: "a", count: 65)] {
+      #expect(RefusalCode(rawValue: text) == nil, "\(text)")
+    }
+  }
+
+  @Test("near enough is who is located, and where the nearest zone is asked for, who is in that zone too")
+  func nearEnough() {
+    for zone in Zone.allCases {
+      let near = PresencePolicy(methods: [.beacon], zone: .near, acceptsStatic: true)
+      let immediate = PresencePolicy(methods: [.beacon], zone: .immediate, acceptsStatic: true)
+      #expect(near.isNearEnough(zone, isLocated: true))
+      #expect(immediate.isNearEnough(zone, isLocated: true) == (zone == .immediate))
+      for policy in [near, immediate] { #expect(!policy.isNearEnough(zone, isLocated: false)) }
+    }
+  }
+
+  @Test("an unknown zone is within no other")
   func zones() {
     #expect(Zone.immediate < .near)
     #expect(Zone.near < .far)

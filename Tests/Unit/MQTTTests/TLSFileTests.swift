@@ -1,5 +1,6 @@
 import Glibc
 import MQTT
+import SystemIO
 import Testing
 
 @Suite("TLS files", .serialized, .timeLimit(.minutes(1)))
@@ -11,7 +12,8 @@ struct TLSFileTests {
       let client = try certificates.issue("client")
       let missing = fixture.path("missing")
       func expect(_ file: MQTTError.TLSFile, _ authority: String, _ certificate: String, _ key: String) {
-        #expect(throws: MQTTError.unusableFile(file, path: missing, .unreadable(ENOENT))) {
+        let fault = MQTTError.FileFault.unreadable(SystemError("open", missing, code: ENOENT))
+        #expect(throws: MQTTError.unusableFile(file, path: missing, fault)) {
           try connect(fixture, authority, certificate, key)
         }
       }

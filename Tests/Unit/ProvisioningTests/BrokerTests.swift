@@ -1,8 +1,8 @@
-import TestSupport
+import Domain
 import Glibc
 import Provisioning
-import Domain
 import SystemIO
+import TestSupport
 import Testing
 
 /// What a real mosquitto makes of the files.

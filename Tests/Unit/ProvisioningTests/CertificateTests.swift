@@ -1,6 +1,6 @@
-import TestSupport
-import Provisioning
 import Domain
+import Provisioning
+import TestSupport
 import Testing
 
 /// What OpenSSL's command says of the certificates.

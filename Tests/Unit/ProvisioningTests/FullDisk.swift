@@ -1,6 +1,6 @@
-import TestSupport
 import Glibc
 import SystemIO
+import TestSupport
 import Testing
 
 /// A file system that is soon full, mounted while its owner lives.

@@ -1,11 +1,13 @@
-import TestSupport
+import Bluetooth
 import Configuration
+import Domain
+import Encoding
 import Glibc
 import Provisioning
-import Domain
+import StepController
 import StepProtocol
-import Encoding
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("Identifiers that cannot be copied") struct IdentifierTests {
@@ -24,23 +26,25 @@ import Testing
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     let key = try KeyFile.signingKey("\(vehicle.path)/operator/token.jwk").verificationKey
     for file in ["vehicle.toml", "riders/ann/vehicle.toml"] {
-      #expect(try VehicleFile(reading: "\(vehicle.path)/\(file)").operatorKey == key.bytes)
+      #expect(try VehicleFile(reading: "\(vehicle.path)/\(file)").operatorKey == key)
     }
   }
 
   @Test("a vehicle with a radio has a secret of its own for each step, and a controller that reads them")
   func beacons() throws {
     var plan = try VehiclePlan.sample()
-    plan.beaconAdapters = [.left: "hci0", .right: "hci0"]
+    plan.beaconRadios = [.left: .hci(0), .right: .hci(0)]
     let vehicle = try folder.vehicle(plan)
     let setup = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml")
-    #expect(setup.beacon.period == 8)
+    #expect(setup.beaconRadios == plan.beaconRadios && setup.secrets.minors.count == 2)
+    let file = try ControllerFile(reading: "\(vehicle.path)/stepd.toml")
+    #expect(file.beaconPeriod == 8)
     var texts: Set<String> = []
     for step in [StepID.left, .right] {
-      let source = try #require(setup.beacon.steps[step])
-      #expect(source == .init(secret: "\(vehicle.path)/keys/\(step).beacon", adapter: "hci0"))
-      texts.insert(try KeyFile.beaconSecret(source.secret).jwk.text)
-      #expect(try !Files.isReadableByOthers(source.secret))
+      let beacon = try #require(file.beacons[step])
+      #expect(beacon == .init(secret: "\(vehicle.path)/keys/\(step).beacon", radio: .hci(0)))
+      texts.insert(try KeyFile.beaconSecret(beacon.secret).jwk.text)
+      #expect(try !Files.isReadableByOthers(beacon.secret))
     }
     #expect(texts.count == 2)
   }
@@ -53,8 +57,8 @@ import Testing
       for tag in tags { group.addTask { try vehicle.add(tag) } }
       try await group.waitForAll()
     }
-    let added = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").tags
-    #expect(Set(added.map(\.uid)) == Set(tags.map(\.uid)))
+    let added = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").secrets.tags
+    #expect(Set(added.keys) == Set(tags.map(\.uid)))
   }
 
   @Test("keys that cannot be read are not replaced")
@@ -62,7 +66,7 @@ import Testing
     let vehicle = try folder.vehicle()
     let file = "\(vehicle.path)/keys/tags.json"
     #expect(unlink(file) == 0 && symlink("tags.json", file) == 0)
-    #expect(throws: ProvisioningError.self) { try vehicle.add(tag("04A1B2C3D4E5F6")) }
+    #expect(throws: SystemError("stat", file, code: ELOOP)) { try vehicle.add(tag("04A1B2C3D4E5F6")) }
     var status = stat()
     #expect(lstat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK, "it is the same still")
   }
@@ -71,17 +75,19 @@ import Testing
   func tags() throws {
     let vehicle = try folder.vehicle()
     let file = "\(vehicle.path)/keys/tags.json"
-    #expect(try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").tags.isEmpty)
+    #expect(try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").secrets.tags.isEmpty)
     try vehicle.add(tag("04A1B2C3D4E5F6"))
     try vehicle.add(tag("04A1B2C3D4E5F7", .right))
     try vehicle.add(tag("04A1B2C3D4E5F6", .right, key: 2))
     #expect(
-      try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").tags
+      try TagKeyFile(reading: file).tags
         == [tag("04A1B2C3D4E5F7", .right), tag("04A1B2C3D4E5F6", .right, key: 2)])
     #expect(try !Files.isReadableByOthers(file))
     // A vehicle that was made before there were tags.
     try Files.replace(file, with: [], mode: 0o600)
-    #expect(throws: ProvisioningError.self) { try vehicle.add(tag("04A1B2C3")) }
+    #expect(throws: ConfigurationError(file, "not JSON at byte 0: expected a value")) {
+      try vehicle.add(tag("04A1B2C3"))
+    }
   }
 
   @Test("a tag of a step that the vehicle has not is refused, and so is one too many")

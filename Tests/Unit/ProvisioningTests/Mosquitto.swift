@@ -1,7 +1,7 @@
-import TestSupport
 import Glibc
 import Provisioning
 import SystemIO
+import TestSupport
 import Testing
 
 /// A real broker that runs from a vehicle's folder, and its clients.

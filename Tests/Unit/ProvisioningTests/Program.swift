@@ -1,6 +1,6 @@
-import TestSupport
 import Glibc
 import SystemIO
+import TestSupport
 
 /// A program that a test runs, found where the shell finds it; what it prints goes to a file.
 final class Program {

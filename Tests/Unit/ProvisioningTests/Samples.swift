@@ -1,8 +1,8 @@
-import TestSupport
+import Domain
 import Glibc
 import Provisioning
-import Domain
 import SystemIO
+import TestSupport
 
 extension Vehicle {
   static func sample(_ name: String = "Rolling Chassis") throws -> Vehicle {

@@ -1,11 +1,13 @@
-import TestSupport
 import Configuration
-import Glibc
-import Provisioning
 import Domain
-import StepProtocol
 import Encoding
+import Glibc
+import MQTT
+import Provisioning
+import Rider
+import StepProtocol
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("Provisioning a token") struct TokenProvisioningTests {
@@ -49,13 +51,14 @@ import Testing
     let whole = try VehicleFile(reading: "\(vehicle.path)/vehicle.toml")
     #expect(access.vehicle == whole.vehicle)
     #expect(access.topic == whole.topic)
-    #expect(access.controller == whole.controller)
-    #expect(access.broker == Broker(host: "localhost", port: 8883, ca: "\(moved)/ca.pem"))
-    #expect(access.rider.name == "ann")
-    #expect(try Files.read(access.broker.ca) == Files.read("\(vehicle.path)/tls/ca.pem"))
+    #expect(access.encryptionKey == whole.controller?.encryption && access.statementKey == whole.controller?.signing)
+    let identity = Broker.Identity(certificate: "\(moved)/rider.pem", key: "\(moved)/rider.key")
+    let tls = Broker.TLS(authority: "\(moved)/ca.pem", identity: identity)
+    #expect(access.broker == Broker(host: "localhost", port: 8883, tls: tls))
+    #expect(try Files.read(tls.authority) == Files.read("\(vehicle.path)/tls/ca.pem"))
 
-    let token = try Token(verifying: KeyFile.token(access.rider.token), by: operatorKey())
-    #expect(token.device == (try KeyFile.signingKey(access.rider.deviceKey).verificationKey))
+    let token = try Token(verifying: access.tokenText, by: operatorKey())
+    #expect(token.device == access.device.verificationKey && token.subject == "ann")
   }
 
   @Test("signs a token that says what was planned, and no more")
@@ -162,7 +165,8 @@ import Testing
 
     // What the rider puts there is all that was missing.
     try Files.create("\(ann)/device.jwk", with: other.jwk.text.utf8, mode: 0o600)
-    #expect(try VehicleFile(reading: "\(ann)/vehicle.toml").riderAccess().rider.deviceKey == "\(ann)/device.jwk")
+    let access = try VehicleFile(reading: "\(ann)/vehicle.toml").riderAccess()
+    #expect(access.device.verificationKey == other.verificationKey)
     #expect(try provision(plan, force: true).missingDeviceKey == nil)
   }
 
@@ -201,8 +205,7 @@ import Testing
   func noVehicle() throws {
     let path = "\(folder.path)/none"
     #expect(
-      throws: ProvisioningError.configuration(
-        ConfigurationError("\(path)/vehicle.toml", "cannot open: No such file or directory", kind: .missing))
+      throws: SystemError("open", "\(path)/vehicle.toml", code: ENOENT)
     ) { try VehicleFolder(path).provisionToken(.sample(), now: now, force: false) }
     #expect(!Files.exists(path))
   }
@@ -211,12 +214,7 @@ import Testing
   func noOperator() throws {
     let key = "\(vehicle.path)/operator/token.jwk"
     unlink(key)
-    #expect {
-      try provision()
-    } throws: {
-      guard case ProvisioningError.configuration(let error) = $0 else { return false }
-      return error.path == key && error.kind == .missing
-    }
+    #expect(throws: SystemError("stat", key, code: ENOENT)) { try provision() }
   }
 
   @Test("clears away what an interrupted run left")

@@ -1,10 +1,12 @@
-import TestSupport
 import Configuration
-import Glibc
-import Provisioning
 import Domain
+import Glibc
+import MQTT
+import Provisioning
+import StepController
 import StepProtocol
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("Provisioning a vehicle") struct VehicleProvisioningTests {
@@ -35,19 +37,23 @@ import Testing
     let setup = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml")
     #expect(setup.vehicle == plan.vehicle)
     #expect(setup.topic == plan.topic)
-    #expect(setup.broker == Broker(host: "vehicle.example", port: 18883, ca: "\(vehicle.path)/tls/ca.pem"))
-    #expect(setup.servo.driver == .simulated(log: "\(vehicle.path)/servo.jsonl"))
+    let tls = "\(vehicle.path)/tls"
+    let identity = Broker.Identity(certificate: "\(tls)/controller.pem", key: "\(tls)/controller.key")
+    #expect(
+      setup.broker
+        == Broker(host: "vehicle.example", port: 18883, tls: .init(authority: "\(tls)/ca.pem", identity: identity)))
+    #expect(setup.servo == .simulated(log: "\(vehicle.path)/servo.jsonl"))
     #expect(setup.journal == "\(vehicle.path)/journal.json")
   }
 
   @Test("gives servos the PWM channels in the order of the steps")
   func servos() throws {
     let vehicle = try folder.vehicle(.sample(servo: .pwm))
-    guard case .pwm(let pwm) = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").servo.driver else {
+    guard case .pwm(let pwm) = try ControllerSetup(reading: "\(vehicle.path)/stepd.toml").servo else {
       Issue.record("not PWM")
       return
     }
-    #expect(pwm.outputs == [.left: .init(chip: 0, channel: 0), .right: .init(chip: 0, channel: 1)])
+    #expect(pwm.channels == [.left: .init(chip: 0, channel: 0), .right: .init(chip: 0, channel: 1)])
   }
 
   @Test("publishes the public parts of the private keys that it wrote, and says their thumbprints")
@@ -56,11 +62,10 @@ import Testing
     let summary = try folder.provisionVehicle(.sample(), now: now, force: false)
     let setup = try ControllerSetup(reading: "\(folder.path)/stepd.toml")
     let file = try VehicleFile(reading: "\(folder.path)/vehicle.toml")
-    let encryption = try KeyFile.decryptionKey(setup.keys.encryption)
-    let signing = try KeyFile.signingKey(setup.keys.signing).verificationKey
+    let (encryption, signing) = (setup.keys.decryption, setup.keys.signing.verificationKey)
     let token = try KeyFile.signingKey("\(folder.path)/operator/token.jwk").verificationKey
-    #expect(file.controller == ControllerKeys(encryption: encryption.encryptionKey.bytes, signing: signing.bytes))
-    #expect(setup.keys.operatorKey == token.bytes)
+    #expect(file.controller == .init(encryption: encryption.encryptionKey, signing: signing))
+    #expect(setup.keys.operatorKey == token)
     #expect(summary.tokenKey == token.thumbprint)
     #expect(summary.encryptionKey == encryption.thumbprint)
     #expect(summary.signingKey == signing.thumbprint)
@@ -141,8 +146,7 @@ import Testing
     #expect {
       try vehicle.provisionVehicle(.sample(), now: now, force: false)
     } throws: {
-      guard case ProvisioningError.system(let error) = $0 else { return false }
-      return error.code == ENOSPC
+      ($0 as? SystemError)?.code == ENOSPC
     }
     #expect(try folder.listing() == ["disk 755"])
 
@@ -150,10 +154,10 @@ import Testing
     _ = try vehicle.provisionVehicle(.sample(), now: now, force: false)
     try disk.fill()
     let before = try Self.contents(vehicle)
-    #expect(throws: ProvisioningError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
+    #expect(throws: SystemError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
     #expect(try Self.contents(vehicle) == before)
     #expect(!Files.exists("\(vehicle.path)/.provisioning"))
-    #expect(throws: ProvisioningError.self) { try vehicle.provisionToken(.sample(), now: now, force: false) }
+    #expect(throws: SystemError.self) { try vehicle.provisionToken(.sample(), now: now, force: false) }
     #expect(try folder.listing("disk/vehicle").filter { $0.contains("ann") } == [])
     let part = "\(disk.path)/part"
     #expect(throws: SystemError("write", part, code: ENOSPC)) { try Files.create(part, with: [1], mode: 0o600) }
@@ -161,7 +165,7 @@ import Testing
 
     // What an interrupted run left is not forgotten because the next one fails.
     try Files.createFolder("\(vehicle.path)/.provisioning", mode: 0o700)
-    #expect(throws: ProvisioningError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
+    #expect(throws: SystemError.self) { try vehicle.provisionVehicle(.sample(), now: now, force: true) }
     #expect(Files.exists("\(vehicle.path)/.provisioning"))
   }
 
@@ -191,7 +195,7 @@ import Testing
   func errors() throws {
     try Files.create("\(folder.path)/file", with: [], mode: 0o600)
     let expected = SystemError("create the folder", "\(folder.path)/file/.provisioning", code: ENOTDIR)
-    #expect(throws: ProvisioningError.system(expected)) {
+    #expect(throws: expected) {
       try VehicleFolder("\(folder.path)/file").provisionVehicle(.sample(), now: now, force: false)
     }
   }
@@ -212,8 +216,7 @@ import Testing
     let wrong = text.replacing(#"host = "localhost""#, with: #"host = "local host""#)
     try Files.replace(path, with: wrong.utf8, mode: 0o644)
     #expect(
-      throws: ProvisioningError.configuration(
-        ConfigurationError(path, "[broker] host: expected a host name or an IP address"))
+      throws: ConfigurationError(path, "[broker] host: expected a host name or an IP address")
     ) { try vehicle.relocate() }
 
     try Files.replace(path, with: text.utf8, mode: 0o644)
@@ -232,8 +235,7 @@ import Testing
     }
     chmod(key, 0o640)
     #expect(
-      throws: ProvisioningError.configuration(
-        ConfigurationError(key, "can be read by others: chmod 600 \(key)", kind: .permission))
+      throws: ConfigurationError(key, "can be read by others: chmod 600 \(key)", kind: .permission)
     ) { try vehicle.renewCertificates(now: now) }
   }
 }

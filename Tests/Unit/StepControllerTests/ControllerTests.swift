@@ -1,7 +1,7 @@
+import Domain
 import Encoding
 import Foundation
 import StepController
-import Domain
 import StepProtocol
 import TestSupport
 import Testing
@@ -209,7 +209,7 @@ import Testing
     #expect(bench.servo.calls.isEmpty)
   }
 
-  @Test("proofs are judged by age, side and zone")
+  @Test("proofs are judged by age, by side, and by whether the rider is located")
   func proofs() {
     let rider = bench.rider()
     func refusal(_ proof: Proof, age: Int64 = 0) -> RefusalCode? {
@@ -222,12 +222,37 @@ import Testing
     #expect(refusal(.standing(at: right)) == .wrongStep)
     #expect(
       refusal(
-        .beacon(zone: .near, beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)]))
+        .beacon(
+          zone: .near, isLocated: true,
+          beacons: [HeardBeacon(major: 2, minor: 0, rssi: -50, measuredPower: -59, packets: 9)]))
         == .wrongStep)
-    #expect(refusal(.standing(at: left, zone: .far)) == .notNear)
-    #expect(refusal(.standing(at: left, zone: .unknown)) == .notNear)
+    for zone in Zone.allCases {
+      #expect(refusal(.standing(at: left, zone: zone, isLocated: false)) == .notNear)
+    }
     #expect(bench.servo.calls.isEmpty)
-    #expect(refusal(.standing(at: left, zone: .near), age: 10_000) == nil)
+    // Between two zones the estimator says unknown, of somebody who is in reach.
+    #expect(refusal(.standing(at: left, zone: .unknown), age: 10_000) == nil)
+  }
+
+  @Test("where the policy asks for the nearest zone, located in another zone is not enough", arguments: Zone.allCases)
+  func nearestZone(zone: Zone) {
+    bench.policy = Policy(methods: [.beacon], zone: .immediate, proofAge: 10_000)
+    bench.start()
+    let rider = bench.rider()
+    let move = bench.move(.open, left, as: rider).with(proof: .standing(at: left, zone: zone))
+    #expect(bench.send(rider.command(left, .move(move))).refusal == (zone == .immediate ? nil : .notNear))
+  }
+
+  @Test("a rider is told with the challenge which proofs the vehicle accepts")
+  func tellsPolicy() {
+    bench.policy = Policy(methods: [.nfc, .beacon], acceptsStatic: false, zone: .immediate, proofAge: 10_000)
+    bench.start()
+    let statement = bench.send(bench.rider().command(left, .status))[0]
+    guard case .challenge(let challenge)? = statement.answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
+    #expect(challenge.policy == PresencePolicy(methods: [.nfc, .beacon], zone: .immediate, acceptsStatic: false))
   }
 
   @Test("two riders at once: the second is told that the step is busy, and the other step moves on its own")

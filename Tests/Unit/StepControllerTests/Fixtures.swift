@@ -1,6 +1,6 @@
+import Domain
 import Foundation
 import StepController
-import Domain
 import StepProtocol
 import TestSupport
 
@@ -139,7 +139,7 @@ final class Bench {
     let statement = send(rider.command(step, .status), to: step)[0]
     guard case .challenge(let challenge)? = statement.answer?.outcome else { fatalError("no challenge") }
     return Command.Move(
-      target: target, epoch: statement.epoch, challenge: challenge, deadline: time.clock + 5_000,
+      target: target, epoch: statement.epoch, challenge: challenge.bytes, deadline: time.clock + 5_000,
       proof: .standing(at: step), proofTime: time.clock - 500)
   }
 
@@ -149,10 +149,10 @@ final class Bench {
 }
 
 extension Proof {
-  static func standing(at step: StepID, zone: Zone = .immediate, minor: UInt16 = 7) -> Proof {
+  static func standing(at step: StepID, zone: Zone = .immediate, isLocated: Bool = true, minor: UInt16 = 7) -> Proof {
     let own = car.step(step)!.major
     return .beacon(
-      zone: zone,
+      zone: zone, isLocated: isLocated,
       beacons: car.steps.map {
         HeardBeacon(major: $0.major, minor: minor, rssi: $0.major == own ? -52 : -71, measuredPower: -59, packets: 11)
       })
@@ -161,8 +161,7 @@ extension Proof {
 
 extension [Statement] {
   var refusal: RefusalCode? {
-    guard count == 1, case .refused(let code)? = self[0].answer?.outcome else { return nil }
-    return code
+    count == 1 ? self[0].answer?.refusal?.code : nil
   }
 }
 

@@ -46,9 +46,11 @@ import Testing
     arguments: [
       #"{"alg":"none","typ":"step-token+jwt"}"#, #"{"alg":"HS256","typ":"step-token+jwt"}"#,
       #"{"alg":"ES256","typ":"step-token+jwt"}"#, #"{"alg":"eddsa","typ":"step-token+jwt"}"#,
-      #"{"typ":"step-token+jwt"}"#, #"{"alg":"EdDSA"}"#, #"{"alg":"EdDSA","typ":"JWT"}"#,
-      #"{"alg":"EdDSA","typ":"step-command+jwt"}"#, #"{"alg":"EdDSA","typ":"step-token+jwt","crit":["exp"]}"#,
-      #"{"alg":"EdDSA","typ":"step-token+jwt","jwk":{}}"#, #"{"alg":"EdDSA","alg":"EdDSA","typ":"step-token+jwt"}"#,
+      #"{"alg":"EdDSA","typ":"step-token+jwt"}"#,
+      #"{"typ":"step-token+jwt"}"#, #"{"alg":"Ed25519"}"#, #"{"alg":"Ed25519","typ":"JWT"}"#,
+      #"{"alg":"Ed25519","typ":"step-command+jwt"}"#, #"{"alg":"Ed25519","typ":"step-token+jwt","crit":["exp"]}"#,
+      #"{"alg":"Ed25519","typ":"step-token+jwt","jwk":{}}"#, #"{"alg":"Ed25519","typ":"step-token+jwt","ext":{}}"#,
+      #"{"alg":"Ed25519","alg":"Ed25519","typ":"step-token+jwt"}"#,
       "[]", "",
     ])
   func headers(header: String) {

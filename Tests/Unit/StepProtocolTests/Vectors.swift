@@ -1,6 +1,6 @@
-import TestSupport
-import Foundation
 import Encoding
+import Foundation
+import TestSupport
 
 /// Files of values that others published or computed; each says where it comes from.
 enum Vectors {

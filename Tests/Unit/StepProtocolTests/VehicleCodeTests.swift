@@ -60,12 +60,13 @@ import Testing
   func headers() {
     let jwk = operatorKey.verificationKey.jwk.text
     for header in [
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt"}"#, #"{"alg":"none","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#,
-      #"{"alg":"EdDSA","typ":"step-token+jwt","jwk":\#(jwk)}"#,
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(jwk),"kid":"x"}"#,
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(operatorKey.jwk.text)}"#,
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(DecryptionKey().jwk.text)}"#,
-      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":{}}"#, #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":"x"}"#,
+      #"{"alg":"EdDSA","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#, #"{"alg":"Ed25519","typ":"step-vehicle+jwt"}"#,
+      #"{"alg":"none","typ":"step-vehicle+jwt","jwk":\#(jwk)}"#,
+      #"{"alg":"Ed25519","typ":"step-token+jwt","jwk":\#(jwk)}"#,
+      #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":\#(jwk),"kid":"x"}"#,
+      #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":\#(operatorKey.jwk.text)}"#,
+      #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":\#(DecryptionKey().jwk.text)}"#,
+      #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":{}}"#, #"{"alg":"Ed25519","typ":"step-vehicle+jwt","jwk":"x"}"#,
     ] {
       let input = Base64URL.encode(Array(header.utf8)) + "." + Base64URL.encode(claims.bytes)
       let text = input + "." + Base64URL.encode(operatorKey.signature(for: Array(input.utf8)))

@@ -1,3 +1,5 @@
+package import Domain
+
 /// Pages of labels to print, cut out and stick on: each a code with lines of text below it.
 package struct LabelSheet: Sendable {
   package struct Label: Sendable {
@@ -23,7 +25,7 @@ package struct LabelSheet: Sendable {
     }
   }
 
-  package enum Failure: Error, Equatable, CustomStringConvertible {
+  package enum Failure: Domain.Failure, Equatable {
     /// Not even one label fits on the page.
     case tooLarge(size: Double, largest: Double)
 
@@ -33,6 +35,8 @@ package struct LabelSheet: Sendable {
         "a label with a code of \(decimal(size)) mm does not fit on the page; \(decimal(largest)) mm would"
       }
     }
+
+    package var exitStatus: ExitStatus { .usage }
   }
 
   // Millimetres. Most printers leave out 5 at the edges.

@@ -1,12 +1,12 @@
 /// Where a step's beacon is measured: how far in front of it, and how the receiver is carried.
-package struct CalibrationPosition: Hashable, Sendable {
+public struct CalibrationPosition: Hashable, Sendable {
   /// From the step, along the ground.
-  package enum Distance: String, CaseIterable, Sendable {
+  public enum Distance: String, CaseIterable, Sendable {
     case short = "0.3"
     case one = "1"
     case long = "3"
 
-    package var metres: Double {
+    public var metres: Double {
       switch self {
       case .short: 0.3
       case .one: 1
@@ -15,20 +15,20 @@ package struct CalibrationPosition: Hashable, Sendable {
     }
   }
 
-  package enum Carry: String, CaseIterable, Sendable {
+  public enum Carry: String, CaseIterable, Sendable {
     case hand, pocket
   }
 
-  package let distance: Distance
-  package let carry: Carry
+  public let distance: Distance
+  public let carry: Carry
 
-  package init(_ distance: Distance, _ carry: Carry) {
+  public init(_ distance: Distance, _ carry: Carry) {
     self.distance = distance
     self.carry = carry
   }
 
   /// In the order that takes the fewest steps.
-  package static let all = Distance.allCases.flatMap { distance in
+  public static let all = Distance.allCases.flatMap { distance in
     Carry.allCases.map { CalibrationPosition(distance, $0) }
   }
 

@@ -1,7 +1,7 @@
-package import Domain
+public import Domain
 
 /// Why a recording of a position is not to be trusted.
-package enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
+public enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   case fewPackets(Int)
   /// Another step's beacon is stronger, by decibels.
   case otherStep(StepID, by: Double)
@@ -13,14 +13,14 @@ package enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   case silent(StepID)
 
   /// Whether the recording must not be used. Else it is worth a look: vehicles do hide beacons, and rooms reflect.
-  package var isFatal: Bool {
+  public var isFatal: Bool {
     switch self {
     case .fewPackets, .otherStep, .drift: true
     case .spread, .silent: false
     }
   }
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .fewPackets(0): "its beacon was not heard"
     case .fewPackets(let count): "only \(count) packets were heard, and it takes \(PositionRecording.leastPackets)"

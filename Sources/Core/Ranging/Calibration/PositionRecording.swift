@@ -1,41 +1,41 @@
-package import Domain
+public import Domain
 
 /// What was heard of a vehicle's beacons at one position in front of a step.
-package struct PositionRecording: Sendable {
-  package let step: Step
-  package let position: CalibrationPosition
+public struct PositionRecording: Sendable {
+  public let step: Step
+  public let position: CalibrationPosition
   /// The vehicle's.
-  package let steps: [Step]
+  public let steps: [Step]
   /// Of all beacons, as they came.
   private var frames: [(beacon: IBeacon, rssi: Int8, time: Double)] = []
 
-  package init(of step: Step, at position: CalibrationPosition, among steps: [Step]) {
+  public init(of step: Step, at position: CalibrationPosition, among steps: [Step]) {
     self.step = step
     self.position = position
     self.steps = steps
   }
 
   /// - Parameter time: seconds of the radio's clock, not before the last frame's. A frame without RSSI says nothing.
-  package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
+  public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     if let rssi { frames.append((beacon, rssi, time)) }
   }
 
   // MARK: - What it amounts to
 
   /// Frames of the step's own beacon.
-  package var packets: Int { levels(of: step).count }
+  public var packets: Int { levels(of: step).count }
 
   /// The RSSI, dBm: the statistic that the zone is decided by, in which outliers have no say.
-  package var rssi: Double? { Self.center(levels(of: step)) }
+  public var rssi: Double? { Self.center(levels(of: step)) }
 
   /// Decibels between the first and the third quartile of the RSSI.
-  package var spread: Double? {
+  public var spread: Double? {
     let levels = levels(of: step).sorted()
     return levels.isEmpty ? nil : levels[levels.count * 3 / 4] - levels[levels.count / 4]
   }
 
   /// Decibels by which the second half lies above the first.
-  package var drift: Double? {
+  public var drift: Double? {
     let levels = levels(of: step)
     guard let first = Self.center(levels.prefix(levels.count / 2)),
       let second = Self.center(levels.suffix(levels.count / 2))
@@ -47,7 +47,7 @@ package struct PositionRecording: Sendable {
   var power: Double? { rssi.map { $0 - position.level } }
 
   /// What the frames themselves give as that.
-  package var announcedPower: Int8? { frames.last { $0.beacon.major == step.major }?.beacon.measuredPower }
+  public var announcedPower: Int8? { frames.last { $0.beacon.major == step.major }?.beacon.measuredPower }
 
   private func levels(of step: Step) -> [Double] {
     frames.filter { $0.beacon.major == step.major }.map { Double($0.rssi) }
@@ -60,17 +60,17 @@ package struct PositionRecording: Sendable {
   // MARK: - Its quality
 
   /// The mean of so many is within 1.6 dB (two standard errors; a single packet has 4.5 dB).
-  package static let leastPackets = 30
+  public static let leastPackets = 30
   /// Twice what a link shows to a receiver that is held still: 80 % of packets within 5.8 dB of their place.
-  package static let largestSpread = 12.0
+  public static let largestSpread = 12.0
   /// By how much another step's beacon may be stronger, in case it sends so much more: at the wrong side it is stronger
   /// by 15 dB and more.
-  package static let largestExcess = 6.0
+  public static let largestExcess = 6.0
   /// What someone who walks from 1 m to 2 m changes.
-  package static let largestDrift = 6.0
+  public static let largestDrift = 6.0
 
   /// What is wrong with it, the worst first.
-  package var flaws: [PositionFlaw] {
+  public var flaws: [PositionFlaw] {
     var flaws: [PositionFlaw] = []
     if packets < Self.leastPackets { flaws.append(.fewPackets(packets)) }
     if let rssi, packets >= Self.leastPackets {
@@ -93,7 +93,7 @@ package struct PositionRecording: Sendable {
   ///
   /// - Parameter power: what levels are relative to, dBm; nil for what the step has, or the frames give.
   /// - Returns: nil at 3 m: it is the edge between near and far, where every answer is as good.
-  package func zones(measuredPower power: Int8? = nil) -> ZoneCount? {
+  public func zones(measuredPower power: Int8? = nil) -> ZoneCount? {
     let zone: Zone
     switch position.distance {
     case .short: zone = .immediate

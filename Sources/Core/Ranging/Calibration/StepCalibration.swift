@@ -1,4 +1,4 @@
-package import Domain
+public import Domain
 
 /// A step's measured power, fitted to what was heard at several positions in front of it.
 ///
@@ -8,15 +8,15 @@ package import Domain
 /// then of these two with equal weight: nobody knows how a rider carries the phone.
 ///
 /// The thresholds of `RangingModel` are relative to the measured power, and stay.
-package struct StepCalibration: Sendable {
+public struct StepCalibration: Sendable {
   /// The share of positions in hand in the result; those in a pocket have the rest.
   static let handWeight = 0.5
   /// With fewer positions each of them decides too much: shadowing at one is 5 dB and more.
-  package static let leastPositions = 3
+  public static let leastPositions = 3
   /// By how many decibels the level must fall from 0.3 m to 3 m, where the law says 20.
-  package static let leastFall = 3.0
+  public static let leastFall = 3.0
 
-  package enum Problem: Error, Hashable, Sendable {
+  public enum Problem: Error, Hashable, Sendable {
     case fewPositions(Int)
     /// All at the same distance.
     case oneDistance
@@ -26,21 +26,21 @@ package struct StepCalibration: Sendable {
     case implausible(Int)
   }
 
-  package let step: Step
-  package let recordings: [PositionRecording]
+  public let step: Step
+  public let recordings: [PositionRecording]
   /// The RSSI at 1 m, dBm.
-  package let measuredPower: Int8
+  public let measuredPower: Int8
   /// What has been assumed so far, dBm: what the step has, or else what the frames give.
-  package let previousPower: Int8
+  public let previousPower: Int8
   /// Decibels by which each position lies above the fitted law.
-  package let residuals: [Double]
+  public let residuals: [Double]
   /// With the power so far.
-  package let before: ZoneCount
+  public let before: ZoneCount
   /// With a power fitted to all other positions, so that none is judged by itself.
-  package let after: ZoneCount
+  public let after: ZoneCount
 
   /// - Parameter recordings: of this step, each of another position, and none with a fatal flaw.
-  package init(of step: Step, from recordings: [PositionRecording]) throws(Problem) {
+  public init(of step: Step, from recordings: [PositionRecording]) throws(Problem) {
     guard recordings.count >= Self.leastPositions else { throw .fewPositions(recordings.count) }
     guard Set(recordings.map(\.position.distance)).count > 1 else { throw .oneDistance }
     for carry in CalibrationPosition.Carry.allCases {
@@ -67,7 +67,7 @@ package struct StepCalibration: Sendable {
   }
 
   /// Whether the right zone is named less often than before.
-  package var isWorse: Bool { (after.share ?? 0) < (before.share ?? 0) }
+  public var isWorse: Bool { (after.share ?? 0) < (before.share ?? 0) }
 
   private static func fit(_ recordings: [PositionRecording]) -> Double {
     var sum = 0.0
@@ -84,7 +84,7 @@ package struct StepCalibration: Sendable {
 }
 
 extension StepCalibration.Problem: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     switch self {
     case .fewPositions(let count):
       "it takes \(StepCalibration.leastPositions) positions, and \(count) can be used"

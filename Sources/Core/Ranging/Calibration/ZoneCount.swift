@@ -1,12 +1,12 @@
 import Domain
 
 /// How often the right zone was named.
-package struct ZoneCount: Hashable, Sendable {
-  package private(set) var right = 0
-  package private(set) var all = 0
+public struct ZoneCount: Hashable, Sendable {
+  public private(set) var right = 0
+  public private(set) var all = 0
 
   /// From 0 to 1; nil when there was no decision.
-  package var share: Double? { all == 0 ? nil : Double(right) / Double(all) }
+  public var share: Double? { all == 0 ? nil : Double(right) / Double(all) }
 
   mutating func add(_ zone: Zone, expected: Zone) {
     all += 1

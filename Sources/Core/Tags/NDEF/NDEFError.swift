@@ -1,7 +1,7 @@
 import Encoding
 
 /// Why a tag or a message is not what it should be, or cannot be made so.
-package enum NDEFError: Error, Hashable, Sendable {
+public enum NDEFError: Error, Hashable, Sendable {
   /// The bytes are not an NDEF message; the offset is within the message.
   case malformedMessage(String, offset: Int)
   /// A Text or URI record whose payload is not what its definition says.
@@ -44,7 +44,7 @@ package enum NDEFError: Error, Hashable, Sendable {
 }
 
 extension NDEFError: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     switch self {
     case .malformedMessage(let reason, let offset): "not an NDEF message at byte \(offset): \(reason)"
     case .malformedRecord(let reason): "malformed NDEF record: \(reason)"

@@ -1,17 +1,17 @@
 /// Records that belong together, at least one (NFC Forum, NDEF 1.0, 2.3.1).
-package struct NDEFMessage: Hashable, Sendable {
-  package let records: [NDEFRecord]
+public struct NDEFMessage: Hashable, Sendable {
+  public let records: [NDEFRecord]
 
   /// - Parameter records: none of them makes the empty message, which is one empty record (Type 2 Tag 1.1, A).
-  package init(_ records: [NDEFRecord]) {
+  public init(_ records: [NDEFRecord]) {
     self.records = records.isEmpty ? [.empty] : records
   }
 
   /// Whether it says nothing.
-  package var isEmpty: Bool { records.allSatisfy { $0.typeName == .empty } }
+  public var isEmpty: Bool { records.allSatisfy { $0.typeName == .empty } }
 
   /// The message as it stands on a tag: no chunks, and the shortest form of each record.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     for (index, record) in records.enumerated() {
       var header = NDEFHeader(rawValue: record.typeName.rawValue)

@@ -5,7 +5,7 @@ extension NDEFMessage {
   /// own bytes.
   ///
   /// - Throws: `malformedMessage`. Whatever NDEF 1.0 says MUST be is checked; what a type or a payload means is not.
-  package init(parsing bytes: some Collection<UInt8>) throws(NDEFError) {
+  public init(parsing bytes: some Collection<UInt8>) throws(NDEFError) {
     var parser = NDEFParser(bytes: Array(bytes))
     self.init(try parser.message())
   }

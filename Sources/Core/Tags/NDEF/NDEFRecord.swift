@@ -1,7 +1,7 @@
 /// One record of a message, its chunks put together (NFC Forum, NDEF 1.0, 2.3.2).
-package struct NDEFRecord: Hashable, Sendable {
+public struct NDEFRecord: Hashable, Sendable {
   /// What the type means (NDEF 1.0, 3.2.6). Unchanged (6) is for chunks only, and reserved (7) is read as unknown.
-  package enum TypeName: UInt8, Sendable {
+  public enum TypeName: UInt8, Sendable {
     case empty = 0
     case wellKnown = 1
     case media = 2
@@ -10,14 +10,14 @@ package struct NDEFRecord: Hashable, Sendable {
     case unknown = 5
   }
 
-  package let typeName: TypeName
-  package let type: [UInt8]
+  public let typeName: TypeName
+  public let type: [UInt8]
   /// Empty when there is none.
-  package let id: [UInt8]
-  package let payload: [UInt8]
+  public let id: [UInt8]
+  public let payload: [UInt8]
 
   /// - Precondition: type and id are at most 255 bytes long; an unknown record has no type, an empty one has nothing.
-  package init(_ typeName: TypeName, type: [UInt8] = [], id: [UInt8] = [], payload: [UInt8] = []) {
+  public init(_ typeName: TypeName, type: [UInt8] = [], id: [UInt8] = [], payload: [UInt8] = []) {
     precondition(type.count <= 255 && id.count <= 255 && payload.count <= UInt32.max)
     precondition(typeName != .unknown || type.isEmpty)
     precondition(typeName != .empty || type.isEmpty && id.isEmpty && payload.isEmpty)
@@ -27,7 +27,7 @@ package struct NDEFRecord: Hashable, Sendable {
     self.payload = payload
   }
 
-  package static let empty = NDEFRecord(.empty)
+  public static let empty = NDEFRecord(.empty)
 
   /// Whether it is of a type that the NFC Forum defined, such as `T`. Such names are compared byte by byte (RTD 1.0, 3.2).
   func isWellKnown(_ name: String) -> Bool { typeName == .wellKnown && type.elementsEqual(name.utf8) }

@@ -1,11 +1,11 @@
 /// A Text record (NFC Forum, RTD-Text 1.0).
-package struct NDEFText: Hashable, Sendable {
+public struct NDEFText: Hashable, Sendable {
   /// A language tag (RFC 5646), such as `en` or `en-US`.
-  package let language: String
-  package let text: String
+  public let language: String
+  public let text: String
 
   /// - Precondition: the language is ASCII and at most 63 bytes long.
-  package init(_ text: String, language: String = "en") {
+  public init(_ text: String, language: String = "en") {
     precondition(language.utf8.count <= 63 && language.utf8.allSatisfy { $0 < 0x80 })
     self.language = language
     self.text = text
@@ -14,7 +14,7 @@ package struct NDEFText: Hashable, Sendable {
   /// Reads a record; nil if it is of another type.
   ///
   /// - Throws: `malformedRecord`.
-  package init?(_ record: NDEFRecord) throws(NDEFError) {
+  public init?(_ record: NDEFRecord) throws(NDEFError) {
     guard record.isWellKnown("T") else { return nil }
     // 3.2.1: the status byte: bit 7 is set for UTF-16, bit 6 MUST be zero, bits 5 to 0 are the language's length.
     guard let status = record.payload.first else { throw .malformedRecord("a text without a status byte") }
@@ -44,7 +44,7 @@ package struct NDEFText: Hashable, Sendable {
   }
 
   /// In UTF-8.
-  package var record: NDEFRecord {
+  public var record: NDEFRecord {
     NDEFRecord(
       .wellKnown, type: Array("T".utf8), payload: [UInt8(language.utf8.count)] + Array(language.utf8) + Array(text.utf8)
     )

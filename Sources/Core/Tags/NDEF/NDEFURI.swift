@@ -1,13 +1,14 @@
 /// A URI record (NFC Forum, RTD-URI 1.0), or a record whose type is an absolute URI (NDEF 1.0, 3.2.6).
-package struct NDEFURI: Hashable, Sendable {
-  package let uri: String
+public struct NDEFURI: Hashable, Sendable {
+  /// With its prefix.
+  public let uri: String
 
-  package init(_ uri: String) { self.uri = uri }
+  public init(_ uri: String) { self.uri = uri }
 
   /// Reads a record; nil if it is of another type.
   ///
   /// - Throws: `malformedRecord`.
-  package init?(_ record: NDEFRecord) throws(NDEFError) {
+  public init?(_ record: NDEFRecord) throws(NDEFError) {
     let prefix: String
     let rest: [UInt8]
     if record.isWellKnown("U") {
@@ -29,7 +30,7 @@ package struct NDEFURI: Hashable, Sendable {
   }
 
   /// With the longest prefix of the table.
-  package var record: NDEFRecord {
+  public var record: NDEFRecord {
     var code = 0
     for (index, prefix) in Self.prefixes.enumerated()
     where uri.utf8.starts(with: prefix.utf8) && prefix.utf8.count > Self.prefixes[code].utf8.count {

@@ -2,6 +2,7 @@
 #ifndef CTOML_H
 #define CTOML_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,10 +26,17 @@ typedef struct {
   size_t count;
 } ctoml_text;
 
+/// Both from 1. A column is a code point, not a byte; a byte order mark at the beginning has none.
+typedef struct {
+  uint32_t line, column;
+} ctoml_position;
+
 typedef struct {
   ctoml_kind kind;
-  /// Where the value begins (for a table, its header), from 1; 0 for the document itself.
-  uint32_t line;
+  /// Where the value begins, and the place right after it; of a table with a header, the header. 0 for the document.
+  ctoml_position begin, end;
+  /// Of a table: whether it is written in braces.
+  bool is_inline;
   /// Empty in an array.
   ctoml_text key;
   /// The value, in the field of its kind; `boolean` is in `integer`.
@@ -40,7 +48,7 @@ typedef struct {
 } ctoml_node;
 
 typedef struct {
-  uint32_t line, column;
+  ctoml_position place;
   ctoml_text description;
 } ctoml_error;
 

@@ -1,0 +1,54 @@
+package import Domain
+import StepProtocol
+
+/// The controller's two clocks at one moment.
+package struct ControllerTime: Sendable, Equatable {
+  /// Milliseconds since the controller's start, from a clock that is never set: for challenges and deadlines.
+  package let clock: Int64
+  /// Seconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be set.
+  package let wall: Int64
+
+  package init(clock: Int64, wall: Int64) {
+    self.clock = clock
+    self.wall = wall
+  }
+}
+
+/// A payload that came on a step's `set_position`.
+package struct Request: Sendable, Equatable {
+  package let payload: [UInt8]
+  /// Whose topic it came on.
+  package let step: StepID
+  /// The message's retain flag.
+  package let isRetained: Bool
+
+  package init(_ payload: [UInt8], on step: StepID, isRetained: Bool) {
+    self.payload = payload
+    self.step = step
+    self.isRetained = isRetained
+  }
+}
+
+/// Who sent a request, and what an answer names it by.
+struct Sender: Sendable {
+  let step: StepID
+  let command: CommandDigest
+  /// Nil where a malformed command had none.
+  let nonce: [UInt8]?
+  let rider: String
+  let device: VerificationKey
+
+  init(_ request: Request, _ command: CommandDigest, nonce: [UInt8]?, _ token: Token) {
+    step = request.step
+    self.command = command
+    self.nonce = nonce
+    rider = token.subject
+    device = token.device
+  }
+}
+
+/// A move that stood every check, and who wants it.
+struct Undertaking: Sendable {
+  let move: Command.Move
+  let sender: Sender
+}

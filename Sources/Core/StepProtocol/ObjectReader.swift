@@ -1,0 +1,126 @@
+import Domain
+import Encoding
+
+/// Reads the members of an object, each once, and then insists that none is left.
+///
+/// A member that a version 1 reader does not know could change the meaning of a message, so it is refused, not skipped.
+/// What may be skipped stands in `ext`; what may not, though it stands there, is named in `crit` (as in RFC 7515 4.1.11).
+struct ObjectReader {
+  private var rest: [JSON.Member]
+
+  /// - Parameter isExtensible: whether it may have `ext` and `crit`. The objects of other standards may not, nor labels.
+  /// - Throws: `malformed` also for a `crit` that names what this version does not understand.
+  init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
+    guard let members = value.object else { throw .malformed("\(what) is not an object") }
+    rest = members
+    guard isExtensible else { return }
+    let extensions = try takeIfPresent("ext", "an object") { $0.object?.map(\.name) } ?? []
+    let critical = try takeIfPresent("crit", "a list of members of ext, each once") { value -> [String]? in
+      guard let names = value.array?.compactMap(\.string), names.count == value.array?.count, !names.isEmpty,
+        Set(names.map { Array($0.utf8) }).count == names.count,
+        names.allSatisfy({ name in extensions.contains { identical($0, name) } })
+      else { return nil }
+      return names
+    }
+    // Version 1 understands no extension.
+    if let name = critical?.first {
+      throw .malformed("\(what) takes a newer version: \(ObjectReader.shown(name)) must be understood")
+    }
+  }
+
+  mutating func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(ProtocolError) -> Value
+  {
+    guard let value = try takeIfPresent(name, expected, read) else { throw .malformed("\(name) is missing") }
+    return value
+  }
+
+  mutating func takeIfPresent<Value>(
+    _ name: String, _ expected: String, _ read: (JSON) -> Value?
+  ) throws(ProtocolError) -> Value? {
+    guard let index = rest.firstIndex(where: { identical($0.name, name) }) else { return nil }
+    guard let result = read(rest.remove(at: index).value) else { throw .malformed("\(name) is not \(expected)") }
+    return result
+  }
+
+  mutating func string(_ name: String) throws(ProtocolError) -> String { try take(name, "a string") { $0.string } }
+
+  mutating func bool(_ name: String) throws(ProtocolError) -> Bool { try take(name, "true or false") { $0.bool } }
+
+  /// A member that can have one value only.
+  mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
+    _ = try take(name, value) { $0.string.flatMap { identical($0, value) ? $0 : nil } }
+  }
+
+  /// A member that is an object, to be read by a reader of its own.
+  mutating func objectIfPresent(_ name: String) throws(ProtocolError) -> JSON? {
+    try takeIfPresent(name, "an object") { $0.object == nil ? nil : $0 }
+  }
+
+  /// Base64url of exactly `count` bytes.
+  mutating func bytes(_ name: String, count: Int) throws(ProtocolError) -> [UInt8] {
+    try take(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
+  }
+
+  mutating func bytesIfPresent(_ name: String, count: Int) throws(ProtocolError) -> [UInt8]? {
+    try takeIfPresent(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
+  }
+
+  /// A whole number of milliseconds or seconds; negative times do not exist in this protocol.
+  mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
+    try take(name, "a whole number", ObjectReader.count)
+  }
+
+  mutating func word<Word: RawRepresentable>(
+    _ name: String, _ type: Word.Type
+  ) throws(ProtocolError) -> Word where Word.RawValue == String {
+    try take(name, "one of its words") { $0.string.flatMap(Word.init(exactly:)) }
+  }
+
+  /// A word beside which later versions may have others.
+  mutating func openWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word {
+    try take(name, "a word", ObjectReader.openWord)
+  }
+
+  mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+    try takeIfPresent(name, "a word", ObjectReader.openWord)
+  }
+
+  private static func openWord<Word: OpenWord>(_ value: JSON) -> Word? { value.string.flatMap(Word.init(rawValue:)) }
+
+  /// Lower case only, so that one vehicle has one text.
+  mutating func uuid(_ name: String) throws(ProtocolError) -> UUID {
+    try take(name, "a UUID in lower case") { value in
+      value.string.flatMap { text in UUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
+    }
+  }
+
+  mutating func step(_ name: String) throws(ProtocolError) -> StepID {
+    try take(name, "the id of a step") { $0.string.flatMap { StepID($0) } }
+  }
+
+  func end() throws(ProtocolError) {
+    if let member = rest.first {
+      throw .malformed("\(ObjectReader.shown(member.name)) is not a member that version 1 knows")
+    }
+  }
+
+  /// A name from outside, short enough for a log's line.
+  private static func shown(_ name: String) -> String { String(name.unicodeScalars.prefix(32)) }
+
+  private static func bytes(_ value: JSON, count: Int) -> [UInt8]? {
+    value.string.flatMap { Base64URL.decode($0) }.flatMap { $0.count == count ? $0 : nil }
+  }
+
+  private static func count(_ value: JSON) -> Int64? {
+    // Below 2^53, so that every JSON library reads the same number (RFC 7493 2.2).
+    value.integer.flatMap { (0..<(1 << 53)).contains($0) ? $0 : nil }
+  }
+}
+
+extension RawRepresentable where RawValue == String {
+  /// The word with just this text, and no equivalent one.
+  init?(exactly text: String) {
+    self.init(rawValue: text)
+    guard identical(rawValue, text) else { return nil }
+  }
+}

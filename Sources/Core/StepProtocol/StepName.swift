@@ -1,0 +1,129 @@
+public import Domain
+import Encoding
+public import Tags
+
+/// The step that a tag or a code names: by a label, or a tag also by the URI of a dynamic tag.
+public struct StepName: Hashable, Sendable {
+  /// How the step is named.
+  public enum Form: Hashable, Sendable {
+    case label(StepLabel)
+    case dynamicTag(DynamicTag)
+  }
+
+  /// Why a tag or a code does not say at which step the rider is: what it does, to be put behind `the tag` or `the code`.
+  public enum Problem: Error, Equatable, CustomStringConvertible {
+    case isEmpty
+    case namesNoStep
+    /// Meant as a step's name, but not in its form.
+    case malformed(String)
+    case otherVehicle(UUID, notOf: String)
+    case noSuchStep(vehicle: String)
+
+    public var description: String {
+      switch self {
+      case .isEmpty: "is empty"
+      case .namesNoStep: "holds something else than the name of a step"
+      case .malformed(let reason): "holds \(reason)"
+      case .otherVehicle(let uuid, let name): "is another vehicle's (\(uuid)), not one of \(printable(name))"
+      case .noSuchStep(let name): "names a step that \(printable(name)) does not have"
+      }
+    }
+  }
+
+  public let form: Form
+  /// What was read, unchanged, as a proof gives it.
+  public let content: String
+
+  /// Reads a QR code. Only a label counts there: the URI of a dynamic tag in a code is a copy.
+  public init(code: [UInt8]) throws(Problem) {
+    guard let text = String(validating: code, as: UTF8.self), let name = try StepName(text: text) else {
+      throw .namesNoStep
+    }
+    self = name
+  }
+
+  /// Reads a tag: the first record that is meant to name a step.
+  public init(tag message: NDEFMessage) throws(Problem) {
+    if message.isEmpty { throw .isEmpty }
+    for record in message.records {
+      guard let name = try StepName(record: record) else { continue }
+      self = name
+      return
+    }
+    throw .namesNoStep
+  }
+
+  /// Reads a record of a tag; nil when it is not meant to name a step.
+  public init?(record: NDEFRecord) throws(Problem) {
+    let text: String?
+    let uri: String?
+    do throws(NDEFError) {
+      (text, uri) = (try NDEFText(record)?.text, try NDEFURI(record)?.uri)
+    } catch {
+      throw .malformed("a \(error)")
+    }
+    if let text {
+      try self.init(text: text)
+    } else if let uri {
+      let tag: DynamicTag
+      do throws(DynamicTag.ParsingError) { tag = try DynamicTag(parsing: uri) } catch {
+        if error == .notDynamicTag { return nil }
+        throw .malformed("\(error)")
+      }
+      self.init(.dynamicTag(tag), content: uri)
+    } else {
+      return nil
+    }
+  }
+
+  /// Nil for a text that is not meant as a label.
+  private init?(text: String) throws(Problem) {
+    let label: StepLabel
+    do throws(StepLabel.ParsingError) { label = try StepLabel(parsing: text) } catch {
+      if error == .notLabel { return nil }
+      throw .malformed("\(error)")
+    }
+    self.init(.label(label), content: text)
+  }
+
+  private init(_ form: Form, content: String) {
+    self.form = form
+    self.content = content
+  }
+
+  public var vehicle: UUID {
+    switch form {
+    case .label(let label): label.vehicle
+    case .dynamicTag(let tag): tag.vehicle
+    }
+  }
+
+  /// Whether the content is new at each reading, so that a copy of it is worth little.
+  public var isDynamic: Bool { if case .dynamicTag = form { true } else { false } }
+
+  /// The step of this vehicle that is named.
+  public func step(in vehicle: Vehicle) throws(Problem) -> Step {
+    guard self.vehicle == vehicle.uuid else { throw .otherVehicle(self.vehicle, notOf: vehicle.name) }
+    let step =
+      switch form {
+      case .label(let label): label.step(in: vehicle)
+      case .dynamicTag(let tag): vehicle.step(tag.step)
+      }
+    guard let step else { throw .noSuchStep(vehicle: vehicle.name) }
+    return step
+  }
+}
+
+extension StepName: CustomStringConvertible {
+  /// `the right step of 5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90`
+  public var description: String {
+    switch form {
+    case .dynamicTag(let tag): "the \(tag.step) step of \(tag.vehicle)"
+    case .label(let label):
+      switch label.step {
+      case .id(let id): "the \(id) step of \(label.vehicle)"
+      case .number(let number): "step \(number) of \(label.vehicle)"
+      }
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import COpenSSL
+
+/// A call to libcrypto that failed: what it was for, and the library's own reason.
+package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
+  /// What was tried, as a verb for people: `sign the certificate`.
+  package let operation: String
+  /// The first of the errors that the library noted (ERR_get_error(3)); 0 when it noted none.
+  package let code: UInt
+
+  /// Takes the reason from the thread's error queue, and leaves that empty for the next call.
+  init(_ operation: String) {
+    self.operation = operation
+    code = ERR_get_error()
+    ERR_clear_error()
+  }
+
+  package var description: String {
+    let reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "OpenSSL gives no reason"
+    return "cannot \(operation): \(reason)"
+  }
+}
+
+/// Throws unless a call that answers with 1, or with a size, did.
+func check(_ operation: String, _ status: Int32) throws(OpenSSLError) {
+  guard status > 0 else { throw OpenSSLError(operation) }
+}
+
+/// Throws unless a call answered with the object that it filled, which is still its owner's.
+func check<Object>(_ operation: String, _ filled: UnsafeMutablePointer<Object>?) throws(OpenSSLError) {
+  guard filled != nil else { throw OpenSSLError(operation) }
+}
+
+/// The one owner of an object of libcrypto, freed when the owner goes.
+struct OpenSSLHandle: ~Copyable {
+  /// The object, lent to calls; it is not to be kept or freed.
+  let pointer: OpaquePointer
+  private let free: @convention(c) (OpaquePointer?) -> Void
+
+  /// Takes over what a call just returned; nil throws.
+  init(
+    _ operation: String, adopting pointer: OpaquePointer?, freedBy free: @convention(c) (OpaquePointer?) -> Void
+  ) throws(OpenSSLError) {
+    guard let pointer else { throw OpenSSLError(operation) }
+    self.pointer = pointer
+    self.free = free
+  }
+
+  deinit { free(pointer) }
+}
+
+/// Bytes on their way into or out of libcrypto (BIO_s_mem(3)).
+struct MemoryBIO: ~Copyable {
+  private let handle: OpenSSLHandle
+
+  init(_ bytes: [UInt8] = []) throws(OpenSSLError) {
+    let handle = try OpenSSLHandle("allocate memory", adopting: BIO_new(BIO_s_mem()), freedBy: BIO_free_all)
+    if !bytes.isEmpty { try check("allocate memory", BIO_write(handle.pointer, bytes, Int32(bytes.count))) }
+    self.handle = handle
+  }
+
+  var pointer: OpaquePointer { handle.pointer }
+
+  /// Takes out all that is in it.
+  func read() -> [UInt8] {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = BIO_read(handle.pointer, &chunk, Int32(chunk.count))
+      // Below zero at the end: an empty memory BIO answers "try again".
+      guard count > 0 else { return bytes }
+      bytes += chunk[..<Int(count)]
+    }
+  }
+}

@@ -1,0 +1,117 @@
+package import Configuration
+import Domain
+import MQTT
+package import StepProtocol
+import SystemIO
+
+/// A vehicle as it comes from its operator, before this user knows it: its file, and the files that go with it.
+package struct ImportedVehicle: Sendable {
+  /// Its paths are names in `files`.
+  package let vehicleFile: VehicleFile
+  /// Whoever vouches for the vehicle, where that is said.
+  package let operatorKey: VerificationKey?
+  /// When it was signed, Unix time; nil for what is not.
+  package let issued: Int64?
+  let files: [NewFile]
+
+  /// Whether `operatorKey` has signed what is said of the vehicle, and is not only named.
+  package var isSigned: Bool { issued != nil }
+
+  /// What a vehicle's code says, which `operatorKey` has signed.
+  package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws {
+    let authority = try about("the code's certificate") { try Certificate(der: code.authority).pem() }
+    files = [NewFile(RiderPaths.authorityCertificate, authority)]
+    vehicleFile = VehicleFile(
+      path: RiderPaths.vehicle, vehicle: code.vehicle, operatorKey: operatorKey, signed: code.issued,
+      topic: code.topic,
+      broker: Broker(
+        host: code.host, port: code.port, tls: .init(authority: RiderPaths.authorityCertificate, identity: nil)),
+      controller: .init(encryption: code.encryptionKey, signing: code.signingKey))
+    self.operatorKey = operatorKey
+    issued = code.issued
+  }
+
+  /// A vehicle file and all that it names, as `provision token` makes them.
+  package init(reading path: String) throws {
+    var file = try VehicleFile(reading: path)
+    var files: [NewFile] = []
+    if let authority = file.broker?.tls?.authority {
+      files.append(NewFile(RiderPaths.authorityCertificate, try Self.certificate(authority)))
+      file.broker?.tls?.authority = RiderPaths.authorityCertificate
+    }
+    if let identity = file.broker?.tls?.identity {
+      files.append(NewFile(RiderPaths.certificate, try Self.certificate(identity.certificate)))
+      files.append(NewFile(RiderPaths.key, try Self.read(identity.key), isPrivate: true))
+      file.broker?.tls?.identity = .init(certificate: RiderPaths.certificate, key: RiderPaths.key)
+    }
+    operatorKey = file.operatorKey
+    if let rider = file.rider {
+      try Self.check(rider, of: file.vehicle.uuid, by: operatorKey)
+      files.append(NewFile(RiderPaths.deviceKey, try Self.read(rider.deviceKey), isPrivate: true))
+      files.append(NewFile(RiderPaths.token, try Self.read(rider.token), isPrivate: true))
+      file.rider = .init(name: rider.name, deviceKey: RiderPaths.deviceKey, token: RiderPaths.token)
+    }
+    file.path = RiderPaths.vehicle
+    // Anybody can write that.
+    file.signed = nil
+    vehicleFile = file
+    issued = nil
+    self.files = files
+  }
+
+  /// What differs from a vehicle that is known, in words for people; not of its rider, whose token is signed.
+  func changes(of known: VehicleFile) -> [String] {
+    let new = vehicleFile
+    // What riders measure and register is their own.
+    func steps(_ file: VehicleFile) -> [Step] {
+      file.vehicle.steps.map { Step(id: $0.id, side: $0.side, major: $0.major, minor: $0.minor) }
+    }
+    let authority = files.first { $0.name == new.broker?.tls?.authority }
+    return [
+      known.vehicle.name != new.vehicle.name ? "name" : nil,
+      steps(known) != steps(new) ? "steps" : nil,
+      known.topic != new.topic ? "topic" : nil,
+      known.broker?.host != new.broker?.host || known.broker?.port != new.broker?.port ? "broker" : nil,
+      (known.broker?.tls?.authority).flatMap { try? Files.read($0) } != authority?.content ? "broker's authority" : nil,
+      known.controller != new.controller ? "controller's keys" : nil,
+    ].compactMap { $0 }
+  }
+
+  /// What is new of the rider's own access: in words for people.
+  func accessChanges(of known: VehicleFile) -> [String] {
+    let new = vehicleFile
+    func isNew(_ name: String?, in place: String?) -> Bool {
+      guard let file = files.first(where: { $0.name == name }) else { return false }
+      return place.flatMap { try? Files.read($0) } != file.content
+    }
+    let (identity, before) = (new.broker?.tls?.identity, known.broker?.tls?.identity)
+    return [
+      new.rider != nil && new.rider?.name != known.rider?.name ? "rider" : nil,
+      isNew(new.rider?.token, in: known.rider?.token) ? "token" : nil,
+      isNew(new.rider?.deviceKey, in: known.rider?.deviceKey) ? "device key" : nil,
+      isNew(identity?.certificate, in: before?.certificate) || isNew(identity?.key, in: before?.key)
+        ? "certificate" : nil,
+    ].compactMap { $0 }
+  }
+
+  /// Looked at, because everyone may read the copy: what a folder names as a certificate can be any file of the user's.
+  private static func certificate(_ path: String) throws -> [UInt8] {
+    let pem = try read(path)
+    _ = try about(path) { try Certificate(pem: pem).end() }
+    return pem
+  }
+
+  private static func read(_ path: String) throws(SystemError) -> [UInt8] { try Files.read(path, limit: 1 << 16) }
+
+  /// A token of another operator, for another vehicle or for another device would show only in front of the vehicle.
+  private static func check(_ rider: VehicleFile.Rider, of vehicle: UUID, by operatorKey: VerificationKey?) throws {
+    let text = try KeyFile.token(rider.token)
+    let token = try about(rider.token) {
+      let token =
+        if let operatorKey { try Token(verifying: text, by: operatorKey) } else { try Token(unverified: text) }
+      guard token.vehicle == vehicle else { throw ProtocolError.malformed("the token is for another vehicle") }
+      return token
+    }
+    guard try token.device == KeyFile.verificationKey(rider.deviceKey) else { throw rider.otherDevice }
+  }
+}

@@ -1,0 +1,137 @@
+public import Domain
+public import Encoding
+
+/// Why a request to a vehicle did not end as it should.
+public enum RiderError: Failure {
+  /// A signal, or whoever runs the client, ended the wait before a command was sent.
+  case interrupted
+  /// The vehicle did not answer, and no command was sent.
+  case noAnswer
+  /// There is no connection to the broker, and no command was sent. The reason is the connection's.
+  case notSent(any Failure)
+  /// The vehicle refused. Nothing moved for this command.
+  case refused(Refusal)
+  /// A command was sent, and nobody can say what has become of it.
+  case unconfirmed(Doubt, step: StepID)
+
+  /// Why nobody can say what has become of a command.
+  public enum Doubt: Sendable {
+    /// Whoever runs the client ended the wait.
+    case interrupted
+    /// No statement confirmed the command in time.
+    case timedOut
+    /// The connection to the broker ended.
+    case connection(any Failure)
+    /// The step came to rest somewhere else.
+    case restsElsewhere(Position)
+    /// The step stopped on its way.
+    case stopped(Fault?)
+  }
+
+  /// Whether the step may have moved for this command: nobody must send the command again without looking.
+  public var mayHaveMoved: Bool {
+    switch self {
+    case .interrupted, .noAnswer, .notSent, .refused: false
+    case .unconfirmed: true
+    }
+  }
+
+  /// Whether the same rider can succeed with a new challenge and a new proof. After an unconfirmed command somebody has
+  /// to look at the step first.
+  public var retryCanHelp: Bool {
+    switch self {
+    case .interrupted, .unconfirmed: false
+    case .noAnswer, .notSent: true
+    case .refused(let refusal): refusal.retryCanHelp
+    }
+  }
+
+  public var isInterruption: Bool { if case .interrupted = self { true } else { false } }
+
+  public var exitStatus: ExitStatus {
+    switch self {
+    case .interrupted: .failure
+    case .noAnswer: .unavailable
+    case .notSent(let reason): reason.exitStatus
+    case .refused: .refused
+    case .unconfirmed: .unconfirmed
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .interrupted: "interrupted"
+    case .noAnswer: "the vehicle does not answer; nothing was sent that could move a step"
+    case .notSent(let reason): reason.description
+    case .refused(let refusal): "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence)"
+    case .unconfirmed(let doubt, let step): "\(doubt.reason): the \(step) step may have moved"
+    }
+  }
+
+  public var hint: String? {
+    switch self {
+    case .interrupted: nil
+    case .noAnswer: "is stepd running, and is this vehicle file its own?"
+    case .notSent(let reason): reason.hint
+    case .refused(let refusal): refusal.retryCanHelp ? "trying again can help" : nil
+    case .unconfirmed: "look at it, or ask with `stepctl status`"
+    }
+  }
+
+  public var details: [JSON.Member] {
+    switch self {
+    case .interrupted, .noAnswer: []
+    case .notSent(let reason): reason.details
+    case .refused(let refusal):
+      [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))]
+    case .unconfirmed(_, let step): [.init("step", .string(step.description))]
+    }
+  }
+}
+
+extension RiderError.Doubt {
+  fileprivate var reason: String {
+    switch self {
+    case .interrupted: "interrupted after the command was sent"
+    case .timedOut: "no confirmation came in time"
+    case .connection(let error): "\(error) after the command was sent"
+    case .restsElsewhere(let position): "the controller says that the step is \(position.state)"
+    case .stopped(let fault): "the step stopped on its way (\(fault?.rawValue ?? "fault"))"
+    }
+  }
+}
+
+extension RefusalCode {
+  /// What a refusal means to the rider.
+  public var sentence: String {
+    switch self {
+    case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"
+    case .wrongVehicle: "the token is for another vehicle"
+    case .wrongStep: "the token, or the beacon, tag or code, is not for this step"
+    case .tokenNotYetValid: "the token is not valid yet"
+    case .tokenExpired: "the token has expired; ask the operator for a new one"
+    case .retained: "the command was retained by the broker"
+    case .replayed: "the command was used before"
+    case .expired: "the challenge or the deadline has passed"
+    case .proofNotAccepted:
+      "it does not accept this proof; use a dynamic tag or a rotating beacon"
+    case .staleProof: "the proof is too old, or was used before"
+    case .notNear: "you are too far from the step"
+    case .busy: "the step is moving"
+    case .obstructed: "something is in the way"
+    case .unavailable: "the controller cannot move the step; its log says why"
+    case .other: "this stepctl does not know the reason"
+    }
+  }
+}
+
+extension Position {
+  /// As a word for a state: open, closed.
+  public var state: String {
+    switch self {
+    case .open: "open"
+    case .close: "closed"
+    case .unknown: "somewhere between open and closed"
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import CodeReading
+package import Domain
+import StepProtocol
+package import SystemIO
+
+/// Looks for the code of a step in a picture, or through a camera.
+package struct CodeSearch: StepSearch {
+  let vehicle: Vehicle
+  /// The path of a picture or a camera, or `-` for standard input.
+  let source: String
+  /// How long to look through a camera.
+  let patience: Duration
+
+  package let method = ProofMethod.qr
+
+  package init(_ vehicle: Vehicle, source: String, patience: Duration) {
+    self.vehicle = vehicle
+    self.source = source
+    self.patience = patience
+  }
+
+  package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
+    let source = try CodeSource.open(source)
+    var reader = try CodeReader(source, patience: patience, interruption: interruption)
+    var sighting: Sighting?
+    var refusal: SightingError?
+    while let code = try next(&reader, refusal, tell) {
+      switch Result(catching: { () throws(SightingError) in try Sighting(code: code, of: vehicle, found: .now) }) {
+      case .failure(let error): refusal = error
+      case .success(let found):
+        // A picture is looked at to its end, because one that shows two steps names none.
+        if source.isCamera { return .sighted(found) }
+        if let sighting, sighting.step != found.step {
+          throw SightingError.twoSteps(source.name, sighting.step.id, found.step.id)
+        }
+        sighting = found
+      }
+    }
+    guard let sighting else { throw refusal ?? .noCode(source.name) }
+    return .sighted(sighting)
+  }
+
+  /// - Parameter refusal: what was wrong with the last code that was seen.
+  private func next(
+    _ reader: inout CodeReader, _ refusal: SightingError?, _ tell: (SearchEvent) -> Void
+  ) throws -> [UInt8]? {
+    do throws(CodeReaderError) {
+      return try reader.next { tell(.waiting(left: $0)) }
+    } catch {
+      guard case .timedOut = error else { throw error }
+      throw refusal ?? .noCodeSeen(patience.inSeconds)
+    }
+  }
+}
+
+extension Sighting {
+  /// - Throws: for a code that is not on a step of this vehicle.
+  package init(code bytes: [UInt8], of vehicle: Vehicle, found: ContinuousClock.Instant) throws(SightingError) {
+    do throws(StepName.Problem) {
+      let name = try StepName(code: bytes)
+      self.init(code: name.content, of: try name.step(in: vehicle), found: found)
+    } catch {
+      throw .code(error)
+    }
+  }
+}

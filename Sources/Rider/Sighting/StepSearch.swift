@@ -1,0 +1,36 @@
+package import Bluetooth
+package import Domain
+package import Ranging
+package import SystemIO
+
+/// One way to find the step that the rider stands at: by the radio, by a tag, by a code.
+///
+/// A search waits for a device, so each runs on a thread of its own.
+package protocol StepSearch: Sendable {
+  var method: ProofMethod { get }
+
+  /// Searches until there is an answer, the search's own time is up, or the interruption ends it.
+  ///
+  /// - Parameter tell: gets what happens meanwhile, on the search's thread.
+  /// - Throws: `Failure`: `SightingError` where there was nothing to find, or the device's error.
+  func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding
+}
+
+/// What a search has to tell before it ends.
+package enum SearchEvent: Sendable {
+  /// What the user should know of a device: a sentence without a full stop.
+  case note(String)
+  /// Where the rider seems to be.
+  case decided(Location)
+  /// How much time is left for a tag or a code to come.
+  case waiting(left: Duration)
+  /// The search ended without a sighting, and another one goes on.
+  case missed(Result<Finding, any Error>)
+}
+
+/// What a search ended with.
+package enum Finding: Sendable {
+  case sighted(Sighting)
+  /// The beacons do not say enough. The location is the last that was decided.
+  case undecided(Location, RadioSpec)
+}

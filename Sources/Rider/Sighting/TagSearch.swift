@@ -1,0 +1,61 @@
+package import Domain
+package import NFC
+import StepProtocol
+package import SystemIO
+import Tags
+
+/// Waits for a tag on a step, and reads it.
+package struct TagSearch: StepSearch {
+  let vehicle: Vehicle
+  /// libnfc's connection string; nil for libnfc's own choice.
+  let reader: String?
+  /// Seconds.
+  let limit: Double
+
+  package let method = ProofMethod.nfc
+
+  package init(_ vehicle: Vehicle, reader: String?, limit: Double) {
+    self.vehicle = vehicle
+    self.reader = reader
+    self.limit = limit
+  }
+
+  package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
+    let reader = try NFCReader(reader, interruption: interruption)
+    defer { reader.close() }
+    let reading: TagReading
+    do throws(NFCError) {
+      reading = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
+        if let left { tell(.waiting(left: left)) }
+      }
+    } catch {
+      switch error {
+      case .noTag: throw SightingError.noTag(limit)
+      case .noAnswer: throw SightingError.unreadableTag(error.description)
+      default: throw error
+      }
+    }
+    return .sighted(try Sighting(reading, of: vehicle, found: .now))
+  }
+}
+
+extension Sighting {
+  /// - Throws: for a tag that is not on a step of this vehicle.
+  package init(
+    _ reading: TagReading, of vehicle: Vehicle, found: ContinuousClock.Instant
+  ) throws(SightingError) {
+    let uid = reading.target.uid
+    let message: NDEFMessage
+    do throws(NFCError) { message = try reading.content.get() } catch { throw .unreadableTag(error.description) }
+    let (name, step): (StepName, Step)
+    do throws(StepName.Problem) {
+      name = try StepName(tag: message)
+      step = try name.step(in: vehicle)
+    } catch {
+      throw .tag(error)
+    }
+    // The vehicle would refuse it (PROTOCOL.md, section 6). A dynamic tag proves by itself which one it is.
+    guard step.tags.isEmpty || step.tags.contains(uid) || name.isDynamic else { throw .strangeTag(uid, step: step.id) }
+    self.init(tag: uid, content: name.content, of: step, found: found)
+  }
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Builds the kernel that run.sh starts: .build/rig/linux, user-mode Linux from Debian's own source. `make rig` calls it.
+# Debian's package user-mode-linux cannot be taken: it is built without Bluetooth.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+mkdir -p .build/rig
+cd .build/rig
+# A source of another version is another kernel.
+package=$(apt-cache depends linux-source | sed -n 's/^ *Depends: //p')
+if [[ -z $package ]]; then
+  echo 'kernel.sh: apt knows no linux-source: apt-get update, on Debian' >&2
+  exit 69
+fi
+version=$(apt-cache show "$package" | sed -n '0,/^Version: /s/^Version: //p')
+if [[ -x linux && $(cat version 2>/dev/null) == "$version" ]]; then exit; fi
+
+rm -rf source
+mkdir source
+trap 'rm -rf "$PWD/source"' EXIT
+(
+  cd source
+  apt-get -qq --option APT::Sandbox::User=root download "$package"
+  # What no line of this kernel is made from is most of the source; its Kconfig files have to be there all the same.
+  dpkg-deb --fsys-tarfile ./*.deb | tar --extract --to-stdout --wildcards '*.tar.xz' |
+    tar --extract --xz --strip-components 1 \
+      --exclude '*/Documentation/[a-zA-JL-Z]*' --exclude '*/drivers/gpu/drm/*/*.[ch]' --exclude '*/tools/testing' \
+      --exclude '*/drivers/net/*/*/*.[ch]' --exclude '*/sound/*/*.[ch]'
+  rm ./*.deb
+  # The stand-in for I2C devices may be built in, and not only as a module.
+  sed -i '/^config I2C_STUB/,/^config /s/^\tdepends on m$//' drivers/i2c/Kconfig
+
+  make ARCH=um x86_64_defconfig >/dev/null
+  options=(
+    # Bluetooth, with controllers that a program plays.
+    NET UNIX INET BT BT_LE BT_BREDR BT_HCIVHCI BT_DEBUGFS
+    # Cryptography that Bluetooth and bluetoothd take.
+    CRYPTO CRYPTO_USER CRYPTO_USER_API_HASH CRYPTO_USER_API_SKCIPHER CRYPTO_AES CRYPTO_ECB CRYPTO_CMAC CRYPTO_ECDH
+    CRYPTO_SHA256
+    # GPIO, I2C and a watchdog, played by the kernel itself.
+    CONFIGFS_FS GPIOLIB GPIO_CDEV GPIO_SIM I2C I2C_CHARDEV I2C_STUB WATCHDOG WATCHDOG_CORE SOFT_WATCHDOG PWM
+    # This machine's files, copied on writing.
+    HOSTFS OVERLAY_FS TMPFS TMPFS_XATTR TMPFS_POSIX_ACL DEVTMPFS DEBUG_FS
+    # What programs expect of a kernel.
+    ADVISE_SYSCALLS AIO BINFMT_SCRIPT CGROUPS EPOLL EVENTFD FILE_LOCKING FUTEX HIGH_RES_TIMERS INOTIFY_USER MEMBARRIER
+    MEMFD_CREATE MULTIUSER NAMESPACES NET_NS NO_HZ_IDLE POSIX_MQUEUE SECCOMP SIGNALFD SYSVIPC TIMERFD USER_NS
+    # Time that passes only when nothing has to be done.
+    UML_TIME_TRAVEL_SUPPORT
+  )
+  without=(
+    AUTOFS4_FS BLK_DEV_UBD DEBUG_INFO DEBUG_KERNEL EXT4_FS ISO9660_FS MODULES REISERFS_FS RFKILL SOUND STATIC_LINK
+    UML_NET UML_SOUND
+  )
+  # shellcheck disable=SC2046 # Each name is an option of its own.
+  ./scripts/config $(printf -- '--enable %s ' "${options[@]}") $(printf -- '--disable %s ' "${without[@]}")
+  make ARCH=um olddefconfig >/dev/null
+  for option in "${options[@]}"; do
+    grep -q "^CONFIG_$option=y" .config || echo "kernel.sh: this kernel has no $option" >&2
+  done
+  if ! make ARCH=um -j"$(nproc)" linux >../build.log 2>&1; then
+    tail -n 20 ../build.log >&2
+    exit 1
+  fi
+  strip -o ../linux.part linux
+)
+mv linux.part linux
+echo "$version" >version
