@@ -143,14 +143,15 @@ let package = Package(
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
       "stepd",
-      ["StepDaemon", "StepController", "Domain", "Bluetooth", "Configuration", "MQTT", "Terminal", argumentParser],
+      ["StepDaemon", "Configuration", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
     program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding"], path: "Tests/Support", swiftSettings: swiftSettings),
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "StepController"],
+      path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
@@ -174,11 +175,12 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
+    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol"]),
     tests(
-      "StepControllerTests",
+      "StepDaemonTests",
       [
-        "StepController", "StepDaemon", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
-        "Configuration", crypto,
+        "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
+        "MQTT",
       ]),
     tests(
       "StepCommandsTests",

@@ -246,6 +246,7 @@ def test_a_journal_has_one_controller_only(vehicle, alice):
 
 def test_a_step_does_not_move_when_the_journal_cannot_be_written(vehicle, alice):
     journal = vehicle.folder / "journal.json"
+    journal.unlink()
     journal.mkdir()  # what is renamed to it cannot take its place
     refused = alice.moves("open", "left", "--json")
     assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})

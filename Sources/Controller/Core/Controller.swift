@@ -233,7 +233,9 @@ package struct Controller {
   /// Looks at the step's state; where it is to move, writes that first.
   private mutating func undertake(_ undertaking: Undertaking) {
     let (step, target) = (undertaking.sender.step, undertaking.move.target)
-    guard let state = steps[step], case .resting = state.activity else { return refuse(undertaking.sender, Refusal(.busy)) }
+    guard let state = steps[step], case .resting = state.activity else {
+      return refuse(undertaking.sender, Refusal(.busy))
+    }
     if state.fault == nil, state.position == target.position {
       record(.answered(step, rider: undertaking.sender.rider))
       return answer(undertaking.sender, .obeyed)

@@ -1,6 +1,6 @@
 package import Domain
-package import StepProtocol
 import Encoding
+package import StepProtocol
 
 /// What outlives the controller's runs: where the steps stand, what was begun last, which readings of tags were used.
 ///

@@ -9,9 +9,11 @@ package protocol CommandLink {
   func next() throws -> MQTTConnection.Event?
   /// Events with the number that this returns tell that the broker has the message. Nil: it was not taken.
   func publish(topic: String, payload: [UInt8], retain: Bool) -> PublishID?
-  var discarded: MQTTConnection.Discarded { get }
+  /// How many messages were dropped because more came than were fetched.
+  var lost: Int { get }
 }
 
 extension MQTTConnection: CommandLink {
   package func next() throws -> Event? { try next(until: .now) }
+  package var lost: Int { discarded.overflowing }
 }

@@ -130,10 +130,10 @@ final class ControllerLoop {
   }
 
   private func tellLost() {
-    let overflowing = parts.link.discarded.overflowing
-    guard overflowing > lost.count, lost.told.duration(to: .now) > .seconds(1) else { return }
-    parts.log.write(.warning, "\(overflowing - lost.count) messages were lost: more come than can be read")
-    lost = (overflowing, .now)
+    let count = parts.link.lost
+    guard count > lost.count, lost.told.duration(to: .now) > .seconds(1) else { return }
+    parts.log.write(.warning, "\(count - lost.count) messages were lost: more come than can be read")
+    lost = (count, .now)
   }
 
   // MARK: - The end

@@ -1,5 +1,5 @@
-package import Configuration
 import Bluetooth
+package import Configuration
 import Domain
 import Glibc
 import MQTT

@@ -1,7 +1,5 @@
 import ArgumentParser
-import Bluetooth
 import Configuration
-import Domain
 import StepDaemon
 import Terminal
 

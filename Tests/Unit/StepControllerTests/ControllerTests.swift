@@ -1,6 +1,4 @@
 import Domain
-import Encoding
-import Foundation
 import StepController
 import StepProtocol
 import TestSupport
@@ -28,7 +26,7 @@ import Testing
     _ = bench.open(as: bench.rider())
     _ = bench.run(for: 1_100)
     var places: [Double] = [0]
-    for case .move(_, let place) in bench.servo.calls { places.append(place) }
+    for case .move(let place) in bench.servo.orders.map(\.action) { places.append(place) }
     #expect(places.last == 1)
     #expect(zip(places, places.dropFirst()).allSatisfy { $1 >= $0 && $1 - $0 < 0.03 })
     // Slow at both ends, fast between.
@@ -40,7 +38,7 @@ import Testing
   func nothingAtStart() {
     _ = bench.open(as: bench.rider())
     bench.start()
-    _ = bench.controller.announcements(at: bench.time)
+    _ = bench.handle(.connected)
     _ = bench.run(for: 2_000)
     #expect(bench.servo.motions == 1)
   }
@@ -51,9 +49,7 @@ import Testing
     _ = bench.open(as: rider)
     _ = bench.run(for: 300)
     bench.start()
-    let status = bench.controller.announcements(at: bench.time).map {
-      try! Statement(payload: $0.payload, verifiedBy: bench.signing.verificationKey)
-    }
+    let status = bench.handle(.connected)
     #expect(status[0].position == .unknown)
     #expect(status[0].phase == .fault)
     #expect(status[0].fault == .interrupted)
@@ -63,27 +59,25 @@ import Testing
     #expect(bench.servo.motions == 2)
   }
 
-  @Test("the journal is on disk, with the challenge, before the servo is told")
-  func journalFirst() throws {
+  @Test("the journal is on the medium, with the challenge, before the servo is told")
+  func journalFirst() {
     let rider = bench.rider()
     let move = bench.move(.open, left, as: rider)
-    var seen = ""
-    bench.servo.atBegin = { [journal = bench.journal] in
-      seen = (try? String(contentsOfFile: journal, encoding: .utf8)) ?? ""
-    }
+    var seen: [Journal.Entry?] = []
+    bench.servo.atOrder = { [journal = bench.journal] order in seen.append(journal.medium.entries[order.step]) }
     _ = bench.send(rider.command(left, .move(move)))
-    #expect(seen.contains(#""motion":"open""#))
-    #expect(seen.contains(Base64URL.encode(move.challenge)))
-    let mode = try FileManager.default.attributesOfItem(atPath: bench.journal)[.posixPermissions] as? Int
-    #expect(mode == 0o600)
+    #expect(seen == [Journal.Entry(position: .close, motion: .open, challenge: move.challenge)])
   }
 
   @Test("without a journal nothing moves")
-  func journalLost() throws {
+  func journalLost() {
     let rider = bench.rider()
-    try FileManager.default.removeItem(atPath: bench.folder.path)
+    bench.journal.failure = "No space left on device"
     #expect(bench.open(as: rider).refusal == .unavailable)
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
+    #expect(bench.events.contains(.notJournaled(left, "No space left on device")))
+    bench.journal.failure = nil
+    #expect(bench.open(as: rider).count == 2)
   }
 
   @Test("a recorded command is refused, in this run and in the next")
@@ -112,7 +106,7 @@ import Testing
     #expect(bench.send(premature).refusal == .tokenNotYetValid)
     bench.wait(2_000)
     for command in [retained, misdirected, premature] { #expect(bench.send(command).refusal == .replayed) }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("a recorded status request is answered once, and gives an attacker no second challenge")
@@ -139,7 +133,7 @@ import Testing
     let late = bench.move(.open, left, as: alice)
     bench.wait(10_000)
     #expect(bench.send(alice.command(left, .move(late.with(deadline: bench.time.clock + 1_000)))).refusal == .expired)
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("a flood of status requests by one rider leaves another's challenge alone")
@@ -165,14 +159,61 @@ import Testing
   }
 
   @Test("a deadline that passes while the journal is written is one that has passed: nothing moves, and that is kept")
-  func slowMedium() throws {
+  func slowMedium() {
     let rider = bench.rider()
     let move = bench.move(.open, left, as: rider)
-    bench.delay = 3_000
-    #expect(bench.send(rider.command(left, .move(move))).refusal == .expired)
-    #expect(bench.servo.calls.isEmpty)
-    #expect(!bench.controller.isMoving)
-    #expect(try !String(contentsOfFile: bench.journal, encoding: .utf8).contains("motion"))
+    bench.journal.isSlow = true
+    #expect(bench.send(rider.command(left, .move(move))).isEmpty)
+    bench.wait(5_000)
+    #expect(bench.settle().refusal == .expired)
+    _ = bench.settle()
+    #expect(bench.servo.orders.isEmpty)
+    #expect(bench.controller.isAtRest)
+    #expect(bench.journal.medium.entries[left] == Journal.Entry(position: .close, challenge: move.challenge))
+  }
+
+  @Test("while a step's journal is written the step is busy, and the other step moves and is answered")
+  func committing() {
+    let (alice, bob) = (bench.rider(), bench.rider())
+    _ = bench.open(right, as: alice)
+    let moves = (bench.move(.open, left, as: alice), bench.move(.open, left, as: bob))
+    bench.journal.isSlow = true
+    #expect(bench.send(alice.command(left, .move(moves.0))).isEmpty)
+    #expect(bench.send(bob.command(left, .move(moves.1))).refusal == .busy)
+    #expect(bench.send(bob.command(left, .status)).map(\.phase) == [.idle])
+    #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
+    #expect(bench.settle().map(\.phase) == [.moving, .moving])
+    #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
+  }
+
+  @Test("a journal that cannot be written for one step says nothing of it when it is written for the other")
+  func otherCommit() {
+    let rider = bench.rider()
+    let moves = [left, right].map { ($0, bench.move(.open, $0, as: rider)) }
+    bench.journal.isSlow = true
+    for (step, move) in moves { _ = bench.send(rider.command(step, .move(move)), to: step) }
+    bench.journal.failure = "Input/output error"
+    #expect(bench.settle().map { $0.answer?.refusal?.code } == [.unavailable, .unavailable])
+    bench.journal.failure = nil
+    _ = bench.settle()
+    #expect(bench.journal.medium.entries.values.allSatisfy { $0.motion == nil })
+  }
+
+  @Test("once the program is to end nothing begins, and what moves comes to its end")
+  func ending() {
+    let rider = bench.rider()
+    let other = bench.move(.open, right, as: rider)
+    _ = bench.open(as: rider)
+    bench.journal.isSlow = true
+    _ = bench.send(rider.command(right, .move(other)), to: right)
+    bench.handle(.ending)
+    #expect(!bench.controller.isAtRest)
+    #expect(bench.settle().refusal == .unavailable)
+    #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
+    _ = bench.settle()
+    #expect(bench.controller.isAtRest)
+    #expect(bench.journal.medium.entries.mapValues(\.position) == [left: .open, right: .close])
+    #expect(bench.journal.medium.entries[right]?.motion == nil)
   }
 
   @Test("tokens are judged by operator, vehicle, step and time")
@@ -195,7 +236,7 @@ import Testing
     for payload: [UInt8] in [[], [0], Array(repeating: 0x41, count: 1 << 20), Array("{}".utf8), Array("a.b..c.".utf8)] {
       #expect(bench.send(payload).isEmpty)
     }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("a command for another vehicle or step, or one that was retained, is refused")
@@ -206,7 +247,7 @@ import Testing
     #expect(bench.send(rider.command(left, .status), retained: true).refusal == .retained)
     let move = bench.move(.open, left, as: rider)
     #expect(bench.send(rider.command(left, .move(move)), retained: true).refusal == .retained)
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("proofs are judged by age, by side, and by whether the rider is located")
@@ -229,7 +270,7 @@ import Testing
     for zone in Zone.allCases {
       #expect(refusal(.standing(at: left, zone: zone, isLocated: false)) == .notNear)
     }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
     // Between two zones the estimator says unknown, of somebody who is in reach.
     #expect(refusal(.standing(at: left, zone: .unknown), age: 10_000) == nil)
   }
@@ -274,7 +315,7 @@ import Testing
     #expect(statements.count == 1)
     #expect(statements[0].answer?.outcome == .obeyed)
     #expect(statements[0].phase == .idle)
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("something in the way before the motion is a refusal; during it, a fault, and the servo is let go")
@@ -288,18 +329,7 @@ import Testing
     let statements = bench.run(for: 40)
     #expect(statements.map(\.fault) == [.obstructed, .obstructed])
     #expect(statements.map(\.position) == [.unknown, .unknown])
-    #expect(bench.servo.calls.last == .release(left))
-  }
-
-  @Test("a motion that takes too long is given up")
-  func timeout() {
-    _ = bench.open(as: bench.rider())
-    bench.wait(3_001)
-    let statements = bench.controller.advance(to: bench.time).map {
-      try! Statement(payload: $0.payload, verifiedBy: bench.signing.verificationKey)
-    }
-    #expect(statements[0].fault == .timeout)
-    #expect(!bench.controller.isMoving)
+    #expect(bench.servo.orders.last?.action == .release)
   }
 
   @Test("any byte of a command changed, and nobody answers")
@@ -311,7 +341,7 @@ import Testing
       changed[index] ^= 1
       #expect(bench.send(changed).isEmpty, "byte \(index)")
     }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
     #expect(bench.send(payload).count == 2)
   }
 }

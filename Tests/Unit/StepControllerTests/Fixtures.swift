@@ -1,41 +1,7 @@
 import Domain
-import Foundation
 import StepController
 import StepProtocol
 import TestSupport
-
-/// A servo that writes down what it is told, and fails where a test wants it to.
-///
-/// It stands in for a motor, which no machine that runs tests has.
-final class ServoScript: @unchecked Sendable {
-  enum Call: Equatable {
-    case begin(StepID, from: Position, to: Position)
-    case move(StepID, Double)
-    case release(StepID)
-  }
-
-  var calls: [Call] = []
-  var failure: ServoError?
-  /// Looked at whenever something begins: what is on disk at that moment.
-  var atBegin: () -> Void = {}
-
-  struct Driver: ServoDriver {
-    let script: ServoScript
-
-    mutating func begin(_ step: StepID, from: Position, to: Position) throws(ServoError) {
-      script.atBegin()
-      if let failure = script.failure { throw failure }
-      script.calls.append(.begin(step, from: from, to: to))
-    }
-    mutating func move(_ step: StepID, to extension: Double) throws(ServoError) {
-      if let failure = script.failure { throw failure }
-      script.calls.append(.move(step, `extension`))
-    }
-    mutating func release(_ step: StepID) { script.calls.append(.release(step)) }
-  }
-
-  var motions: Int { calls.count { if case .begin = $0 { true } else { false } } }
-}
 
 let left = StepID("left")!
 let right = StepID("right")!
@@ -57,41 +23,79 @@ struct Rider {
   }
 }
 
-/// A controller with its keys, its folder and its servo, at any hour that a test likes.
+/// A controller with its keys, journal, servo and guard, at any hour that a test likes.
 final class Bench {
-  let folder = try! TemporaryFolder()
   let decryption = DecryptionKey()
   let signing = SigningKey()
   let operatorKey = SigningKey()
-  let servo = ServoScript()
+  let servo: PlayedServo
+  let journal: PlayedJournal
+  let motionGuard = PlayedGuard()
   var controller: Controller!
   var events: [Controller.Event] = []
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
-  /// How long the medium takes: what passes between two looks at the clock, milliseconds.
-  var delay: Int64 = 0
+  var profile = MotionProfile(travel: 1_000, limit: 3_000)
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
   var secrets = StepSecrets()
   var vehicle = car
+  private let reports: Reports
 
-  var journal: String { folder.path + "/journal.json" }
+  /// What journal and servo have said, until the controller hears it.
+  private final class Reports { var waiting: [Controller.Input] = [] }
 
-  init() { start() }
+  init() {
+    let reports = Reports()
+    self.reports = reports
+    servo = PlayedServo { reports.waiting.append(.servo($0)) }
+    let installed = Journal.Entry(position: .close)
+    journal = PlayedJournal(Journal(entries: [left: installed, right: installed])) {
+      reports.waiting.append(.journal($0))
+    }
+    start()
+  }
 
-  /// Starts the controller, or starts it anew as after a power cut.
+  /// Starts the controller, or starts it again, as after a crash.
   func start() {
-    controller = nil
-    let log = Box()
+    journal.crash()
+    servo.crash()
+    reports.waiting = []
+    events = []
     controller = Controller(
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
-      policy: policy, secrets: secrets, profile: MotionProfile(travel: 1_000, limit: 3_000),
-      journal: try! Journal.open(journal, steps: [left, right], installed: .close),
-      servo: ServoScript.Driver(script: servo), record: { log.events.append($0) })
-    box = log
+      policy: policy, secrets: secrets, profile: profile, journal: journal.medium, motionGuard: motionGuard)
   }
 
-  final class Box { var events: [Controller.Event] = [] }
-  var box = Box()
+  /// Gives the controller an input, and then all that journal and servo say to what it does.
+  ///
+  /// - Returns: what was published.
+  @discardableResult
+  func handle(_ input: Controller.Input) -> [Statement] {
+    var inputs = [input]
+    var statements: [Statement] = []
+    while !inputs.isEmpty {
+      for effect in controller.handle(inputs.removeFirst(), at: time) {
+        switch effect {
+        case .publish(let publication): statements.append(read(publication))
+        case .commit(let content, let ticket): journal.commit(content, ticket)
+        case .servo(let order): servo.execute(order)
+        case .record(let event): events.append(event)
+        }
+      }
+      inputs += reports.waiting
+      reports.waiting = []
+    }
+    return statements
+  }
+
+  /// Lets a slow journal or servo finish, and the controller hear of it.
+  func settle() -> [Statement] {
+    journal.write()
+    servo.work()
+    let inputs = reports.waiting
+    reports.waiting = []
+    return inputs.flatMap { handle($0) }
+  }
 
   func wait(_ milliseconds: Int64) {
     time = ControllerTime(clock: time.clock + milliseconds, wall: time.wall + milliseconds / 1000)
@@ -109,11 +113,7 @@ final class Bench {
   }
 
   func send(_ payload: [UInt8], to step: StepID = left, retained: Bool = false) -> [Statement] {
-    let clock = {
-      defer { self.wait(self.delay) }
-      return self.time
-    }
-    return controller.receive(payload, on: step, retained: retained, at: clock).map(read)
+    handle(.request(Request(payload, on: step, isRetained: retained)))
   }
 
   /// Lets time pass in ticks.
@@ -122,7 +122,7 @@ final class Bench {
     let end = time.clock + milliseconds
     while time.clock < end {
       wait(MotionProfile.tick)
-      statements += controller.advance(to: time).map(read)
+      statements += handle(.tick)
     }
     return statements
   }
@@ -145,6 +145,10 @@ final class Bench {
 
   func open(_ step: StepID = left, as rider: Rider) -> [Statement] {
     send(rider.command(step, .move(move(.open, step, as: rider))), to: step)
+  }
+
+  func close(_ step: StepID = left, as rider: Rider) -> [Statement] {
+    send(rider.command(step, .move(move(.close, step, as: rider))), to: step)
   }
 }
 

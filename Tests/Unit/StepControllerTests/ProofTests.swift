@@ -1,7 +1,5 @@
-import Glibc
 import Domain
 import StepProtocol
-import SystemIO
 import TestSupport
 import Testing
 
@@ -184,7 +182,7 @@ import Testing
         #expect(refusal(proof, as: bench.rider()) == .proofNotAccepted)
       }
     }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
   }
 
   @Test("a label read too long ago is stale")
@@ -216,13 +214,10 @@ import Testing
     let alice = bench.rider()
     let move = bench.move(.open, left, as: alice).with(proof: .tag(uid: tag, content: message))
     var counter: UInt32?
-    bench.servo.atBegin = { [journal = bench.journal] in
-      let text = (try? Files.read(journal)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-      counter = text.contains("\"tag counters\":{\"04DE5F1EACC040\":61}") ? 61 : nil
-    }
+    bench.servo.atOrder = { [journal = bench.journal, tag] _ in counter = journal.medium.counters[tag] }
     #expect(bench.send(alice.command(left, .move(move))).map(\.phase) == [.moving, .moving])
-    #expect(counter == 61, "on disk before the servo is told")
-    bench.servo.atBegin = {}
+    #expect(counter == 61, "on the medium before the servo is told")
+    bench.servo.atOrder = { _ in }
     _ = bench.run(for: 1_100)
     for rider in [alice, bench.rider()] {
       #expect(refusal(.tag(uid: tag, content: message), as: rider) == .staleProof)
@@ -255,14 +250,32 @@ import Testing
     #expect(bench.send(rider.command(left, .move(again))).refusal == .staleProof)
   }
 
+  @Test("a reading whose use is being written is used up for every other command, and is again good where that fails")
+  func writingReading() {
+    withTag()
+    let (alice, bob) = (bench.rider(), bench.rider())
+    let proof = Proof.tag(uid: tag, content: message)
+    let moves = (0..<3).map { _ in bench.move(.open, left, as: bob).with(proof: proof) }
+    let first = bench.move(.open, left, as: alice).with(proof: proof)
+    bench.journal.isSlow = true
+    #expect(bench.send(alice.command(left, .move(first))).isEmpty)
+    #expect(bench.send(bob.command(left, .move(moves[0]))).refusal == .staleProof)
+    bench.journal.failure = "Input/output error"
+    #expect(bench.settle().refusal == .unavailable)
+    bench.journal.failure = nil
+    #expect(bench.send(bob.command(left, .move(moves[1]))).isEmpty)
+    #expect(bench.settle().isEmpty, "the reading is written, and the motion is not yet")
+    #expect(bench.settle().map(\.phase) == [.moving, .moving])
+    #expect(bench.send(bob.command(left, .move(moves[2]))).refusal == .staleProof)
+  }
+
   @Test("without a journal a reading is not accepted, and not used up")
   func journalLost() throws {
     withTag()
     let rider = bench.rider()
-    let folder = bench.folder.path
-    rename(folder, folder + ".away")
+    bench.journal.failure = "No space left on device"
     #expect(refusal(.tag(uid: tag, content: message), as: rider) == .unavailable)
-    rename(folder + ".away", folder)
+    bench.journal.failure = nil
     #expect(refusal(.tag(uid: tag, content: message), as: rider) == nil)
     #expect(bench.servo.motions == 2)
   }
@@ -288,7 +301,7 @@ import Testing
     ] {
       #expect(refusal(message.replacing(part, with: replacement)) == .wrongStep, "\(replacement)")
     }
-    #expect(bench.servo.calls.isEmpty)
+    #expect(bench.servo.orders.isEmpty)
     #expect(refusal(message) == nil)
   }
 }

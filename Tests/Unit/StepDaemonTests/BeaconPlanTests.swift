@@ -1,6 +1,6 @@
 import Bluetooth
-import Ranging
 import Domain
+import Ranging
 import StepProtocol
 import Testing
 
