@@ -299,7 +299,7 @@ def test_a_name_that_the_font_lacks_is_told_and_not_changed(make, car, tmp_path)
     [
         (["--step", "rear"], "Rolling Chassis has no step rear: it has left, right"),
         (["--sheet", "--size", "300"], r"a label with a code of 300 mm does not fit on the page; \d+ mm would"),
-        (["--step", "left", "--level", "X"], "the value "X" is invalid for "--level <level>""),
+        (["--step", "left", "--level", "X"], 'the value "X" is invalid for "--level <level>".*'),
         (["--step", "left", "--sheet"], "--step and --sheet exclude each other"),
         (["--sheet", "--format", "png"], "--sheet is for --format pdf"),
         (["--step", "left", "--copies", "2"], "--copies is for --format pdf"),

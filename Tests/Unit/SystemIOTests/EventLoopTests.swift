@@ -235,7 +235,7 @@ import Testing
   func ownership() throws {
     final class Thing {}
     var thing: Thing? = Thing()
-    weak var held = thing
+    weak let held = thing
     let timer = loop.schedule(at: .now) { [thing] in
       _ = thing
       loop.stop()
