@@ -17,6 +17,11 @@ enum ReaderProgram {
   /// `EX_PROTOCOL` of sysexits.h: a request was no message of ours.
   private static let protocolError: Int32 = 76
 
+  // Never closed before the process ends: stepctl takes the end of our output for our end, and `Reader` has yet to switch
+  // off the field.
+  private static let input = Descriptor(adopting: STDIN_FILENO)
+  private static let output = Descriptor(adopting: STDOUT_FILENO)
+
   static func main() { exit(run()) }
 
   private static func run() -> Int32 {
@@ -28,8 +33,6 @@ enum ReaderProgram {
     // libnfc and libusb complain on standard error of what is no fault, unless somebody wants to hear it.
     setenv("LIBNFC_LOG_LEVEL", "0", 0)
     guard let reader = Reader() else { return EXIT_FAILURE }
-    let input = Descriptor(adopting: STDIN_FILENO)
-    let output = Descriptor(adopting: STDOUT_FILENO)
     var frames = Frames(longest: NFCRequest.longest)
     var chunk = [UInt8](repeating: 0, count: 4096)
     do {
