@@ -612,7 +612,7 @@ def test_a_rider_without_a_home_is_told(van, phone, tmp_path):
     command = ["env", "-u", "HOME", STEPCTL, "config", "import", "--yes", file]
     ended = subprocess.run(command, capture_output=True, text=True, env=phone.stepctl.environment)
     assert ended.returncode == 78
-    assert "error: there is no folder to put the vehicle into: HOME is not set\n" in ended.stderr
+    assert "error: no folder to put the vehicle into: HOME is not set\n" in ended.stderr
 
 
 def test_a_home_that_cannot_be_written_keeps_what_it_has(phone, van, tmp_path):
