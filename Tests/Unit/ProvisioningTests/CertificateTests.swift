@@ -10,16 +10,16 @@ struct CertificateTests {
 
   init() throws { folder = try TemporaryFolder() }
 
-  func openssl(_ arguments: String...) throws -> (status: Int32, printed: String) {
-    try Program(["openssl"] + arguments, in: folder).finish()
+  func openssl(_ arguments: String...) throws -> Program.Outcome {
+    try Program.run(["openssl"] + arguments)
   }
 
   /// What `openssl x509` prints of a certificate in the folder.
   func read(_ name: String, _ options: String...) throws -> String {
-    try Program(
+    try Program.run(
       ["openssl", "x509", "-noout", "-in", "\(folder.path)/vehicle/\(name)", "-nameopt", "utf8,sep_comma_plus"]
-        + options, in: folder
-    ).finish().printed
+        + options
+    ).output
   }
 
   static let authority = "tls/ca.pem"
