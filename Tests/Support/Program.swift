@@ -35,7 +35,7 @@ package final class Program {
       posix_spawn_file_actions_addopen(&actions, number, "\(folder.path)/\(name)", O_WRONLY | O_CREAT | O_APPEND, 0o600)
     }
     // What other tests have open at this moment would stay open as long as it runs.
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+    closeFrom(&actions, 3)
     let words =
       ["env", "--chdir=/"] + (inheriting ? ["PATH=\(Self.path)"] : ["-i"])
       + environment.map { "\($0.key)=\($0.value)" } + arguments
@@ -144,3 +144,8 @@ package func shell(_ command: String) -> (status: Int32, output: String) {
   guard let outcome = try? Program.run(["sh", "-c", command]) else { return (-1, "") }
   return (outcome.status, outcome.output)
 }
+
+/// posix_spawn_file_actions_addclosefrom_np(3), which the C library declares with _GNU_SOURCE only.
+@_silgen_name("posix_spawn_file_actions_addclosefrom_np")
+@discardableResult
+private func closeFrom(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ from: Int32) -> Int32
