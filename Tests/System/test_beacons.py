@@ -374,7 +374,7 @@ def test_a_bought_beacon_is_programmed_with_what_stepctl_hears(parked, provision
 def test_it_says_what_such_a_beacon_is_worth(provision_beacon):
     ended = provision_beacon("--step", "left")
     assert ended.status == 0
-    assert "can send the same from elsewhere" in ended.stderr
+    assert "can send a copy from elsewhere" in ended.stderr
     assert all(len(line) <= 80 for line in ended.lines + ended.stderr.splitlines())
 
 
