@@ -129,7 +129,7 @@ let package = Package(
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
     module(
-      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", "MQTT", argumentParser]),
+      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", argumentParser]),
 
     // Commands: a file for each, at the path that is typed.
     module(

@@ -41,11 +41,12 @@ tally() {
 
 count() { grep -oE "$2" "$1" 2>/dev/null | wc -l; }
 
-# Swift's tests say when each begins and ends: what failed, what was skipped, and the end are enough to read.
+# Swift's tests say when each begins and ends. What failed, what was skipped and the end are enough to read; an issue may
+# take several lines.
 modules() {
   swift test --skip-build --disable-xctest --xunit-output "$results/modules.xml" >"$results/modules.log" 2>&1
   local status=$?
-  grep -vE '^(◇|✔ (Test|Suite) |\[[0-9]+/[0-9]+\])' "$results/modules.log"
+  awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$results/modules.log"
   return "$status"
 }
 

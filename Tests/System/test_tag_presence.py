@@ -1,7 +1,9 @@
 """`locate` and `open` by NFC tag: accepted is what names a step of this vehicle, and each other tag is one line."""
 
 import json
+import os
 import signal
+import struct
 import subprocess
 import time
 from contextlib import closing
@@ -13,6 +15,7 @@ import captures
 import libnfc
 import pictures
 from chip import Chip
+from programs import wait_until
 from test_tags import OTHER, label, written
 from type2 import Type2
 from type4 import Type4
@@ -205,7 +208,7 @@ def test_the_reader_is_read_as_long_as_there_is_time(locate, chip, file_vehicle)
     assert time.monotonic() - began < 5
 
 
-# One way after the other.
+# All ways at once: the first that is enough wins.
 
 
 @pytest.fixture
@@ -225,16 +228,17 @@ def auto(file_vehicle, chip, tmp_path):
 def test_what_was_named_is_tried_until_it_locates(auto, stepctl, chip, file_vehicle):
     ended = stepctl("locate", *auto(label(file_vehicle, "right")), "--json")
     assert (ended.status, ended.json["method"]) == (0, "qr")
-    assert chip.counts()["commands"] == 0
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
     ended = stepctl("locate", *auto("https://example.org/"), "--json")
     assert (ended.status, ended.json["method"], ended.json["step"]) == (0, "nfc", "left"), ended.stderr
-    notes = ended.stderr.splitlines()
-    assert notes[0].startswith("not located by radio: ")
-    assert notes[1:] == ["not located: the code holds something else than the name of a step"]
+    # Each is told when it ends, unless the tag came first.
+    notes = {note.split(": ")[0]: note for note in ended.stderr.splitlines()}
+    assert notes.keys() <= {"not located by radio", "not located by code"}
+    code = "not located by code: the code holds something else than the name of a step"
+    assert notes.get("not located by code", code) == code
     none = stepctl("locate", *auto("https://example.org/"), "--qr", file_vehicle.folder / "none.png", "--json")
     assert (none.status, none.json["method"]) == (0, "nfc")
-    assert none.stderr.splitlines()[1].startswith("not located by code: cannot open ")
+    assert any(note.startswith("not located by code: cannot open ") for note in none.stderr.splitlines())
 
 
 def test_the_last_way_says_how_it_ended(auto, stepctl, chip):
@@ -249,4 +253,23 @@ def test_control_c_ends_all_ways(auto, stepctl, chip, tmp_path):
         running.says("not located by radio")
         running.signal(signal.SIGINT)
         assert running.ends().status == -signal.SIGINT
-    assert chip.counts()["commands"] == 0
+
+
+def test_a_tag_is_read_while_the_radio_still_listens(stepctl, chip, file_vehicle, tmp_path):
+    """A radio that hears nothing, with a minute's patience: the tag does not wait for it."""
+    chip.remove()
+    pipe = tmp_path / "air"
+    os.mkfifo(pipe)
+    air = os.open(pipe, os.O_RDWR)
+    try:
+        os.write(air, b"btsnoop\0" + struct.pack(">II", 1, 2001))
+        file = file_vehicle.folder / "vehicle.toml"
+        given = ("--vehicle", file, "--radio", f"btsnoop:{pipe}", "--nfc", chip.connection, "--timeout", "60")
+        with closing(stepctl.start(tmp_path / "log", "locate", *given, "--json")) as running:
+            wait_until(lambda: chip.counts()["commands"] > 3, "the reader is asked")
+            placed = time.monotonic()
+            chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
+            assert running.ends().json["method"] == "nfc"
+            assert time.monotonic() - placed < 10
+    finally:
+        os.close(air)

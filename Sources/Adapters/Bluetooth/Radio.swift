@@ -1,4 +1,5 @@
 package import Domain
+package import Ranging
 
 /// Something that hears advertisements: an adapter, a controller at the other end of a stream, or a capture.
 ///
@@ -43,4 +44,16 @@ package protocol Radio: AnyObject {
 
   /// Stops listening and lets go of the device or file.
   func close()
+}
+
+/// What a radio has to tell next.
+package enum RadioEvent: Hashable, Sendable {
+  /// An advertisement, of a beacon or of anything else.
+  case heard(Advertisement)
+  /// The deadline has passed, and everything heard until then has been told. The time is what the radio's clock
+  /// shows: of a capture, the time of the record that comes next, which may be far off after a gap. Nothing that is
+  /// told later was heard before it, unless the capture's clock was set back.
+  case deadline(UnixTime)
+  /// The capture has no more records; its clock stopped at this time.
+  case ended(UnixTime)
 }

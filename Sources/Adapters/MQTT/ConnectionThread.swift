@@ -22,7 +22,7 @@ final class ConnectionThread: Sendable {
     var backoff = Backoff()
     while true {
       var established: ContinuousClock.Instant?
-      do throws(MQTTError) {
+      do {
         try connect(&established)
         break
       } catch {
@@ -45,7 +45,7 @@ final class ConnectionThread: Sendable {
     for (index, address) in addresses.enumerated() where !exchange.isClosing {
       let client = try MosquittoClient(settings, tls, exchange)
       defer { established = client.established }
-      do throws(MQTTError) {
+      do {
         return try client.run(connectingTo: address)
       } catch {
         // A host with addresses of two families may be reached by one of them only.

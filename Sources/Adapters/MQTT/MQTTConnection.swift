@@ -83,7 +83,7 @@ package final class MQTTConnection: Sendable {
     precondition(
       subscriptions.allSatisfy { mosquitto_sub_topic_check($0) == MOSQ_ERR_SUCCESS.code }, "not a topic filter")
     try broker.tls?.checkReadable()
-    do throws(SystemError) {
+    do {
       exchange = try Exchange(limits: limits)
       let thread = ConnectionThread(
         exchange: exchange, reconnecting: reconnecting,
@@ -114,7 +114,7 @@ package final class MQTTConnection: Sendable {
   /// - Returns: nil when the deadline passed, or when nothing can happen any more: the connection was closed, or
   ///   ended for good and its last event was fetched.
   package func next(until deadline: ContinuousClock.Instant?) throws(MQTTError) -> Event? {
-    do throws(SystemError) {
+    do {
       return try exchange.next(until: deadline)
     } catch {
       throw .system(error)

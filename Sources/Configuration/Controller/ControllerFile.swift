@@ -199,7 +199,7 @@ extension ControllerFile.Beacon {
   fileprivate init(_ table: TOMLTable<ControllerFile.BeaconStepKey>) throws(ConfigurationError) {
     secret = try table.required(.secret, table.path)
     guard let text = try table.optional(.adapter, .text) else { return }
-    do throws(MalformedRadioSpec) { radio = try RadioSpec(text) } catch {
+    do { radio = try RadioSpec(text) } catch {
       throw table.error(.adapter, error.description)
     }
     guard radio?.canAdvertise == true else {

@@ -39,7 +39,7 @@ package struct TagKeyFile: Equatable, Sendable {
   package init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
     self.path = path
     let value: JSON
-    do throws(JSON.SyntaxError) { value = try JSON(parsing: bytes) } catch {
+    do { value = try JSON(parsing: bytes) } catch {
       throw ConfigurationError(path, "\(error)")
     }
     guard let items = value.array, items.count <= Self.maximumCount else {

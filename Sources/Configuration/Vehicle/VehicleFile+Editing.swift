@@ -51,7 +51,7 @@ extension VehicleFile {
     if steps[index] == before.vehicle.steps[index] { return text }
     let step = try TOMLTable<Key>(document).tables(.steps, StepKey.self)[index]
     var expected = before
-    do throws(Vehicle.Problem) {
+    do {
       expected.vehicle = try Vehicle(name: before.vehicle.name, uuid: before.vehicle.uuid, steps: steps)
     } catch {
       // Of all that makes steps ambiguous, only a tag can have changed.

@@ -125,7 +125,7 @@ package struct VehicleFile: Equatable, Sendable {
           major: try table.required(.major, .uint16), measuredPower: try table.optional(.measuredPower, .int8),
           minor: try table.optional(.minor, .uint16), tags: try table.optional(.tags, .tagUIDs) ?? []))
     }
-    do throws(Vehicle.Problem) {
+    do {
       return try Vehicle(name: name, uuid: uuid, steps: steps)
     } catch {
       // Of two steps that share something the second is at fault.
@@ -195,7 +195,7 @@ extension VehicleFile {
     let rider = try present(rider, "[rider]", purpose)
     try KeyFile.checkPrivate(identity.key)
     let (device, token) = (try KeyFile.signingKey(rider.deviceKey), try KeyFile.token(rider.token))
-    do throws(RiderAccess.Problem) {
+    do {
       return try RiderAccess(
         vehicle: vehicle, topic: topic, broker: broker, encryptionKey: controller.encryption,
         statementKey: controller.signing, device: device, token: token)

@@ -1,6 +1,6 @@
 import Crypto
 import Encoding
-import FoundationEssentials
+import struct FoundationEssentials.Data
 
 import struct FoundationEssentials.Data
 

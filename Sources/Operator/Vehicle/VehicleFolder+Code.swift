@@ -23,7 +23,7 @@ extension VehicleFolder {
       authority: authority, encryptionKey: controller.encryption, signingKey: controller.signing, issued: now)
     let text = code.signed(by: key)
     // As with a host that is none: who makes the code can mend that, and no rider could.
-    do throws(ProtocolError) { _ = try VehicleCode.verify(text) } catch {
+    do { _ = try VehicleCode.verify(text) } catch {
       throw ConfigurationError(file.path, "makes a code that riders would refuse: \(error)")
     }
     return (text, key.verificationKey.thumbprint)

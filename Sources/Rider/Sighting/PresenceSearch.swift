@@ -18,7 +18,7 @@ package final class PresenceSearch {
   /// Of the searches that run.
   private var interruptions: [Int: Interruption] = [:]
 
-  /// - Parameter searches: at least one, in the order in which their failures count: the last one's is told.
+  /// - Parameter searches: at least one.
   package init(_ searches: [any StepSearch]) throws(SystemError) {
     precondition(!searches.isEmpty)
     self.searches = searches
@@ -32,29 +32,25 @@ package final class PresenceSearch {
   /// - Parameters:
   ///   - interruption: what ends the wait, with `RiderError.interrupted`.
   ///   - tell: gets what happens meanwhile, on this thread.
-  /// - Returns: the first sighting, or else what the last of the searches found out.
-  /// - Throws: why the last of the searches failed, where none sights a step.
+  /// - Returns: the first sighting, or else what the search found out that ended last.
+  /// - Throws: why the search failed that ended last, where none sights a step.
   package func find(
     on loop: EventLoop, _ interruption: Interruption,
     tell: @escaping (ProofMethod, SearchEvent) throws -> Void = { _, _ in }
   ) throws -> Finding {
     var found: Finding?
-    var ended: [Int: Result<Finding, any Error>] = [:]
     let registrations = [
       try loop.receive(mailbox) { [self] message in
         switch message.content {
         case .event(let event): try tell(searches[message.search].method, event)
         case .ended(let result):
           interruptions[message.search] = nil
-          ended[message.search] = result
-          if case .success(.sighted(let sighting)) = result {
-            found = .sighted(sighting)
-          } else if ended.count == searches.count {
-            found = try ended[searches.count - 1]!.get()
-          } else if message.search < searches.count - 1 {
-            try tell(searches[message.search].method, .missed(result))
+          let isSighting = if case .success(.sighted) = result { true } else { false }
+          guard isSighting || interruptions.isEmpty else {
+            return try tell(searches[message.search].method, .missed(result))
           }
-          if found != nil { loop.stop() }
+          found = try result.get()
+          loop.stop()
         }
       },
       try loop.watch(interruption.number) { throw RiderError.interrupted },

@@ -1,6 +1,6 @@
 import Glibc
-import SystemIO
 import Synchronization
+import SystemIO
 import TestSupport
 import Testing
 
@@ -18,7 +18,8 @@ import Testing
 
   // MARK: - Timers
 
-  @Test("timers run in the order of their times, whatever the order they were made in, never early", arguments: [1, 2, 3])
+  @Test(
+    "timers run in the order of their times, whatever the order they were made in, never early", arguments: [1, 2, 3])
   func order(seed: UInt64) throws {
     var random = SplitMix(seed)
     let start = ContinuousClock.now
@@ -234,7 +235,7 @@ import Testing
   func ownership() throws {
     final class Thing {}
     var thing: Thing? = Thing()
-    weak var held = thing
+    weak let held = thing
     let timer = loop.schedule(at: .now) { [thing] in
       _ = thing
       loop.stop()

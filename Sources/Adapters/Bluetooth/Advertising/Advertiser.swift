@@ -39,7 +39,7 @@ package final class Advertiser {
     let abilities = try controller.abilities(interruption)
     extended = abilities.isExtended
     try abilities.check(beacons.count, radio: controller.name)
-    do throws(RadioError) {
+    do {
       try begin()
     } catch {
       close()
@@ -73,13 +73,13 @@ package final class Advertiser {
     // Its one beacon has no handle: what was reset, or is somebody else's by now, takes data just the same, and would
     // send them connectable (7.8.5: ADV_IND is the default), every 1.28 s.
     guard extended else { return try begin() }
-    do throws(RadioError) {
+    do {
       try setData()
     } catch .refused {
       // The set is no longer there: somebody has reset the controller, or removed all sets.
       return try begin()
     }
-    do throws(RadioError) {
+    do {
       // What is on already stays so; some controllers say 0x0C then.
       try setEnable(true)
     } catch .refused {}
@@ -142,7 +142,7 @@ package final class Advertiser {
     for index in 0..<Self.mostBeacons {
       let handle = Self.firstHandle + UInt8(index)
       for command in [.setExtendedAdvertisingEnable(false, sets: [handle]), HCICommand.removeAdvertisingSet(handle)] {
-        do throws(RadioError) {
+        do {
           try controller.request(command, timeout: timeout, interruption)
         } catch .refused {
           // It is not there.

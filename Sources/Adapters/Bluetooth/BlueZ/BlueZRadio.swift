@@ -38,11 +38,11 @@ final class BlueZRadio: Radio {
     let name = RadioSpec.bluez(number).description
     self.name = name
     path = "/org/bluez/hci\(number)"
-    do throws(BusError) { bus = try SystemBus(interruption) } catch { throw RadioError(error, radio: name) }
+    do { bus = try SystemBus(interruption) } catch { throw RadioError(error, radio: name) }
     clock = LiveClock()
     try watch("path_namespace='\(path)',interface='\(Self.properties)',member='PropertiesChanged'")
     try watch("interface='\(Self.objectManager)',member='InterfacesAdded'")
-    do throws(RadioError) {
+    do {
       try scan()
     } catch {
       close()
@@ -63,7 +63,7 @@ final class BlueZRadio: Radio {
       }
       if nextPeriod <= .now { try scan() }
       let message: BusMessage?
-      do throws(BusError) {
+      do {
         message = try bus.receive(until: min(end ?? nextPeriod, nextPeriod))
       } catch {
         throw RadioError(error, radio: name)
@@ -84,7 +84,7 @@ final class BlueZRadio: Radio {
   // MARK: - Asking
 
   private func watch(_ rule: String) throws(RadioError) {
-    do throws(BusError) {
+    do {
       _ = try bus.call(
         "AddMatch", of: "org.freedesktop.DBus", at: "/org/freedesktop/DBus", on: "org.freedesktop.DBus"
       ) { $0.append("type='signal',sender='\(Self.service)',\(rule)") }
@@ -95,7 +95,7 @@ final class BlueZRadio: Radio {
 
   /// Lets a scan begin, or begin anew. Whatever has happened to bluetoothd or to the adapter is found out here.
   private func scan() throws(RadioError) {
-    do throws(RadioError) {
+    do {
       try begin()
     } catch .noBluetoothDaemon where isOpen {
       throw .lost(radio: name, reason: "bluetoothd stopped")
@@ -124,7 +124,7 @@ final class BlueZRadio: Radio {
     }
     daemon = reply.sender
     isOpen = true
-    do throws(RadioError) {
+    do {
       _ = try call("StartDiscovery")
     } catch .bluetoothd(_, _, "org.bluez.Error.InProgress", _) {
       // It is ours that is.
@@ -134,7 +134,7 @@ final class BlueZRadio: Radio {
   private func call(
     _ method: String, timeout: Duration = .seconds(5), _ arguments: (BusMessage) -> Void = { _ in }
   ) throws(RadioError) -> BusMessage {
-    do throws(BusError) {
+    do {
       return try bus.call(method, of: Self.adapter, at: path, on: Self.service, timeout: timeout, arguments)
     } catch {
       throw RadioError(error, radio: name, method: method)

@@ -10,3 +10,31 @@ enum BusError: Error, Equatable {
   /// The reply is an error, of this name.
   case failed(name: String, message: String)
 }
+
+extension RadioError {
+  /// What an error on the bus means for a radio.
+  ///
+  /// - Parameter method: of bluetoothd that was called.
+  init(_ error: BusError, radio: String, method: String = "AddMatch") {
+    self =
+      switch error {
+      case .interrupted: .interrupted
+      case .unavailable(let reason): .noSystemBus(radio: radio, reason: reason)
+      case .disconnected(let reason): .lost(radio: radio, reason: "the system bus is gone: \(reason)")
+      case .noReply: .noAnswer(radio: radio, command: method)
+      case .failed("org.freedesktop.DBus.Error.ServiceUnknown", _),
+        .failed("org.freedesktop.DBus.Error.NameHasNoOwner", _),
+        // It went away before it answered.
+        .failed("org.freedesktop.DBus.Error.NoReply", _):
+        .noBluetoothDaemon(radio: radio)
+      case .failed("org.freedesktop.DBus.Error.UnknownObject", _),
+        .failed("org.freedesktop.DBus.Error.UnknownMethod", _):
+        .noAdapter(radio: radio)
+      case .failed("org.bluez.Error.NotReady", _): .poweredOff(radio: radio)
+      case .failed("org.freedesktop.DBus.Error.AccessDenied", _), .failed("org.bluez.Error.NotAuthorized", _):
+        .notAuthorized(radio: radio)
+      case .failed(let name, let message):
+        .bluetoothd(radio: radio, method: method, name: name, message: message)
+      }
+  }
+}

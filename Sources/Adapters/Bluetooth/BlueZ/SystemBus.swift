@@ -14,7 +14,7 @@ final class SystemBus {
 
   init(_ interruption: Interruption?) throws(BusError) {
     self.interruption = interruption
-    do throws(SDBus.Missing) { library = try SDBus() } catch { throw .unavailable(reason: error.reason) }
+    do { library = try SDBus() } catch { throw .unavailable(reason: error.reason) }
     var pointer: OpaquePointer?
     let status = library.openSystem(&pointer)
     guard status >= 0, let pointer else { throw .unavailable(reason: Self.reason(status)) }
@@ -85,5 +85,5 @@ final class SystemBus {
     return result
   }
 
-  private static func reason(_ result: Int32) -> String { String(cString: strerror(-result)) }
+  private static func reason(_ result: Int32) -> String { SystemError("ask", code: -result).reason }
 }

@@ -25,7 +25,7 @@ final class CaptureRadio: Radio {
   init(_ path: String, _ interruption: Interruption?) throws(RadioError) {
     self.path = path == "-" ? "standard input" : path
     self.interruption = interruption
-    do throws(SystemError) {
+    do {
       file =
         path == "-"
         ? Descriptor(adopting: try check("read", "standard input") { fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) })

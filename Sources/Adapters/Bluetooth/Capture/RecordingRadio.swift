@@ -18,13 +18,13 @@ package final class RecordingRadio: Radio {
   package init(_ radio: any Radio, to path: String) throws(RadioError) {
     self.radio = radio
     self.path = path
-    do throws(SystemError) {
+    do {
       file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     } catch {
       radio.close()
       throw .file(SystemError("save to", path, code: error.code))
     }
-    do throws(RadioError) {
+    do {
       try write(BTSnoopEncoder.fileHeader)
       try write(BTSnoopEncoder.mark(at: radio.start))
     } catch {
@@ -50,7 +50,7 @@ package final class RecordingRadio: Radio {
   package func close() { radio.close() }
 
   private func write(_ record: [UInt8]) throws(RadioError) {
-    do throws(SystemError) {
+    do {
       try file.write(record, path)
       length += off_t(record.count)
     } catch {

@@ -42,7 +42,7 @@ final class ScanningRadio: Radio {
     self.tell = tell
     extended = try controller.initialize(interruption)
     clock = LiveClock()
-    do throws(RadioError) {
+    do {
       try startScan()
     } catch {
       close()
@@ -52,7 +52,7 @@ final class ScanningRadio: Radio {
 
   private func startScan() throws(RadioError) {
     // A program that was killed leaves the controller scanning, and then it takes no parameters.
-    do throws(RadioError) {
+    do {
       try controller.request(.setScanEnable(false, extended: extended), interruption)
     } catch .refused {
       // It was not scanning.
@@ -69,7 +69,7 @@ final class ScanningRadio: Radio {
       tell?("another program ended the scan of \(controller.name); it is started again")
       tell = nil
     }
-    do throws(RadioError) {
+    do {
       try startScan()
       failures = 0
     } catch {

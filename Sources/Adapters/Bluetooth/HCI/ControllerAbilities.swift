@@ -28,3 +28,31 @@ extension HCIController {
     return ControllerAbilities(isExtended: isExtended, advertisingSets: Int(sets))
   }
 }
+
+extension HCIController {
+  /// Makes a controller that is ours alone ready for Low Energy commands, and to report what it hears; of one that is
+  /// shared the kernel did.
+  ///
+  /// - Returns: whether it has Bluetooth 5's extended commands for scanning and advertising.
+  /// - Throws: also `RadioError.noLowEnergy`.
+  func initialize(_ interruption: Interruption?) throws(RadioError) -> Bool {
+    if needsInitialization {
+      try request(.reset, interruption)
+    }
+    // LE Supported (Controller) is bit 38 (Core 5.4, Vol 2, Part C, 3.3).
+    guard try Self.hasFeature(38, in: request(.readLocalSupportedFeatures, interruption)) else {
+      throw .noLowEnergy(radio: name)
+    }
+    // LE Extended Advertising is bit 12 (Vol 6, Part B, 4.6).
+    let extended = try Self.hasFeature(12, in: request(.leReadLocalSupportedFeatures, interruption))
+    if needsInitialization {
+      try request(.setEventMask, interruption)
+      try request(.leSetEventMask(extended: extended), interruption)
+    }
+    return extended
+  }
+
+  private static func hasFeature(_ bit: Int, in features: ArraySlice<UInt8>) -> Bool {
+    bit / 8 < features.count && features[features.startIndex + bit / 8] >> (bit % 8) & 1 == 1
+  }
+}

@@ -1,0 +1,75 @@
+import Domain
+import Ranging
+import SystemIO
+
+/// A live radio's clock: the wall clock as it stood at the start, carried on by the monotonic clock.
+struct LiveClock {
+  let start = UnixTime(microseconds: WallClock.microseconds)
+  private let startInstant = ContinuousClock.now
+
+  var now: UnixTime { time(.now) }
+
+  func time(_ instant: ContinuousClock.Instant) -> UnixTime {
+    let elapsed = startInstant.duration(to: instant).components
+    return UnixTime(
+      microseconds: start.microseconds + elapsed.seconds * 1_000_000 + elapsed.attoseconds / 1_000_000_000_000)
+  }
+
+  func instant(_ time: UnixTime) -> ContinuousClock.Instant {
+    startInstant + .microseconds(time.microseconds &- start.microseconds)
+  }
+}
+
+/// What an event brought and is not told yet: one event may carry several reports.
+struct HeardQueue {
+  private var reports = AdvertisingReports()
+  private var waiting = ArraySlice<Advertisement>()
+
+  /// Adds the reports of an HCI event, if it has any.
+  ///
+  /// Of one that is torn, those before the tear are added. It is not worth an error: a capture may hold only so many
+  /// bytes of each packet, and what a controller sends next stands by itself.
+  mutating func add(_ event: Span<UInt8>, heardAt time: UnixTime) {
+    _ = reports.read(event: event) { address, rssi, data in
+      waiting.append(Advertisement(time: time, address: address, rssi: rssi, copying: data))
+    }
+  }
+
+  mutating func add(_ advertisement: Advertisement) { waiting.append(advertisement) }
+
+  var first: Advertisement? { waiting.first }
+
+  mutating func popFirst() -> Advertisement? { waiting.popFirst() }
+}
+
+/// How long a wait may take until it is looked at what became of the radio, and of this program.
+let longestWait = Duration.milliseconds(500)
+
+/// When something was heard that is read only now.
+///
+/// A program that was stopped (SIGSTOP), or whose output nobody takes, finds in its socket what was heard long ago.
+/// Taken for the present it would be a proof of where somebody was: it counts as heard when there was last nothing to
+/// read, which is never too late.
+///
+/// - Parameter emptied: when that was.
+func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {
+  emptied.duration(to: now) > .seconds(1) ? emptied : now
+}
+
+/// Waits until there is something to read, or a signal has arrived.
+///
+/// - Returns: false when the deadline passed.
+/// - Throws: `RadioError.interrupted`, also when there is something to read as well.
+func waitReadable(
+  _ descriptor: Int32, of radio: String, until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+) throws(RadioError) -> Bool {
+  let ready: [Bool]
+  do {
+    // poll(2) passes over a descriptor of -1.
+    ready = try waitReadable([descriptor, interruption?.number ?? -1], until: deadline)
+  } catch {
+    throw .lost(radio: radio, reason: error.reason)
+  }
+  if ready[1] { throw .interrupted }
+  return ready[0]
+}
