@@ -18,7 +18,7 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
-from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, wait_until
+from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, children, wait_until
 from type2 import Type2
 from type4 import Type4
 
@@ -465,10 +465,6 @@ def test_no_tag_in_time(provision, chip):
 
 
 # The program that libnfc is in.
-
-
-def children(process: subprocess.Popen) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
 def test_libnfc_is_not_in_stepctl():

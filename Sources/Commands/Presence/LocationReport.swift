@@ -69,7 +69,7 @@ struct LocationReport {
 
   /// What it means for the rider.
   var summary: String {
-    guard let facing = location.facing else { return "undecided" }
+    guard let facing = location.facing else { return "cannot tell yet which step you are at" }
     return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
   }
 
