@@ -5,8 +5,8 @@ import hashlib
 import hmac
 import json
 import os
-import signal
 import re
+import signal
 import subprocess
 import sys
 import time
