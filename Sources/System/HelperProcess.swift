@@ -52,7 +52,7 @@ package final class HelperProcess {
   /// How long it may take to take a message, or to end once it has closed its output.
   private static let patience = Duration.seconds(1)
 
-  /// Starts a program.
+  /// Starts a program. From here on, this process ignores SIGPIPE.
   ///
   /// - Parameters:
   ///   - path: the program's, as `ChildProcess.program` finds it.
@@ -64,6 +64,8 @@ package final class HelperProcess {
     _ path: String, arguments: [String] = [], standardInput: Int32? = nil, isHeard: Bool = false,
     longest: Int = Frames.longest, interruption: Interruption? = nil
   ) throws(Failure) {
+    // Writing to a program that has ended is an error of write(2), and not the end of this process.
+    signal(SIGPIPE, SIG_IGN)
     do {
       child = try ChildProcess(path, arguments: arguments, standardInput: standardInput, isHeard: isHeard)
     } catch {
