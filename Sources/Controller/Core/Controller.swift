@@ -402,6 +402,8 @@ package struct Controller {
     finish(motion, .unknown, fault)
   }
 
+  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the motion
+  /// was interrupted, which errs on the safe side.
   private mutating func finish(_ motion: Motion, _ position: Position, _ fault: Fault?) {
     let sender = motion.undertaking.sender
     steps[sender.step]?.position = position
