@@ -43,7 +43,7 @@ package struct Port: ~Copyable {
   package static func waitForListener(_ number: UInt16) throws {
     let deadline = ContinuousClock.now + .seconds(30)
     while (try? connect(to: number)) == nil {
-      guard .now < deadline else { throw Program.Missing(description: "nobody listens on \(number)") }
+      guard .now < deadline else { throw Subprocess.Missing(description: "nobody listens on \(number)") }
       usleep(5000)
     }
   }

@@ -62,7 +62,7 @@ struct Command: Decodable {
     struct Dump: Decodable {
       let command: Command
     }
-    let outcome = try Program.run(product: name, ["--experimental-dump-help"])
+    let outcome = try Subprocess.run(product: name, ["--experimental-dump-help"])
     return try JSONDecoder().decode(Dump.self, from: Data(outcome.output.utf8)).command
   }
 

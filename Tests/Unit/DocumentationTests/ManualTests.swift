@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Manual pages of the commands") struct ManualTests {
@@ -122,11 +122,11 @@ import Testing
 
   @Test(
     "mandoc finds nothing to warn of",
-    .enabled(if: Program.isInstalled("mandoc"), "mandoc is not installed"))
+    .enabled(if: Subprocess.isInstalled("mandoc"), "mandoc is not installed"))
   func lint() throws {
     for file in try Repository.names(in: "man") {
       let path = "\(Repository.root)/man/\(file)"
-      let outcome = try Program.run(
+      let outcome = try Subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", path], environment: ["LC_ALL": "C.UTF-8"], inheriting: false)
       #expect(outcome.status == 0 && outcome.output.isEmpty, "\(outcome.output)")
     }

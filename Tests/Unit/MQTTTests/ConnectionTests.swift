@@ -189,22 +189,14 @@ struct ConnectionTests {
   @Test("tells the broker that it leaves, once")
   func close() throws {
     try Fixture.with { fixture in
-      let log = fixture.path("log")
-      let broker = try fixture.broker("allow_anonymous true", "log_dest file \(log)", "log_type all"
-      ).broker()
-      let connection = try fixture.connect(to: broker)
+      let mosquitto = try fixture.broker("allow_anonymous true", "log_type all")
+      let connection = try fixture.connect(to: mosquitto.broker())
       try connection.wait(for: .connected)
       connection.close()
       connection.close()
       #expect(try connection.next(until: nil) == nil)
       #expect(connection.publish(topic: "a", payload: [1], retain: true) == nil)
-      let deadline = ContinuousClock.now + .seconds(5)
-      var text = ""
-      while !text.contains("Received DISCONNECT"), .now < deadline {
-        text = String(decoding: try Files.read(log), as: UTF8.self)
-        usleep(10000)
-      }
-      #expect(text.contains("Received DISCONNECT"))
+      #expect(mosquitto.waits(for: "Received DISCONNECT"))
     }
   }
 

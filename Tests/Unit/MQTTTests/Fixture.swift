@@ -127,6 +127,6 @@ struct ProgramFailure: Error {
 
 /// Runs a program to its end, which must be success.
 func run(_ arguments: String...) throws {
-  let outcome = try Program.run(arguments)
+  let outcome = try Subprocess.run(arguments)
   if outcome.status != 0 { throw ProgramFailure(arguments: arguments, printed: outcome.printed) }
 }

@@ -14,7 +14,8 @@ struct TLSTests {
       let certificates = try Certificates(fixture)
       let server = try certificates.issue("server", alternativeName: "DNS:localhost,IP:127.0.0.1")
       let client = try certificates.issue("client")
-      let mosquitto = try fixture.securedBroker(server, "cafile \(certificates.authority)", "require_certificate true",
+      let mosquitto = try fixture.securedBroker(
+        server, "cafile \(certificates.authority)", "require_certificate true",
         "use_identity_as_username true")
       let broker = mosquitto.broker(host, Broker.TLS(authority: certificates.authority, identity: client))
       let connection = try fixture.connect(to: broker, subscribing: ["a"])
@@ -114,7 +115,7 @@ struct TLSTests {
       let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
       let number = try Port.unused()
       // mosquitto's tls_version is only the least.
-      let peer = try Program([
+      let peer = try Subprocess([
         "openssl", "s_server", "-quiet", "-tls1_2", "-Verify", "1", "-accept", "127.0.0.1:\(number)", "-cert",
         server.certificate, "-key", server.key, "-CAfile", certificates.authority,
       ])

@@ -71,7 +71,8 @@ struct BrokerTests {
   }
 
   /// Whether somebody comes as far as to be a client.
-  func connects(_ broker: VehicleBroker, as identity: VehicleBroker.Identity, host: String = "localhost") throws -> Bool {
+  func connects(_ broker: VehicleBroker, as identity: VehicleBroker.Identity, host: String = "localhost") throws -> Bool
+  {
     try broker.publish("x", to: "\(Self.prefix)/left/set_position", as: identity, host: host).status == 0
   }
 
@@ -134,7 +135,7 @@ struct BrokerTests {
 
   @Test(
     "speaks TLS 1.2 and 1.3, and 1.1 not even where OpenSSL would",
-    .enabled(if: Program.isInstalled("openssl"), "openssl is not installed"))
+    .enabled(if: Subprocess.isInstalled("openssl"), "openssl is not installed"))
   func versions() throws {
     let configuration = "\(folder.path)/openssl.cnf"
     let text = """
@@ -152,9 +153,10 @@ struct BrokerTests {
     let environment = ["OPENSSL_CONF": configuration]
     let broker = try VehicleBroker(in: folder, environment: environment)
     for (version, isSpoken) in [("-tls1_1", false), ("-tls1_2", true), ("-tls1_3", true)] {
-      let client = try Program.run(
+      let client = try Subprocess.run(
         [
-          "openssl", "s_client", version, "-connect", "localhost:\(broker.mosquitto.port)", "-CAfile", broker.rider.authority,
+          "openssl", "s_client", version, "-connect", "localhost:\(broker.mosquitto.port)", "-CAfile",
+          broker.rider.authority,
           "-verify_return_error",
         ], environment: environment)
       #expect(client.printed.contains("Cipher is (NONE)") != isSpoken, "\(version): \(client.printed)")
@@ -169,7 +171,7 @@ struct BrokerTests {
     // With all that people put into the names of folders.
     let moved = VehicleFolder("\(folder.path)/a vehicle, # 2 (\"Ω\")")
     _ = try check("rename") { rename(vehicle.path, moved.path) }
-    let failing = try Program.run(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"])
+    let failing = try Subprocess.run(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"])
     #expect(failing.status != 0 && failing.printed.contains("Unable to open acl_file"), "\(failing.printed)")
 
     try moved.relocate()
@@ -218,15 +220,15 @@ struct BrokerTests {
 
   @Test(
     "runs as the user who provisioned, when that is not root",
-    .enabled(if: isRoot && Program.isInstalled("setpriv"), "needs root, to become another user"))
+    .enabled(if: isRoot && Subprocess.isInstalled("setpriv"), "needs root, to become another user"))
   func ordinaryUser() throws {
     chmod(folder.path, 0o755)
     let port = try Port.unused()
     let vehicle = try folder.vehicle(.sample(port: port))
     let user: uid_t = 65534
-    _ = try Program.run(["chown", "-R", "\(user)", vehicle.path])
+    _ = try Subprocess.run(["chown", "-R", "\(user)", vehicle.path])
     try vehicle.relocate()
-    let process = try Program(
+    let process = try Subprocess(
       [
         "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "mosquitto", "-c",
         "\(vehicle.path)/mosquitto.conf",

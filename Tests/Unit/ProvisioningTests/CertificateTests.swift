@@ -4,19 +4,19 @@ import TestSupport
 import Testing
 
 /// What OpenSSL's command says of the certificates.
-@Suite("Certificates", .enabled(if: Program.isInstalled("openssl"), "openssl is not installed"))
+@Suite("Certificates", .enabled(if: Subprocess.isInstalled("openssl"), "openssl is not installed"))
 struct CertificateTests {
   let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }
 
-  func openssl(_ arguments: String...) throws -> Program.Outcome {
-    try Program.run(["openssl"] + arguments)
+  func openssl(_ arguments: String...) throws -> Subprocess.Outcome {
+    try Subprocess.run(["openssl"] + arguments)
   }
 
   /// What `openssl x509` prints of a certificate in the folder.
   func read(_ name: String, _ options: String...) throws -> String {
-    try Program.run(
+    try Subprocess.run(
       ["openssl", "x509", "-noout", "-in", "\(folder.path)/vehicle/\(name)", "-nameopt", "utf8,sep_comma_plus"]
         + options
     ).output

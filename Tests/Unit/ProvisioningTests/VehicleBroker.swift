@@ -55,11 +55,11 @@ struct VehicleBroker {
   @discardableResult
   func publish(
     _ payload: String, to topic: String, as identity: Identity, host: String = "localhost", _ options: String...
-  ) throws -> Program.Outcome {
+  ) throws -> Subprocess.Outcome {
     try mosquitto.publish(["-t", topic, "-m", payload] + identity.options + options, host: host)
   }
 
-  func subscribe(as identity: Identity) throws -> Program {
+  func subscribe(as identity: Identity) throws -> Subprocess {
     try mosquitto.subscribe(identity.options, host: "localhost")
   }
 }
