@@ -85,15 +85,15 @@ let package = Package(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
-    module("SystemIO", in: "System", ["Domain", "CLinux"]),
+    module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
-    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO"]),
-    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "CQREncode", "CZlib"]),
+    module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
+    module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
     module(
@@ -145,12 +145,14 @@ let package = Package(
       "stepd",
       ["StepDaemon", "Configuration", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
-    program("stepctl-nfc", ["SystemIO", "Tags", "CNFC"]),
-    program("stepctl-qr", ["SystemIO", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
+    program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
+    program(
+      "stepctl-qr",
+      ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "StepController"],
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "Tags", "StepController"],
       path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
@@ -159,9 +161,9 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
     tests("CodeDrawingTests", ["CodeDrawing"]),
-    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "SystemIO", "stepctl-qr"]),
+    tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
     tests(
       "ConfigurationTests",

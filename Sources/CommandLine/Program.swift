@@ -16,11 +16,9 @@ package enum Program {
   }
 
   /// Runs what was typed, and ends the process.
-  ///
-  /// - Parameter explain: makes a `Failure` of an error of the program's own modules, and gives any other back as it is.
-  package static func main(_ root: any ParsableCommand.Type, explain: (any Error) -> any Error = { $0 }) -> Never {
+  package static func main(_ root: any ParsableCommand.Type) -> Never {
     occupyStandardDescriptors()
-    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, explain: explain) {
+    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process) {
     case .status(let status): exit(status.rawValue)
     case .signal(let number): Interruption.die(of: number)
     }
@@ -28,8 +26,7 @@ package enum Program {
 
   /// Runs what was typed, in a context that gets the output and the error lines.
   package static func run(
-    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context,
-    explain: (any Error) -> any Error = { $0 }
+    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context
   ) -> Ending {
     var typed = root.typedName
     do {
@@ -38,7 +35,7 @@ package enum Program {
       if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
       return .status(.done)
     } catch {
-      return end(root, explain(error), typed, context)
+      return end(root, error, typed, context)
     }
   }
 

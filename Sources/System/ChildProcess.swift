@@ -1,9 +1,7 @@
 import CLinux
 import Glibc
 
-/// A program of our own that runs beside this one and is spoken to through its standard input and output.
-///
-/// It is for libraries that may end the process, or be led astray by what they read. It ends with its owner.
+/// A program that runs beside this one, with pipes to its standard input and output. It ends with its owner.
 package struct ChildProcess: ~Copyable {
   /// How it ended.
   package enum Ending: Equatable, Sendable {
@@ -12,7 +10,7 @@ package struct ChildProcess: ~Copyable {
   }
 
   /// What is written here is its standard input; nobody reads it where the child was given another.
-  package let input: Descriptor
+  package private(set) var input: Descriptor
   /// What it writes to its standard output is read here.
   package let output: Descriptor
   private let identifier: pid_t
@@ -47,6 +45,18 @@ package struct ChildProcess: ~Copyable {
     self.ending = ending
     return ending
   }
+
+  /// Waits for its end that long, and then ends it.
+  package mutating func wait(within patience: Duration) -> Ending {
+    guard ending == nil else { return wait() }
+    // Without such a descriptor (Linux before 5.3) there is no time to wait.
+    let process = Descriptor(adopting: open_process(identifier))
+    let hasEnded = try? waitReadable([process.number], until: .now + patience)
+    return process.number >= 0 && hasEnded == [true] ? wait() : kill()
+  }
+
+  /// Tells it that nothing more is written.
+  package mutating func closeInput() { input = Descriptor(adopting: -1) }
 
   /// Ends it, whatever it is doing.
   package mutating func kill() -> Ending {

@@ -1,16 +1,18 @@
 import CLinux
 import Glibc
 
-/// What a process gives up, for good, before it reads bytes that may be an attack on a library.
+/// What a process gives up for good before it reads bytes that may be an attack on a library.
+///
+/// All of it fails closed: whoever cannot give something up gets an error, and must not read.
 package enum Confinement {
-  /// Sets limits that end this process where it would harm the machine; no program that it starts gains privileges, and
-  /// it ends with the thread that started it. Descriptors beyond the standard ones are closed.
+  /// Sets limits that end this process before it harms the machine. No program that it starts gains privileges, and it
+  /// ends with the thread that started it. Descriptors beyond the standard ones are closed.
   ///
   /// - Parameters:
   ///   - memory: bytes of address space.
   ///   - seconds: of processor time.
   package static func limit(memory: UInt, seconds: UInt) throws(SystemError) {
-    // The Swift runtime's handlers would start a program that shows where this one crashed, and wait for it.
+    // At a crash, the Swift runtime's handlers would start a program that shows where, and wait for it.
     for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT] { signal(number, SIG_DFL) }
     try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
     try control(PR_SET_NO_NEW_PRIVS, 1)
@@ -20,15 +22,15 @@ package enum Confinement {
     try limit(RLIMIT_CPU, seconds)
   }
 
-  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and what belongs to root.
-  /// What is open stays open.
+  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and access to what belongs
+  /// to root. What is open stays open.
   package static func dropPrivileges() throws(SystemError) {
     if geteuid() == 0 {
-      // As far as it can: a container's root may lack the capability, or there is nobody else (user_namespaces(7)).
+      // As far as possible: a container's root may lack the capability, or there is no other user (user_namespaces(7)).
       _ = setgroups(0, nil)
       _ = setgid(nobody)
       _ = setuid(nobody)
-      // Other credentials have cleared it.
+      // The change of credentials has cleared it.
       try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
     }
     _ = try check("give up capabilities") { drop_capabilities() }
@@ -41,10 +43,17 @@ package enum Confinement {
   /// with EPERM from here on (seccomp(2)).
   ///
   /// - Parameter controlsDevices: whether it may control those that it has open, as a camera (ioctl(2)).
+  /// - Throws: ENOSYS on an architecture that nobody has checked this for, among others.
   package static func computeOnly(controlsDevices: Bool = false) throws(SystemError) {
-    let architecture = own_audit_architecture()
-    guard architecture != 0 else { return }
-    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end.
+    try computeOnly(controlsDevices: controlsDevices, architecture: own_audit_architecture())
+  }
+
+  /// - Parameter architecture: what seccomp(2) calls that of this program (`AUDIT_ARCH_…`); 0 where it is not known.
+  static func computeOnly(controlsDevices: Bool, architecture: UInt32) throws(SystemError) {
+    guard architecture != 0 else { throw SystemError("give up system calls", code: ENOSYS) }
+    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end. The numbers are those of
+    // the architecture that this is compiled for, and arm64 has all of these calls (Linux,
+    // include/uapi/asm-generic/unistd.h).
     let calls =
       [
         SYS_read, SYS_write, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_futex,
@@ -79,7 +88,7 @@ package enum Confinement {
     let resource = __rlimit_resource_t(resource.rawValue)
     var limit = rlimit()
     _ = try check("ask for a limit") { getrlimit(resource, &limit) }
-    // Nobody may raise what whoever started this process has set.
+    // A limit that was set for this process may not be raised.
     limit.rlim_max = min(limit.rlim_max, value)
     limit.rlim_cur = limit.rlim_max
     _ = try check("set a limit") { setrlimit(resource, &limit) }

@@ -45,7 +45,14 @@ package struct Descriptor: ~Copyable, Sendable {
 package func waitReadable(
   _ descriptors: [Int32], until deadline: ContinuousClock.Instant?
 ) throws(SystemError) -> [Bool] {
-  var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+  try waitReady(descriptors.map { ($0, POLLIN) }, until: deadline)
+}
+
+/// Waits for events of poll(2), as `waitReadable` does.
+func waitReady(
+  _ wanted: [(descriptor: Int32, event: Int32)], until deadline: ContinuousClock.Instant?
+) throws(SystemError) -> [Bool] {
+  var entries = wanted.map { pollfd(fd: $0.descriptor, events: Int16($0.event), revents: 0) }
   while true {
     // Rounded up: a wait that ends a little early would make its caller spin.
     let milliseconds = deadline.map { Int32(clamping: ContinuousClock.now.duration(to: $0).roundedUpToMilliseconds) }

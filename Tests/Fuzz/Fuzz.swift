@@ -62,10 +62,12 @@ enum Fuzz {
     },
     "qr": { bytes in
       // What a program may say that an attack has taken over.
-      var replies = DecoderReplies()
-      replies.append(bytes)
+      var frames = Frames(longest: DecoderReply.longest)
+      frames.append(bytes)
       var said: [UInt8] = []
-      while let reply = try? replies.next() { said += reply.bytes }
+      while let body = try? frames.next(), let reply = try? DecoderReply(body: body) {
+        said += Frames.frame(reply.body)
+      }
       precondition(bytes.starts(with: said))
     },
     "tags": { bytes in

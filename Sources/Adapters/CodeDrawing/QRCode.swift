@@ -18,6 +18,8 @@ package struct QRCode: Equatable, Sendable {
     case tooLong(bytes: Int, level: Level)
     case outOfMemory
 
+    package var exitStatus: ExitStatus { .usage }
+
     package var description: String {
       switch self {
       case .empty: "there is nothing to put into a code"
@@ -27,8 +29,6 @@ package struct QRCode: Equatable, Sendable {
       case .outOfMemory: "there is not enough memory to make a code"
       }
     }
-
-    package var exitStatus: ExitStatus { .usage }
   }
 
   /// How many light modules there must be around it (ISO/IEC 18004, 9.1).
@@ -42,13 +42,13 @@ package struct QRCode: Equatable, Sendable {
   /// The smallest code that holds the bytes.
   package init(_ bytes: [UInt8], level: Level) throws(Failure) {
     guard !bytes.isEmpty else { throw .empty }
-    // https://fukuchi.org/works/qrencode/manual/qrencode_8h.html: version 0 is the smallest that will do.
+    // https://fukuchi.org/works/qrencode/manual/qrencode_8h.html: version 0 is the smallest that holds them.
     guard let code = QRcode_encodeData(Int32(bytes.count), bytes, 0, level.number) else {
       throw errno == ERANGE ? .tooLong(bytes: bytes.count, level: level) : .outOfMemory
     }
     defer { QRcode_free(code) }
     side = Int(code.pointee.width)
-    // The lowest bit says whether a module is dark; the others, of which function it is.
+    // The lowest bit says whether a module is dark; the others say what it is for.
     modules = UnsafeBufferPointer(start: code.pointee.data, count: side * side).map { $0 & 1 == 1 }
   }
 
@@ -57,7 +57,7 @@ package struct QRCode: Equatable, Sendable {
     (0..<side).contains(row) && (0..<side).contains(column) && modules[row * side + column]
   }
 
-  /// Dark modules that lie side by side in a row, all of them, from the top left.
+  /// All dark modules, as runs of neighbours in a row, from the top left.
   var runs: [(row: Int, columns: Range<Int>)] {
     var runs: [(Int, Range<Int>)] = []
     for row in 0..<side {

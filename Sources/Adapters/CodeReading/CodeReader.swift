@@ -1,16 +1,14 @@
-import Glibc
+import Encoding
 package import SystemIO
 
 /// Reads codes from a picture, or from a camera as they come into view.
 ///
-/// A picture is whatever somebody shows or sends, and C libraries read it: so they do in a process of their own that
-/// can do nothing but that (`stepctl-qr`), and of which only the content of codes comes back.
+/// A picture is whatever somebody shows or sends, and C libraries read it. So they do it in a process of their own that
+/// can do nothing else (`stepctl-qr`), and only the content of codes comes back from it.
 package struct CodeReader: ~Copyable {
   private let source: String
   private let deadline: ContinuousClock.Instant?
-  private let interruption: Interruption?
-  private let child: ChildProcess
-  private var replies = DecoderReplies()
+  private let decoder: HelperProcess
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
@@ -20,18 +18,22 @@ package struct CodeReader: ~Copyable {
     _ source: borrowing CodeSource, patience: Duration, interruption: Interruption? = nil, decoder: String? = nil
   ) throws(CodeReaderError) {
     self.source = source.name
-    self.interruption = interruption
     deadline = source.isCamera ? .now + patience : nil
-    let arguments = [source.isCamera ? "camera" : "picture"]
-    let descriptor = source.file.number
-    let program = if let decoder { decoder } else { try Self.installed() }
-    child = try rethrowing { () throws(SystemError) in
-      try ChildProcess(program, arguments: arguments, standardInput: descriptor)
+    let program: String
+    do {
+      program = if let decoder { decoder } else { try ChildProcess.program("stepctl-qr") }
+    } catch {
+      throw .noDecoder
     }
-  }
-
-  private static func installed() throws(CodeReaderError) -> String {
-    do throws(SystemError) { return try ChildProcess.program("stepctl-qr") } catch { throw .noDecoder }
+    do {
+      self.decoder = try HelperProcess(
+        program, arguments: [source.isCamera ? "camera" : "picture"], standardInput: source.file.number,
+        longest: DecoderReply.longest, interruption: interruption)
+    } catch .system(let error) {
+      throw .system(error)
+    } catch {
+      throw .gaveUp(source.name)
+    }
   }
 
   /// The content of the next code, each once; nil when there are no more. A camera has no last one.
@@ -39,35 +41,25 @@ package struct CodeReader: ~Copyable {
   /// - Parameter progress: is told every second or so how much time is left to look through a camera.
   package mutating func next(progress: (Duration) -> Void = { _ in }) throws(CodeReaderError) -> [UInt8]? {
     while true {
-      let reply: DecoderReply?
-      do throws(DecoderReplies.Malformed) { reply = try replies.next() } catch { throw .gaveUp(source) }
-      switch reply {
+      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      if let left { progress(left) }
+      switch try reply(until: left.map { .now + min($0, .seconds(1)) }) {
       case .code(let content): return content
       case .flaw(let flaw): throw .flaw(flaw, source)
       case .end: return nil
-      case nil: try read(progress)
+      case nil: if let deadline, deadline <= .now { throw .timedOut(source) }
       }
     }
   }
 
-  private mutating func read(_ progress: (Duration) -> Void) throws(CodeReaderError) {
-    let waiting = [child.output.number] + (interruption.map { [$0.number] } ?? [])
-    var isReady = false
-    while !isReady {
-      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
-      if let left { progress(left) }
-      let pause = left.map { ContinuousClock.now + min($0, .seconds(1)) }
-      let ready = try rethrowing { () throws(SystemError) in try waitReadable(waiting, until: pause) }
-      if ready.count > 1, ready[1] { throw .interrupted }
-      isReady = ready[0]
-      if !isReady, let deadline, deadline <= .now { throw .timedOut(source) }
+  /// Nil at the deadline.
+  private func reply(until deadline: ContinuousClock.Instant?) throws(CodeReaderError) -> DecoderReply? {
+    do {
+      return try decoder.next(until: deadline).map { body throws(MalformedMessage) in try DecoderReply(body: body) }
+    } catch HelperProcess.Failure.interrupted {
+      throw .interrupted
+    } catch {
+      throw .gaveUp(source)
     }
-    var chunk = [UInt8](repeating: 0, count: 8192)
-    let output = child.output.number
-    let count = try rethrowing { () throws(SystemError) in
-      try check("read", source) { Glibc.read(output, &chunk, chunk.count) }
-    }
-    guard count > 0 else { throw .gaveUp(source) }
-    replies.append(chunk[..<count])
   }
 }

@@ -1,7 +1,9 @@
+package import Domain
 package import SystemIO
 
-/// Why no code was read; each names where it was to come from.
-package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
+/// Why no code was read. Each says where it was to come from.
+package enum CodeReaderError: Failure, Equatable {
+  /// The file, or the camera, cannot be opened.
   case system(SystemError)
   case noSuchCamera(String)
   case flaw(PictureFlaw, String)
@@ -9,11 +11,24 @@ package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
   case terminal
   /// Reading the picture took too much time or memory, or broke the program that reads it.
   case gaveUp(String)
-  /// The camera showed no code that will do.
+  /// The camera showed no code that is wanted.
   case timedOut(String)
   /// The program that reads pictures is not installed.
   case noDecoder
   case interrupted
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .system(let error): error.exitStatus
+    case .terminal: .usage
+    case .noSuchCamera, .timedOut, .noDecoder: .unavailable
+    case .flaw(let flaw, _): flaw.isOfTheCamera ? .unavailable : .badData
+    case .gaveUp: .badData
+    case .interrupted: .failure
+    }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
 
   package var description: String {
     switch self {
@@ -26,6 +41,8 @@ package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
     case .flaw(.unreadable, let name): "\(name): cannot be read"
     case .flaw(.noCamera, let name): "\(name): not a camera that can be used"
     case .flaw(.cameraFailed, let name): "\(name): the camera gives no pictures; is another program using it?"
+    case .flaw(.unconfined, let name):
+      "\(name): pictures are not read on this machine, where stepctl-qr cannot be confined"
     case .terminal: "standard input is a terminal: send a picture into it, or give a file"
     case .gaveUp(let name): "\(name): the picture cannot be read: it takes too much time or memory, or is an attack"
     case .timedOut(let name): "\(name): the camera saw no such code in time"
@@ -36,7 +53,28 @@ package enum CodeReaderError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Gives a system call's error its place in this module's.
-func rethrowing<Result: ~Copyable>(_ body: () throws(SystemError) -> Result) throws(CodeReaderError) -> Result {
-  do throws(SystemError) { return try body() } catch { throw .system(error) }
+/// Why stepctl-qr cannot look for codes.
+package enum PictureFlaw: UInt8, Error, CaseIterable {
+  /// Neither PNG nor JPEG.
+  case unknownFormat = 1
+  /// It breaks the rules of its format.
+  case damaged
+  /// More bytes or more pixels than are looked at.
+  case tooLarge
+  case outOfMemory
+  /// It cannot be read at all.
+  case unreadable
+  /// The device takes no pictures, or gives them in no form that can be read.
+  case noCamera
+  /// The camera stopped, or something else is using it.
+  case cameraFailed
+  /// stepctl-qr cannot give up its system calls here, so that it reads nothing (`Confinement`).
+  case unconfined
+
+  fileprivate var isOfTheCamera: Bool {
+    switch self {
+    case .noCamera, .cameraFailed, .unconfined: true
+    case .unknownFormat, .damaged, .tooLarge, .outOfMemory, .unreadable: false
+    }
+  }
 }

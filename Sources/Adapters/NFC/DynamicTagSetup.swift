@@ -1,10 +1,11 @@
+import Domain
 import Tags
 
-/// What an NTAG 424 DNA gets, so that each reading of it gives a URI of its own.
+/// What is put on an NTAG 424 DNA, so that each reading of it gives another URI.
 package struct DynamicTagSetup: Sendable {
-  /// The URI with zeros where the tag puts its own digits.
+  /// The URI, with zeros where the tag puts its own digits.
   package let uri: String
-  /// Where in the URI those for its UID and counter begin, and those of the MAC.
+  /// Where in the URI the digits for UID and counter begin, and those of the MAC.
   let offsets: (encrypted: Int, mac: Int)
   /// Key 0, which changes everything else.
   let masterKey: [UInt8]
@@ -27,9 +28,150 @@ package struct DynamicTagSetup: Sendable {
 
   var message: NDEFMessage { NDEFMessage([NDEFURI(uri).record]) }
 
-  /// The settings of the tag's file: its length takes two bytes, and the URI ends the message.
+  /// The settings of the tag's file, in which the length takes two bytes and the URI ends the message.
   package var settings: [UInt8] {
     let start = 2 + message.bytes.count - uri.utf8.count
     return DynamicMessageSettings(encryptedOffset: start + offsets.encrypted, macOffset: start + offsets.mac).bytes
+  }
+}
+
+extension TagWriter {
+  /// Sets up an NTAG 424 DNA as it comes from the factory.
+  ///
+  /// The tag says at each look what is done and what is not, and the key that may change everything is the last to
+  /// change. So a tag that was taken away in the middle is completed by doing it again with the same keys.
+  ///
+  /// - Parameters:
+  ///   - isRehearsal: whether nothing is written: it finds out what would be done, and whether that is possible.
+  ///   - isGenuine: whether a URI that was read is one that the tag makes with these keys.
+  /// - Returns: how many parts of the setup were done, or would be; 0 for a tag that was set up before.
+  /// - Throws: for a tag that has other keys, too, because nobody can change it without them.
+  package func setUp(
+    _ setup: DynamicTagSetup, isRehearsal: Bool = false, isGenuine: (String) -> Bool
+  ) throws -> Int {
+    guard target.speaksISODEP else { throw Self.isNoDynamicTag }
+    // NT4H2421Gx 8.2.1: a random one has four bytes.
+    guard target.uid.bytes.count == 7 else {
+      throw NFCError.unsupported("the tag gives a random UID, by which no vehicle can know it")
+    }
+    var done = 0
+    // How often all parts were answered as if they had been done. A tag that does not answer says nothing of its keys.
+    var fruitless = 0
+    return try persevere { _ in
+      while true {
+        // A new one each time: reading selects the application, which ends the tag's session.
+        let tag = NTAG424Tag(Type4Session(field))
+        let contents = try tag.session.read()
+        guard try tag.isNTAG424() else { throw Self.isNoDynamicTag }
+        let parts = try tag.missing(setup, contents, isGenuine)
+        if isRehearsal || parts.isEmpty { return isRehearsal ? parts.count : done }
+        guard fruitless < 3 else { throw Self.hasOtherKeys }
+        for (index, part) in parts.enumerated() {
+          progress(.written(index, of: parts.count))
+          try tag.perform(part, of: setup, contents)
+          done += 1
+        }
+        fruitless += 1
+      }
+    }
+  }
+
+  private static let isNoDynamicTag = NFCError.unsupported(
+    "this is no NTAG 424 DNA: other tags have no secure dynamic messages")
+  static let hasOtherKeys = NFCError.unsupported(
+    "the tag was set up before, for something else or with other keys, which are needed to change it")
+}
+
+/// An NTAG 424 DNA while it stays selected.
+final class NTAG424Tag {
+  /// What dynamic messages need, in this order.
+  enum Part: Equatable {
+    case message
+    case key(UInt8)
+    case settings
+    /// Once all else was found to be right.
+    case masterKey
+  }
+
+  let session: Type4Session
+  private var secured: NTAG424Session?
+
+  init(_ session: Type4Session) { self.session = session }
+
+  /// The version of a key of ours; the factory's keys have 0.
+  private static let keyVersion: UInt8 = 1
+  private static let factoryKey = [UInt8](repeating: 0, count: 16)
+
+  func isNTAG424() throws -> Bool {
+    do {
+      let hardware = try plain(.getVersion)
+      guard !hardware.isComplete, NTAG424Command.isNTAG424(hardware: hardware.data) else { return false }
+      // Nothing of its software and its production is needed.
+      _ = try plain(.more)
+      return try plain(.more).isComplete
+    } catch is NTAG424Error {
+      // A tag of another kind refuses it, or answers something else.
+      return false
+    }
+  }
+
+  /// - Parameter contents: what was read in this session.
+  func missing(
+    _ setup: DynamicTagSetup, _ contents: Type4Contents, _ isGenuine: (String) -> Bool
+  ) throws -> [Part] {
+    let isOurs = try version(of: 0) != 0
+    if let uri = Self.uri(contents), isGenuine(uri) { return isOurs ? [] : [.masterKey] }
+    // Whoever changed the tag's own key had finished with the others.
+    guard !isOurs else { throw TagWriter.hasOtherKeys }
+    var parts: [Part] = contents.message == setup.message.bytes ? [] : [.message]
+    for key in [DynamicMessageSettings.metaReadKey, DynamicMessageSettings.fileReadKey] {
+      if try version(of: key) == 0 { parts.append(.key(key)) }
+    }
+    return parts + [.settings]
+  }
+
+  func perform(_ part: Part, of setup: DynamicTagSetup, _ contents: Type4Contents) throws {
+    switch part {
+    case .message:
+      try session.write(setup.message, to: contents)
+    case .key(let number):
+      let key = number == DynamicMessageSettings.metaReadKey ? setup.metaReadKey : setup.fileReadKey
+      try send(.changeKey(number, to: key, from: Self.factoryKey, version: Self.keyVersion))
+    case .settings:
+      try send(.changeFileSettings(file: DynamicMessageSettings.file, setup.settings))
+    case .masterKey:
+      try send(.changeKey(0, to: setup.masterKey, from: nil, version: Self.keyVersion), ends: true)
+    }
+  }
+
+  /// The URI of the first record.
+  private static func uri(_ contents: Type4Contents) -> String? {
+    guard let record = try? NDEFMessage(parsing: contents.message).records.first else { return nil }
+    return (try? NDEFURI(record))?.uri
+  }
+
+  private func version(of key: UInt8) throws -> UInt8 {
+    guard let version = try plain(.getKeyVersion(key)).data.first else { throw NTAG424Error.notGenuine }
+    return version
+  }
+
+  private func plain(_ command: NTAG424Command) throws -> (data: [UInt8], isComplete: Bool) {
+    try command.data(of: session.send(command.bytes))
+  }
+
+  /// Sends a command that needs the tag's key; the first one authenticates.
+  private func send(_ command: NTAG424Command, ends: Bool = false) throws {
+    if secured == nil { secured = try authenticate() }
+    let answer = try session.send(secured!.sealed(command))
+    try secured!.check(answer, to: command, ends: ends)
+    if ends { secured = nil }
+  }
+
+  private func authenticate() throws -> NTAG424Session {
+    var generator = SystemRandomNumberGenerator()
+    let random = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+    var authentication = NTAG424Authentication(key: Self.factoryKey, number: 0, random: random)
+    let proof = try authentication.second(after: session.send(authentication.first))
+    return try authentication.session(after: session.send(proof))
   }
 }

@@ -1,26 +1,30 @@
-import Encoding
-package import Tags
 package import Domain
+import Encoding
 package import SystemIO
+import Tags
 
 /// Why a reader or a tag cannot be used.
-package enum NFCError: Error, Equatable, CustomStringConvertible {
+///
+/// What is wrong with the content of a tag is an `NDEFError`, and what an NTAG 424 DNA says of its keys an
+/// `NTAG424Error`: both pass through this module as they are.
+package enum NFCError: Failure, Equatable {
   /// A signal ended the wait.
   case interrupted
 
   // The port.
 
-  /// What was given is no connection string of libnfc's.
+  /// It has not the form of libnfc's connection strings.
   case malformedConnection(String, reason: String)
   /// No reader was named, and libnfc knows of none.
   case noReader
   case noSuchPort(path: String)
-  /// The reader is connected by a serial line, and this is none.
+  /// The reader needs a serial line, and this is something else.
   case notATerminal(path: String)
   case notPermitted(path: String)
   /// Another program uses the port.
   case inUse(path: String)
-  case port(SystemError)
+  /// The port cannot be used for another reason.
+  case unusablePort(SystemError)
 
   // The reader.
 
@@ -33,41 +37,53 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
   /// The reader answers at another speed.
   case wrongSpeed(path: String, speed: Int, right: Int)
   case unplugged(connection: String)
-  /// An error code of libnfc's, again and again.
+  /// libnfc gave this error code again and again.
   case failed(connection: String, code: Int8)
-  /// libnfc has ended its process, again and again.
-  case programEnded(ChildProcess.Ending)
-  /// The reader's program does not answer, or not what it should.
-  case programUnusable(reason: String)
-  /// It answers something else than it was asked.
-  static let unexpected = NFCError.programUnusable(reason: "is of another version than this one")
-  case system(SystemError)
+  /// The program that libnfc is in cannot be used: libnfc has ended it again and again, for one.
+  case program(HelperProcess.Failure)
 
   // The tag.
 
   /// No tag came in time.
   case noTag
-  /// A tag is there, and does not answer as one.
+  /// A tag is there, and does not answer as a tag does.
   case noAnswer
   /// The tag was taken away in the middle, and did not come back in time.
   case tagGone(TagUID)
   /// Another tag came back.
   case otherTag(expected: TagUID, found: TagUID)
-  /// Neither of the types 2 and 4 of the NFC Forum, by its answer to the selection.
+  /// By its answer to the selection, it is neither of the NFC Forum's Type 2 nor of Type 4.
   case unsupportedTag(sak: UInt8)
-  /// The tag's memory or message is not what it should be, or cannot be made so.
-  case content(NDEFError)
-  /// The tag's secure messaging did not go well.
-  case dynamicTag(NTAG424Error)
-  /// The tag refuses again and again what it should allow.
+  /// The tag refuses a page again and again that it should let be written.
   case refused(page: Int)
-  /// What this kind of tag cannot do.
+  /// This kind of tag cannot do it.
   case unsupported(String)
 
-  /// Whether it is about one tag, and another may be well.
-  package var isOfTheTag: Bool {
+  package var exitStatus: ExitStatus {
     switch self {
-    case .noAnswer, .tagGone, .otherTag, .unsupportedTag, .content, .dynamicTag, .refused, .unsupported:
+    case .interrupted: .failure
+    case .malformedConnection: .configuration
+    case .notPermitted: .noPermission
+    case .tagGone, .noAnswer, .otherTag, .refused: .inputOutput
+    case .unsupportedTag, .unsupported: .badData
+    case .noReader, .noSuchPort, .notATerminal, .inUse, .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed,
+      .unplugged, .failed, .program, .noTag:
+      .unavailable
+    }
+  }
+
+  package var hint: String? {
+    if case .tagGone = self { "hold it still, and run the command again" } else { nil }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
+
+  /// Whether an error is about one tag, so that another tag may be well.
+  package static func isOfTheTag(_ error: any Error) -> Bool {
+    switch error {
+    case is NDEFError, is NTAG424Error: true
+    case NFCError.noAnswer, NFCError.tagGone, NFCError.otherTag, NFCError.unsupportedTag, NFCError.refused,
+      NFCError.unsupported:
       true
     default: false
     }
@@ -89,7 +105,7 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
       "not permitted to use \(path); `ls -l \(path)` shows the group that may"
     case .inUse(let path):
       "\(path) is in use by another program; `fuser \(path)` says by which"
-    case .port(let error):
+    case .unusablePort(let error):
       error.description
     case .cannotOpen(let connection):
       "cannot open \(connection): libnfc finds no reader there"
@@ -103,14 +119,18 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
       "lost \(connection): the reader was unplugged"
     case .failed(let connection, let code):
       "\(connection) does not work: libnfc says \(Self.meaning(of: code)) again and again"
-    case .programEnded(.signaled(let number)):
+    case .program(.ended(.signaled(let number))):
       "the reader's program ended (signal \(number)): what the reader answers makes libnfc fail"
-    case .programEnded(.exited(let status)):
+    case .program(.ended(.exited(let status))):
       "the reader's program ended (status \(status))"
-    case .programUnusable(let reason):
-      "the reader's program \(reason)"
-    case .system(let error):
+    case .program(.silent):
+      "the reader's program does not answer"
+    case .program(.malformed):
+      "the reader's program is of another version than this one"
+    case .program(.system(let error)):
       error.description
+    case .program(.interrupted):
+      "interrupted"
     case .noTag:
       "no tag came in time"
     case .noAnswer:
@@ -121,10 +141,6 @@ package enum NFCError: Error, Equatable, CustomStringConvertible {
       "another tag came back, \(found) in place of \(expected); nothing was written to it"
     case .unsupportedTag(let sak):
       "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
-    case .content(let error):
-      error.description
-    case .dynamicTag(let error):
-      error.description
     case .refused(let page):
       "the tag does not take what is written to page \(page)"
     case .unsupported(let reason):

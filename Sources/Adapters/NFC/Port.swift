@@ -1,8 +1,55 @@
 import Glibc
 import SystemIO
 
-/// The device file of a reader, looked at before libnfc opens it, which says only "invalid"; and held, so that no other
-/// stepctl uses it at the same time.
+/// Where libnfc finds a reader: `DRIVER[:PORT[:SPEED]]`.
+///
+/// libnfc knows the drivers; here the parts are read that can be checked before libnfc runs.
+struct ConnectionString: Equatable {
+  let text: String
+  /// The device file of the port, where the reader has one.
+  let path: String?
+  /// Bauds, where the port is a serial line.
+  let speed: Int?
+
+  private static let serialDrivers = ["pn532_uart", "arygon", "acr122s"]
+  /// Those that libnfc can set.
+  static let speeds = [9600, 19200, 38400, 57600, 115_200, 230_400, 460_800]
+
+  init(_ text: String) throws(NFCError) {
+    func malformed(_ reason: String) -> NFCError { .malformedConnection(text, reason: reason) }
+    // nfc-types.h: NFC_BUFSIZE_CONNSTRING, with the NUL.
+    guard text.utf8.count < 1024 else { throw malformed("longer than 1023 bytes") }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+    guard !parts[0].isEmpty, text.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7F }) else {
+      throw malformed("expected DRIVER:PORT, as pn532_uart:/dev/ttyUSB0")
+    }
+    let port = parts.count > 1 ? parts[1] : ""
+    self.text = text
+    if Self.serialDrivers.contains(parts[0]) {
+      guard !port.isEmpty else { throw malformed("the port is missing, as in \(parts[0]):/dev/ttyUSB0") }
+      path = port
+      guard parts.count > 2 else {
+        // The default of pn532_uart; the other drivers have 9600.
+        speed = parts[0] == "pn532_uart" ? 115_200 : 9600
+        return
+      }
+      guard let number = Int(parts[2]), Self.speeds.contains(number) else {
+        let known = Self.speeds.map(String.init).joined(separator: ", ")
+        throw malformed("the speed must be one of \(known)")
+      }
+      speed = number
+    } else {
+      path = port.hasPrefix("/") ? port : nil
+      speed = nil
+    }
+  }
+
+  /// Whether a PN532 is at the other end of a serial line: it can be asked for a sign of life without libnfc.
+  var isPN532OnSerialLine: Bool { text.hasPrefix("pn532_uart:") }
+}
+
+/// The device file of a reader. It is checked before libnfc opens it, because libnfc says "invalid" and no more; and it
+/// is held, so that no other stepctl uses it at the same time.
 final class Port {
   let path: String
   private let file: Descriptor
@@ -10,38 +57,30 @@ final class Port {
   /// - Parameter isSerial: whether it has to be a serial line.
   init(_ path: String, isSerial: Bool) throws(NFCError) {
     self.path = path
-    file = try Self.open(path)
-    let number = file.number
-    guard !isSerial || isatty(number) == 1 else { throw .notATerminal(path: path) }
-    do throws(SystemError) {
-      // It goes with the descriptor, however this process ends.
-      _ = try check("lock", path) { flock(number, LOCK_EX | LOCK_NB) }
-    } catch {
-      throw error.code == EWOULDBLOCK ? .inUse(path: path) : .port(error)
-    }
-  }
-
-  private static func open(_ path: String) throws(NFCError) -> Descriptor {
-    do throws(SystemError) {
-      return try Descriptor.open(path, O_RDWR | O_NOCTTY | O_NONBLOCK)
+    do {
+      file = try Descriptor.open(path, O_RDWR | O_NOCTTY | O_NONBLOCK)
     } catch {
       switch error.code {
       case ENOENT, ENOTDIR, ENXIO, ENODEV: throw .noSuchPort(path: path)
       case EACCES, EPERM: throw .notPermitted(path: path)
       case EBUSY: throw .inUse(path: path)
       case EISDIR: throw .notATerminal(path: path)
-      default: throw .port(error)
+      default: throw .unusablePort(error)
       }
     }
+    guard !isSerial || isatty(file.number) == 1 else { throw .notATerminal(path: path) }
+    // The lock goes with the descriptor, however this process ends.
+    guard flock(file.number, LOCK_EX | LOCK_NB) == -1 else { return }
+    throw errno == EWOULDBLOCK ? .inUse(path: path) : .unusablePort(SystemError("lock", path))
   }
 
-  /// Whether what was plugged in is gone: the line has hung up.
+  /// Whether the reader was unplugged: the line has hung up.
   var isUnplugged: Bool {
     var entry = pollfd(fd: file.number, events: 0, revents: 0)
     return poll(&entry, 1, 0) > 0 || access(path, F_OK) != 0
   }
 
-  /// Why libnfc could not open the PN532 on this line.
+  /// Why libnfc could not open the PN532 on this line; nil where the reader answers.
   func diagnosis(speed: Int) -> NFCError? {
     let heard = ask(speed)
     if heard.firstRange(of: Self.acknowledgement) != nil { return nil }
@@ -68,21 +107,16 @@ final class Port {
     settings.c_cflag |= tcflag_t(CLOCAL | CREAD)
     tcsetattr(number, TCSANOW, &settings)
     tcflush(number, TCIOFLUSH)
-    do throws(SystemError) {
-      try file.write(question, path)
-      var heard: [UInt8] = []
-      let end = ContinuousClock.now + .milliseconds(100)
-      while try waitReadable([number], until: end)[0] {
-        var chunk = [UInt8](repeating: 0, count: 256)
-        let count = read(number, &chunk, chunk.count)
-        guard count > 0 else { break }
-        heard += chunk[..<count]
-        if heard.count > 4096 { break }
-      }
-      return heard
-    } catch {
-      return []
+    guard (try? file.write(question, path)) != nil else { return [] }
+    var heard: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 256)
+    let end = ContinuousClock.now + .milliseconds(100)
+    while heard.count <= 4096, (try? waitReadable([number], until: end)) == [true] {
+      let count = read(number, &chunk, chunk.count)
+      guard count > 0 else { break }
+      heard += chunk[..<count]
     }
+    return heard
   }
 
   private static func constant(_ speed: Int) -> speed_t {

@@ -1,44 +1,44 @@
-package import Tags
 import Domain
+package import Tags
 
-/// Writes to one tag, however often that is taken away and put back meanwhile, and to no other.
+/// Writes to one tag and to no other, however often it is taken away and put back meanwhile.
 ///
-/// Every attempt begins with what the tag really holds and ends with reading it again: what was written already is not
-/// written a second time, and done is only what was read back.
+/// Every attempt begins by reading what the tag really holds and ends by reading it again: what was written already is
+/// not written a second time, and nothing counts as done that was not read back.
 package struct TagWriter {
   /// How far it has come.
   package enum Progress: Equatable, Sendable {
-    /// So many pages, bytes, or parts of a setup, of those that the present attempt has to write. The first of them is
-    /// not written before this was said.
+    /// How many pages, bytes, or parts of a setup are written, of those that the present attempt has to write. It is said
+    /// before the first is written.
     case written(Int, of: Int)
     /// The tag is gone; it has this much time to come back.
     case waiting(Duration)
   }
 
-  let reader: NFCReader
+  let field: any TagField
   package let target: NFCTarget
   /// How long the tag may be away.
   private let patience: Duration
   let progress: (Progress) -> Void
 
-  /// So many attempts, one after the other, may come to nothing.
+  /// How many attempts in a row may come to nothing.
   private static let mostFailures = 5
 
   /// - Parameter target: the tag that was selected just now.
   package init(
-    _ reader: NFCReader, _ target: NFCTarget, patience: Duration, progress: @escaping (Progress) -> Void = { _ in }
+    _ field: any TagField, _ target: NFCTarget, patience: Duration, progress: @escaping (Progress) -> Void = { _ in }
   ) {
-    self.reader = reader
+    self.field = field
     self.target = target
     self.patience = patience
     self.progress = progress
   }
 
-  /// What was written, or would be.
+  /// What was written, or would be written.
   package struct Report: Equatable, Sendable {
-    /// The chip's name; nil for one that is not known.
+    /// The chip's name; nil where it is not known.
     package let chip: String?
-    /// How many units were written; 0 where it held the message already.
+    /// How many units were written; 0 where the tag held the message already.
     package let changes: Int
     package let unit: Unit
   }
@@ -51,21 +51,21 @@ package struct TagWriter {
   /// Writes a message, and reads it back.
   ///
   /// - Parameters:
-  ///   - replacingAll: also what else the tag holds behind its message.
-  ///   - isRehearsal: whether it only finds out what would be written, and whether that is possible.
-  ///   - compose: makes the message, from the one that the tag holds; nil where it holds none, or a malformed one.
-  /// - Throws: `content` with `readOnly`, `tooSmall` and so on, before anything is written.
+  ///   - replacingAll: whether other data behind the old message is given up.
+  ///   - isRehearsal: whether nothing is written: it finds out what would be, and whether that is possible.
+  ///   - compose: makes the message from the one that the tag holds; nil where it holds none, or a malformed one.
+  /// - Throws: `NDEFError.readOnly`, `tooSmall` and so on, before anything is written.
   package func write(
     replacingAll: Bool, isRehearsal: Bool = false, _ compose: (NDEFMessage?) -> NDEFMessage
-  ) throws(NFCError) -> Report {
-    // Composed once: a tag that is torn off is empty, and what it held before is in here only.
+  ) throws -> Report {
+    // Composed once: a tag that was torn off is empty, and only this knows what it held before.
     var message: NDEFMessage?
     var chip: String?
     let type = try TagType(of: target)
     let changes: Int
     switch type {
     case .type2:
-      changes = try carryOut(isRehearsal: isRehearsal) { memory, known throws(NDEFError) in
+      changes = try carryOut(isRehearsal: isRehearsal) { memory, known in
         let old: [UInt8]?
         switch Self.message(in: memory) {
         case .read(let pages): return .read(pages: pages)
@@ -74,12 +74,10 @@ package struct TagWriter {
         let new = message ?? compose(old.flatMap { try? NDEFMessage(parsing: $0) })
         message = new
         chip = known?.name
-        do throws(NDEFError) {
-          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll)
-            .map { $0.writes }
-        } catch {
+        do {
+          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll).map { $0.writes }
+        } catch  where old == new.bytes {
           // A tag that holds the message need not be one that can be written.
-          guard old == new.bytes else { throw error }
           return .done([])
         }
       }
@@ -93,27 +91,23 @@ package struct TagWriter {
     return Report(chip: chip, changes: changes, unit: type == .type2 ? .pages : .bytes)
   }
 
-  /// - Throws: why the tag can never be locked, which is to be known before it is written.
-  package func checkLockable() throws(NFCError) {
-    do throws(NFCError) {
+  /// Finds out whether the tag can be locked, before it is written.
+  package func checkLockable() throws {
+    do {
       try lock(isRehearsal: true)
-    } catch {
-      switch error {
+    } catch NDEFError.notFormatted, NDEFError.notNDEF, NDEFError.unsupportedVersion {
       // Writing mends the container, or says itself that it cannot.
-      case .content(.notFormatted), .content(.notNDEF), .content(.unsupportedVersion): return
-      default: throw error
-      }
     }
   }
 
   /// Makes the tag read-only for ever.
-  package func lock() throws(NFCError) { try lock(isRehearsal: false) }
+  package func lock() throws { try lock(isRehearsal: false) }
 
-  private func lock(isRehearsal: Bool) throws(NFCError) {
+  private func lock(isRehearsal: Bool) throws {
     guard try TagType(of: target) == .type2 else {
-      throw .unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
+      throw NFCError.unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
     }
-    _ = try carryOut(isRehearsal: isRehearsal) { memory, chip throws(NDEFError) in
+    _ = try carryOut(isRehearsal: isRehearsal) { memory, chip in
       try Type2Plan.lock(memory, chip: chip).map { $0.writes }
     }
   }
@@ -122,19 +116,18 @@ package struct TagWriter {
 
   /// The bytes of the message that is there; nil where there is none.
   private static func message(in memory: Type2Memory) -> Type2Step<[UInt8]?> {
-    do throws(NDEFError) { return try Type2Layout.read(memory).map { $0.message } } catch { return .done(nil) }
+    do { return try Type2Layout.read(memory).map { $0.message } } catch { return .done(nil) }
   }
 
   /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
     isRehearsal: Bool = false,
-    _ planning: (Type2Memory, Type2Chip?) throws(NDEFError) -> Type2Step<[Type2Plan.Write]>
-  ) throws(NFCError) -> Int {
+    _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<[Type2Plan.Write]>
+  ) throws -> Int {
     var written = 0
-    var page = 0
     var fewest = Int.max
-    return try persevere { failures throws(NFCError) in
-      var session = try Type2Session(reader, target, isToBeWritten: true)
+    return try persevere { failures in
+      var session = try Type2Session(field, target, isToBeWritten: true)
       while true {
         let writes = try session.finish(planning)
         if isRehearsal { return writes.count }
@@ -143,10 +136,14 @@ package struct TagWriter {
           fewest = writes.count
           failures = 0
         }
-        guard failures < Self.mostFailures else { throw .refused(page: page) }
+        guard failures < Self.mostFailures else {
+          let page = Self.ignored(writes, session.memory)
+          // The first write of a plan leaves an empty message, which is better than a wrong one.
+          try? session.write(writes[0].bytes, to: writes[0].page)
+          throw NFCError.refused(page: page)
+        }
         for (index, write) in writes.enumerated() {
           progress(.written(index, of: writes.count))
-          page = write.page
           try session.write(write.bytes, to: write.page)
           written += 1
         }
@@ -157,19 +154,25 @@ package struct TagWriter {
     }
   }
 
+  /// The first page that does not hold what was last written to it.
+  private static func ignored(_ writes: [Type2Plan.Write], _ memory: Type2Memory) -> Int {
+    let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
+    return wanted.keys.sorted().first { wanted[$0] != memory[$0] } ?? writes[0].page
+  }
+
   private func writeType4(
     isRehearsal: Bool, _ compose: (NDEFMessage?) -> NDEFMessage
-  ) throws(NFCError) -> Int {
+  ) throws -> Int {
     var written = 0
-    return try persevere { failures throws(NFCError) in
-      let session = Type4Session(reader)
+    return try persevere { failures in
+      let session = Type4Session(field)
       while true {
         let contents = try session.read()
         let message = compose(try? NDEFMessage(parsing: contents.message))
         if contents.message == message.bytes { return written }
-        try Self.check(message, contents)
+        _ = try Type4Writing(message, to: contents)
         if isRehearsal { return message.bytes.count }
-        guard failures < Self.mostFailures else { throw .noAnswer }
+        guard failures < Self.mostFailures else { throw NFCError.noAnswer }
         progress(.written(0, of: message.bytes.count))
         try session.write(message, to: contents)
         written += message.bytes.count
@@ -178,23 +181,19 @@ package struct TagWriter {
     }
   }
 
-  private static func check(_ message: NDEFMessage, _ contents: Type4Contents) throws(NFCError) {
-    do throws(NDEFError) { _ = try Type4Writing(message, to: contents) } catch { throw .content(error) }
-  }
-
-  /// Does something with the tag, and again after it did not answer.
+  /// Does something with the tag, and does it again when the tag did not answer.
   ///
-  /// - Parameter body: is given how often it came to nothing since it last came further, and says when it did.
-  func persevere<Value>(_ body: (inout Int) throws(NFCError) -> Value) throws(NFCError) -> Value {
+  /// - Parameter body: is given how many attempts came to nothing since the last one that got further, and sets that to
+  ///   0 when it gets further.
+  func persevere<Value>(_ body: (inout Int) throws -> Value) throws -> Value {
     var failures = 0
     while true {
-      do throws(NFCError) {
+      do {
         return try body(&failures)
-      } catch {
-        guard error == .noAnswer else { throw error }
+      } catch NFCError.noAnswer {
         failures += 1
         if try !waitForReturn() { failures = 0 }
-        guard failures <= 2 * Self.mostFailures else { throw .noAnswer }
+        guard failures <= 2 * Self.mostFailures else { throw NFCError.noAnswer }
       }
     }
   }
@@ -202,19 +201,19 @@ package struct TagWriter {
   /// Selects the tag again.
   ///
   /// - Returns: whether it had not left.
-  private func waitForReturn() throws(NFCError) -> Bool {
+  private func waitForReturn() throws -> Bool {
     let deadline = ContinuousClock.now + patience
     var stayed = true
     while true {
-      if let found = try reader.select() {
-        guard found.uid == target.uid else { throw .otherTag(expected: target.uid, found: found.uid) }
+      if let found = try field.select() {
+        guard found.uid == target.uid else { throw NFCError.otherTag(expected: target.uid, found: found.uid) }
         return stayed
       }
       stayed = false
       let left = ContinuousClock.now.duration(to: deadline)
-      guard left > .zero else { throw .tagGone(target.uid) }
+      guard left > .zero else { throw NFCError.tagGone(target.uid) }
       progress(.waiting(left))
-      try reader.rest()
+      try field.rest()
     }
   }
 }

@@ -1,11 +1,12 @@
-import Tags
 import Domain
+import Tags
 
 /// A Type 2 tag while it stays selected, and what is known of its memory.
 ///
-/// Every error that leaves in doubt whether it is still selected is `noAnswer`: then nothing in here holds any more.
+/// Every error that leaves in doubt whether the tag is still selected is `NFCError.noAnswer`: after it, the session is
+/// over.
 struct Type2Session {
-  private let reader: NFCReader
+  private let field: any TagField
   private let target: NFCTarget
   /// Nil for a chip that is not known.
   let chip: Type2Chip?
@@ -19,47 +20,43 @@ struct Type2Session {
     case write = 0xA2
   }
 
-  /// So many pages fit into one answer of the chip.
+  /// As many as fit into one answer of the chip.
   private static let mostPages = 60
   /// How many pages the first command reads.
   private let firstPages: Int
 
   /// - Parameters:
   ///   - target: the tag that was selected just now.
-  ///   - isToBeWritten: whether more will be asked for than its message.
-  init(_ reader: NFCReader, _ target: NFCTarget, isToBeWritten: Bool = false) throws(NFCError) {
-    self.reader = reader
+  ///   - isToBeWritten: whether more will be needed than its message.
+  init(_ field: any TagField, _ target: NFCTarget, isToBeWritten: Bool = false) throws {
+    self.field = field
     self.target = target
-    switch try reader.exchange([Command.getVersion.rawValue], .raw) {
+    switch try field.exchange([Command.getVersion.rawValue], .raw) {
     case .answer(let version):
       chip = Type2Chip(version: version)
     case .noAnswer:
-      // Refused, as older chips do, which then have to be selected again; or gone.
+      // Older chips refuse the command, and have to be selected again; or the tag is gone.
       chip = nil
-      guard try reader.select() == target else { throw .noAnswer }
+      guard try field.select() == target else { throw NFCError.noAnswer }
     }
     // Our own message, or all that can be written and the lock bytes behind it.
     firstPages = min(isToBeWritten ? (chip?.userPages.upperBound ?? 0) + 1 : 28, Self.mostPages)
   }
 
-  /// Reads what it takes to find something out.
-  mutating func finish<Value>(
-    _ next: (Type2Memory, Type2Chip?) throws(NDEFError) -> Type2Step<Value>
-  ) throws(NFCError) -> Value {
+  /// Reads as many pages as `next` needs.
+  mutating func finish<Value>(_ next: (Type2Memory, Type2Chip?) throws -> Type2Step<Value>) throws -> Value {
     while true {
-      let step: Type2Step<Value>
-      do throws(NDEFError) { step = try next(memory, chip) } catch { throw .content(error) }
-      switch step {
+      switch try next(memory, chip) {
       case .done(let value): return value
       case .read(let pages): try read(pages)
       }
     }
   }
 
-  /// Writes a page. What is known of it after that has to be read.
-  mutating func write(_ bytes: [UInt8], to page: Int) throws(NFCError) {
-    guard case .answer = try reader.exchange([Command.write.rawValue, UInt8(page)] + bytes, .easy) else {
-      throw .noAnswer
+  /// Writes a page, which has to be read again to be known.
+  mutating func write(_ bytes: [UInt8], to page: Int) throws {
+    guard case .answer = try field.exchange([Command.write.rawValue, UInt8(page)] + bytes, .easy) else {
+      throw NFCError.noAnswer
     }
     memory[page] = nil
   }
@@ -67,10 +64,10 @@ struct Type2Session {
   /// Forgets what was read, so that it is read again.
   mutating func forget() { memory = Type2Memory() }
 
-  private mutating func read(_ pages: Range<Int>) throws(NFCError) {
+  private mutating func read(_ pages: Range<Int>) throws {
     guard pages.upperBound <= chip?.pages ?? Type2Memory.maximumPages else {
-      throw .content(
-        .malformedTag("what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize))
+      throw NDEFError.malformedTag(
+        "what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
     }
     guard let chip else {
       return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4)
@@ -81,15 +78,15 @@ struct Type2Session {
     let end = min(wanted, first + Self.mostPages, chip.pages)
     try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, first, end - first)
     guard let head = memory[0], let next = memory[1] else { return }
-    // Data sheets, 8.5.1. What comes from elsewhere than from this tag is found out here at the latest.
-    guard Array(head[..<3] + next) == target.uid.bytes else { throw .noAnswer }
+    // Data sheets, 8.5.1: the UID. Here at the latest it shows whether another tag has answered.
+    guard Array(head[..<3] + next) == target.uid.bytes else { throw NFCError.noAnswer }
   }
 
   private mutating func ask(
     _ command: [UInt8], _ framing: NFCRequest.Framing, _ page: Int, _ count: Int
-  ) throws(NFCError) {
-    guard case .answer(let bytes) = try reader.exchange(command, framing), bytes.count == count * Type2Memory.pageSize
-    else { throw .noAnswer }
+  ) throws {
+    guard case .answer(let bytes) = try field.exchange(command, framing), bytes.count == count * Type2Memory.pageSize
+    else { throw NFCError.noAnswer }
     memory.insert(bytes, at: page)
   }
 }

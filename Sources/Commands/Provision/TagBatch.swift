@@ -48,7 +48,7 @@ struct TagBatch {
         if done.count == count { break }
         try job.reader.waitForRemoval(of: target.uid, until: deadline)
       }
-    } catch NFCError.interrupted {
+    } catch let error as any Failure where error.isInterruption {
       // This is how a pile of tags ends.
     } catch NFCError.noTag where failed > 0 {
       console.note("\(NFCError.noTag)")
@@ -59,7 +59,7 @@ struct TagBatch {
   private var deadline: ContinuousClock.Instant? { limit.map { .now + $0 } }
 
   /// Waits for a tag that was not done yet.
-  private func next(after done: Set<TagUID>) throws(NFCError) -> NFCTarget {
+  private func next(after done: Set<TagUID>) throws -> NFCTarget {
     let deadline = deadline
     defer { job.progress.clear() }
     while true {
@@ -85,12 +85,11 @@ struct TagBatch {
   /// Whether another tag may work.
   private static func isOfTheTag(_ error: any Error) -> Bool {
     switch error {
-    case let error as TagJob.Unfinished: error.cause.isOfTheTag
-    case let error as NFCError: error.isOfTheTag
+    case let error as TagJob.Unfinished: NFCError.isOfTheTag(error.cause)
     case ProvisioningError.tagOfAnotherStep: true
     // A job itself refuses nothing but a certain tag.
     case is CommandFailure: true
-    default: false
+    default: NFCError.isOfTheTag(error)
     }
   }
 

@@ -25,12 +25,15 @@ struct TagJob {
   let progress: ProgressLine
 
   /// A job ended after it had begun to write.
-  struct Unfinished: Error {
+  struct Unfinished: Failure {
     let uid: TagUID
     /// In which state the tag may be: `may be empty`
     let state: String
-    let cause: NFCError
+    let cause: any Failure
 
+    var description: String { cause.description }
+    var exitStatus: ExitStatus { cause.exitStatus }
+    var hint: String? { advice }
     var advice: String { "the tag \(uid) \(state); run the command again with it" }
   }
 
@@ -44,7 +47,7 @@ struct TagJob {
     }
     do {
       return try run(target)
-    } catch let error as Unfinished where error.cause == .interrupted {
+    } catch let error as Unfinished where error.cause.isInterruption {
       progress.clear()
       tell("interrupted: \(error.advice)")
       throw error.cause
@@ -71,7 +74,7 @@ struct TagJob {
     var report: TagReport
     do {
       report = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
-    } catch let error as NFCError where hasBegun {
+    } catch let error as any Failure where hasBegun {
       let state = dynamicIn == nil ? "may be empty" : "may be set up in part"
       throw Unfinished(uid: target.uid, state: state, cause: error)
     }
@@ -88,21 +91,20 @@ struct TagJob {
     if locks { try writer.checkLockable() }
     let written: TagWriter.Report
     var former: StepName?
-    do throws(NFCError) {
+    do {
       written = try writer.write(replacingAll: replacesAll, isRehearsal: isRehearsal) { old in
         former = old?.records.lazy.compactMap { try? StepName(record: $0) }
           .first { (try? $0.step(in: vehicle))?.id != step.id }
         return message(replacing: old)
       }
-    } catch {
+    } catch NDEFError.tooSmall(let needed, let available) where message(replacing: nil).bytes.count <= available {
       // Without the tag's other records it would fit.
-      guard case .content(.tooSmall(let needed, let available)) = error,
-        message(replacing: nil).bytes.count <= available
-      else { throw error }
-      throw NFCError.content(.occupied(needed: needed, available: available))
+      throw NDEFError.occupied(needed: needed, available: available)
     }
     if locks {
-      do throws(NFCError) { try writer.lock() } catch {
+      do {
+        try writer.lock()
+      } catch let error as any Failure {
         throw Unfinished(uid: writer.target.uid, state: "is written, but may not be read-only", cause: error)
       }
     }

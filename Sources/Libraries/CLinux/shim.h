@@ -29,7 +29,11 @@ static inline int drop_capabilities(void) {
   return (int)syscall(SYS_capset, &header, sets);
 }
 
-// What seccomp_data has as `arch` for the system calls of this program; 0 where nobody has looked.
+// pidfd_open(2), which the C library has no function for: readable when the process has ended.
+static inline int open_process(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
+
+// What seccomp_data has as `arch` for the system calls of this program; 0 where nobody has checked
+// that the calls of Confinement.computeOnly are the right ones.
 static inline unsigned own_audit_architecture(void) {
 #if defined(__x86_64__)
   return AUDIT_ARCH_X86_64;

@@ -1,10 +1,10 @@
 import CNFC
-import Tags
 import SystemIO
+import Tags
 
 /// The one owner of a libnfc context and of the reader that is open.
 ///
-/// A context is never given back: `nfc_exit` would break the log of others, and the process ends after it anyway.
+/// The context is never given back: `nfc_exit` breaks the log of other contexts, and the process ends anyway.
 final class Reader {
   private let context: OpaquePointer
   private var device: OpaquePointer?
@@ -19,18 +19,16 @@ final class Reader {
 
   deinit { nfc_close(device) }
 
-  /// - Returns: nil for `close`.
-  func answer(_ request: NFCRequest) -> NFCReply? {
+  func answer(_ request: NFCRequest) -> NFCReply {
     switch request {
     case .find: find()
     case .open(let connection): open(connection)
     case .select: select()
     case .exchange(let command, let framing): exchange(command, framing)
-    case .close: nil
     }
   }
 
-  /// What `nfc_open` does where it is given no connection string: the first of the list.
+  /// The first of the list, which `nfc_open` takes where it is given no connection string.
   private func find() -> NFCReply {
     withUnsafeTemporaryAllocation(byteCount: Int(NFC_BUFSIZE_CONNSTRING), alignment: 1) { buffer in
       let list = buffer.assumingMemoryBound(to: nfc_connstring.self)
@@ -45,10 +43,10 @@ final class Reader {
     nfc_close(device)
     device = nfc_open(context, connection)
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
-    // What tags say from here on is read with no more privileges than that takes.
+    // What tags say from here on needs no privileges to be read.
     guard (try? Confinement.dropPrivileges()) != nil else { return .failed(code: NFCReply.noSuchDevice) }
     var result = nfc_initiator_init(device)
-    // A search that ends: an empty field is no reason to wait for ever.
+    // The search is to end: libnfc waits for ever at an empty field by default.
     if result >= 0 { result = nfc_device_set_property_bool(device, NP_INFINITE_SELECT, false) }
     return result < 0 ? failure(result) : .opened
   }
@@ -64,7 +62,7 @@ final class Reader {
 
   private func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) -> NFCReply {
     guard let device else { return .failed(code: NFCReply.noSuchDevice) }
-    // This property is libnfc's own and costs no command.
+    // This property is libnfc's own and takes no command to the chip.
     var result = nfc_device_set_property_bool(device, NP_EASY_FRAMING, framing == .easy)
     var answer = [UInt8](repeating: 0, count: Self.longestAnswer)
     if result >= 0 {
@@ -74,7 +72,7 @@ final class Reader {
     return result < 0 ? failure(result) : .received(Array(answer.prefix(Int(result))))
   }
 
-  /// The most that a PN532 gives in one frame (User Manual 6.2.1.2).
+  /// Bytes of the longest answer that a PN532 gives in one frame (User Manual 6.2.1.2).
   private static let longestAnswer = 264
   /// Milliseconds for one exchange: ISO 14443-4 tags may ask for more time while they write.
   private static let patience: Int32 = 1000

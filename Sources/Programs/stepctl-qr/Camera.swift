@@ -1,6 +1,6 @@
 import CVideo
-import Glibc
 package import CodeReading
+import Glibc
 
 /// A camera of Video4Linux (https://docs.kernel.org/userspace-api/media/v4l/), open already, that streams into memory
 /// that the kernel shares.

@@ -1,38 +1,49 @@
-import Glibc
 import CodeReading
+import Domain
+import Encoding
+import Glibc
 import SystemIO
 
-/// What stepctl-qr does: reads a picture, or a camera's one after another, from standard input, and writes what codes
-/// there are to standard output (`DecoderReply`).
-package enum DecoderProgram {
+/// `stepctl-qr`: reads a picture from standard input, or one after another from a camera, and writes the codes in it to
+/// standard output (`DecoderReply`).
+@main
+enum DecoderProgram {
+  static func main() { run(Array(CommandLine.arguments.dropFirst())) }
+
   /// Bytes: more than the photographs of the largest cameras take.
   private static let largestFile = 32 << 20
+  private static let output = Descriptor(adopting: STDOUT_FILENO)
   /// Bytes of address space: a progressive JPEG of the largest picture takes six for each pixel.
   private static let memory: UInt = 1 << 30
 
   /// - Parameter arguments: `picture` or `camera`, as its only one.
-  package static func run(_ arguments: [String]) -> Never {
+  private static func run(_ arguments: [String]) -> Never {
     guard isatty(STDOUT_FILENO) == 0, ["picture", "camera"].contains(arguments.first), arguments.count == 1 else {
       _ = Array("stepctl-qr reads pictures for stepctl, which starts it\n".utf8)
         .withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
-      exit(64)
+      exit(ExitStatus.usage.rawValue)
     }
     let isCamera = arguments == ["camera"]
     do {
-      try Confinement.limit(memory: memory, seconds: isCamera ? 3600 : 30)
-      try Confinement.computeOnly(controlsDevices: isCamera)
+      guard (try? confine(isCamera: isCamera)) != nil else { throw PictureFlaw.unconfined }
       try isCamera ? watch() : look()
     } catch let flaw as PictureFlaw {
       try? say(.flaw(flaw))
     } catch {
-      exit(74)
+      exit(ExitStatus.inputOutput.rawValue)
     }
-    exit(0)
+    exit(ExitStatus.done.rawValue)
+  }
+
+  /// A picture may be an attack on the libraries that read it, so nothing is read unless all of this succeeds.
+  private static func confine(isCamera: Bool) throws(SystemError) {
+    try Confinement.limit(memory: memory, seconds: isCamera ? 3600 : 30)
+    try Confinement.computeOnly(controlsDevices: isCamera)
   }
 
   private static func look() throws {
     let bytes: [UInt8]
-    do throws(SystemError) {
+    do {
       bytes = try Files.readAll(Descriptor(adopting: STDIN_FILENO), "standard input", limit: largestFile)
     } catch {
       throw error.code == EFBIG ? PictureFlaw.tooLarge : .unreadable
@@ -41,7 +52,7 @@ package enum DecoderProgram {
     try say(.end)
   }
 
-  /// Until whoever started this has seen enough, and ends it.
+  /// Looks until stepctl has seen enough, and ends this process.
   private static func watch() throws {
     let camera = try Camera(STDIN_FILENO)
     var said: Set<[UInt8]> = []
@@ -50,11 +61,5 @@ package enum DecoderProgram {
     }
   }
 
-  private static func say(_ reply: DecoderReply) throws {
-    var rest = reply.bytes[...]
-    while !rest.isEmpty {
-      rest = rest.dropFirst(
-        try check("write") { rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) } })
-    }
-  }
+  private static func say(_ reply: DecoderReply) throws { try output.write(Frames.frame(reply.body)) }
 }

@@ -3,5 +3,5 @@ import Terminal
 
 @main
 enum Stepctl {
-  static func main() { Program.main(StepctlCommand.self, explain: StepctlCommand.explain) }
+  static func main() { Program.main(StepctlCommand.self) }
 }

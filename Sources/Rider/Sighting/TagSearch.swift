@@ -24,16 +24,14 @@ package struct TagSearch: StepSearch {
     let reader = try NFCReader(reader, interruption: interruption)
     defer { reader.close() }
     let reading: TagReading
-    do throws(NFCError) {
+    do {
       reading = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
         if let left { tell(.waiting(left: left)) }
       }
-    } catch {
-      switch error {
-      case .noTag: throw SightingError.noTag(limit)
-      case .noAnswer: throw SightingError.unreadableTag(error.description)
-      default: throw error
-      }
+    } catch NFCError.noTag {
+      throw SightingError.noTag(limit)
+    } catch NFCError.noAnswer {
+      throw SightingError.unreadableTag(NFCError.noAnswer.description)
     }
     return .sighted(try Sighting(reading, of: vehicle, found: .now))
   }
@@ -46,7 +44,7 @@ extension Sighting {
   ) throws(SightingError) {
     let uid = reading.target.uid
     let message: NDEFMessage
-    do throws(NFCError) { message = try reading.content.get() } catch { throw .unreadableTag(error.description) }
+    do { message = try reading.content.get() } catch { throw .unreadableTag("\(error)") }
     let (name, step): (StepName, Step)
     do throws(StepName.Problem) {
       name = try StepName(tag: message)

@@ -80,7 +80,7 @@ import Testing
 
   @Test("text is in the encoding of the font, however it is composed")
   func encoding() {
-    #expect(PDFText("Wägelchen (2) €")?.hexadecimal == "<57e467656c6368656e202832292080>")
+    #expect(PDFText("Wägelchen (2) €")?.hexadecimal == "<57E467656C6368656E202832292080>")
     #expect(PDFText("Wa\u{308}gelchen") == PDFText("Wägelchen"))
     #expect(PDFText("…")?.bytes == [0x85] && PDFText("ÿ")?.bytes == [0xFF])
   }

@@ -1,22 +1,15 @@
-import Glibc
 import CodeReading
+import Glibc
 import SystemIO
+import TestSupport
 import Testing
 
 /// Against children that say what stepctl-qr should not.
-@Suite("Reading codes") final class CodeReaderTests {
-  private let folder: String
+@Suite("Reading codes") struct CodeReaderTests {
+  private let temporary: TemporaryFolder
+  private var folder: String { temporary.path }
 
-  init() throws {
-    var template = Array("/tmp/stepctl-qr.XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw SystemError("create a folder in", "/tmp") }
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  deinit {
-    for name in ["decoder", "picture"] { unlink("\(folder)/\(name)") }
-    rmdir(folder)
-  }
+  init() throws { temporary = try TemporaryFolder() }
 
   /// What becomes of reading from a decoder that is this script.
   private func read(_ script: String) throws -> [[UInt8]] {
@@ -32,10 +25,10 @@ import Testing
   /// Again while a child that another test has just made still has the script open for writing.
   private func start(_ decoder: String) throws -> CodeReader {
     while true {
-      do throws(CodeReaderError) {
+      do {
         return try CodeReader(.open("\(folder)/picture"), patience: .seconds(1), decoder: decoder)
       } catch {
-        guard case .system(let error) = error, error.code == ETXTBSY else { throw error }
+        guard case .system(let reason) = error, reason.code == ETXTBSY else { throw error }
         usleep(10_000)
       }
     }
@@ -43,26 +36,29 @@ import Testing
 
   @Test("codes come one after the other, up to the end")
   func codes() throws {
-    #expect(try read(#"printf 'c\0\2abc\0\1de\0\0'"#) == [Array("ab".utf8), Array("d".utf8)])
+    #expect(try read(#"printf '\0\3cab\0\2cd\0\1e'"#) == [Array("ab".utf8), Array("d".utf8)])
   }
 
   @Test("a decoder reads the picture, and is told what it is")
   func picture() throws {
     #expect(
-      try read(#"printf 'c\0\011'; cat; printf 'c\0\7%se\0\0' "$1""#)
+      try read(#"printf '\0\012c'; cat; printf '\0\010c%s\0\1e' "$1""#)
         == ["a picture", "picture"].map { Array($0.utf8) })
   }
 
   @Test(
     "a decoder that ends, dies or says something else has given up",
-    arguments: ["exit 0", "printf 'c\\0\\2ab'", "kill -SEGV $$", "printf hello", "printf 'c\\0\\5abc'"])
+    arguments: [
+      "exit 0", "kill -SEGV $$", "printf hello", #"printf '\0\5cab'"#, #"printf '\0\2xa'"#, #"printf '\0\0'"#,
+      #"printf '\0\2f\0'"#, #"printf '\377\377c'; cat /dev/zero"#,
+    ])
   func broken(script: String) {
     #expect(throws: CodeReaderError.gaveUp("\(folder)/picture")) { try read(script) }
   }
 
   @Test("a decoder's reason is told with the picture's name")
   func flaw() {
-    #expect(throws: CodeReaderError.flaw(.damaged, "\(folder)/picture")) { try read(#"printf 'f\0\1\2'"#) }
+    #expect(throws: CodeReaderError.flaw(.damaged, "\(folder)/picture")) { try read(#"printf '\0\2f\2'"#) }
   }
 
   @Test("what cannot be opened is told")

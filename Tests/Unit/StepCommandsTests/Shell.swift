@@ -57,7 +57,7 @@ struct Shell {
         if isInterrupted { interruption.interrupt() }
         return interruption
       })
-    let ending = Program.run(StepctlCommand.self, arguments, in: context, explain: StepctlCommand.explain)
+    let ending = Program.run(StepctlCommand.self, arguments, in: context)
     return Ended(output: output.text, errors: errors.text, ending: ending)
   }
 

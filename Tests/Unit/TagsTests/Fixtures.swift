@@ -1,7 +1,7 @@
-import TestSupport
+import Encoding
 import Foundation
 import Tags
-import Encoding
+import TestSupport
 
 /// Files below `Tests/Fixtures`.
 enum Fixtures {
@@ -18,10 +18,7 @@ enum Fixtures {
 }
 
 /// Bytes in hexadecimal, spaces ignored.
-func hex(_ text: String) -> [UInt8] {
-  let digits = text.filter { $0 != " " }.map { UInt8($0.hexDigitValue!) }
-  return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
-}
+func hex(_ text: String) -> [UInt8] { hexadecimal(text.filter { $0 != " " })! }
 
 /// A message with one text, `count` bytes long in all.
 func message(bytes count: Int, _ letter: Character = "a") -> NDEFMessage {

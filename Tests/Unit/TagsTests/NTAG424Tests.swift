@@ -7,54 +7,49 @@ import Testing
 struct NTAG424Tests {
   static let zeros = [UInt8](repeating: 0, count: 16)
 
-  static func bytes(_ digits: String) -> [UInt8] {
-    let digits = Array(digits)
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(String(digits[$0...$0 + 1]), radix: 16)! }
-  }
-
   private static func session() throws -> NTAG424Session {
     var authentication = NTAG424Authentication(
-      key: zeros, number: 0, random: bytes("13C5DB8A5930439FC3DEF9A4C675360F"))
-    #expect(authentication.first == bytes("9071000002000000"))
-    let second = try authentication.second(after: bytes("A04C124213C186F22399D33AC2A3021591AF"))
-    #expect(second == bytes("90AF00002035C3E05A752E0144BAC0DE51C1F22C56B34408A23D8AEA266CAB947EA8E0118D00"))
+      key: zeros, number: 0, random: hex("13C5DB8A5930439FC3DEF9A4C675360F"))
+    #expect(authentication.first == hex("9071000002000000"))
+    let second = try authentication.second(after: hex("A04C124213C186F22399D33AC2A3021591AF"))
+    #expect(second == hex("90AF00002035C3E05A752E0144BAC0DE51C1F22C56B34408A23D8AEA266CAB947EA8E0118D00"))
     return try authentication.session(
-      after: bytes("3FA64DB5446D1F34CD6EA311167F5E4985B89690C04A05F17FA7AB2F081206639100"))
+      after: hex("3FA64DB5446D1F34CD6EA311167F5E4985B89690C04A05F17FA7AB2F081206639100"))
   }
 
   @Test("authenticates as table 14 shows")
   func authentication() throws {
     let session = try Self.session()
-    #expect(session.encryption == Self.bytes("1309C877509E5A215007FF0ED19CA564"))
-    #expect(session.authentication == Self.bytes("4C6626F5E72EA694202139295C7A7FC7"))
+    #expect(session.encryption == hex("1309C877509E5A215007FF0ED19CA564"))
+    #expect(session.authentication == hex("4C6626F5E72EA694202139295C7A7FC7"))
   }
 
   @Test("changes settings as table 19 shows, and believes the answer by its MAC alone")
   func settings() throws {
     var session = try Self.session()
     // Table 18 comes before, of which only the answer is needed: it raises the counter.
-    try session.check(Self.bytes("FC222E5F7A5424529100"), to: NTAG424Command("WriteData", 0x8D))
-    let command = NTAG424Command.changeFileSettings(file: 2, Self.bytes("4000E0C1F121200000430000430000"))
+    try session.check(hex("FC222E5F7A5424529100"), to: NTAG424Command("WriteData", 0x8D))
+    let command = NTAG424Command.changeFileSettings(file: 2, hex("4000E0C1F121200000430000430000"))
     let sealed = session.sealed(command)
-    #expect(sealed == Self.bytes("905F0000190261B6D97903566E84C3AE5274467E89EAD799B7C1A0EF7A0400"))
+    #expect(sealed == hex("905F0000190261B6D97903566E84C3AE5274467E89EAD799B7C1A0EF7A0400"))
     var forged = session
     #expect(throws: NTAG424Error.notGenuine) {
-      try forged.check(Self.bytes("57BFF87B1241E93E9100"), to: command)
+      try forged.check(hex("57BFF87B1241E93E9100"), to: command)
     }
-    try session.check(Self.bytes("57BFF87B1241E93D9100"), to: command)
+    try session.check(hex("57BFF87B1241E93D9100"), to: command)
   }
 
   @Test("a key that is not the tag's is told as such")
   func wrongKey() throws {
     var authentication = NTAG424Authentication(key: Self.zeros, number: 0, random: Self.zeros)
-    _ = try authentication.second(after: Self.bytes("A04C124213C186F22399D33AC2A3021591AF"))
+    _ = try authentication.second(after: hex("A04C124213C186F22399D33AC2A3021591AF"))
     #expect(throws: NTAG424Error.wrongKey(0)) { try authentication.session(after: [0x91, 0xAE]) }
   }
 
   @Test("a tag that does not have the key is not believed")
   func forgedTag() throws {
     var authentication = NTAG424Authentication(key: Self.zeros, number: 0, random: Self.zeros)
-    _ = try authentication.second(after: Self.bytes("A04C124213C186F22399D33AC2A3021591AF"))
+    _ = try authentication.second(after: hex("A04C124213C186F22399D33AC2A3021591AF"))
     let answer = [UInt8](repeating: 7, count: 32) + [0x91, 0x00]
     #expect(throws: NTAG424Error.notGenuine) { try authentication.session(after: answer) }
     for malformed in [[], [0x91], [0x90, 0x00], [0x91, 0x00], Self.zeros + [0x91, 0x00]] as [[UInt8]] {
@@ -65,7 +60,7 @@ struct NTAG424Tests {
   @Test("there is no session without a challenge")
   func order() {
     let authentication = NTAG424Authentication(key: Self.zeros, number: 0, random: Self.zeros)
-    let answer = Self.bytes("3FA64DB5446D1F34CD6EA311167F5E4985B89690C04A05F17FA7AB2F081206639100")
+    let answer = hex("3FA64DB5446D1F34CD6EA311167F5E4985B89690C04A05F17FA7AB2F081206639100")
     #expect(throws: NTAG424Error.notGenuine) { try authentication.session(after: answer) }
   }
 
@@ -73,21 +68,21 @@ struct NTAG424Tests {
   func keys() throws {
     // The session's key for encryption; two commands, and another authentication, come before.
     var session = NTAG424Session(
-      encryption: Self.bytes("4CF3CB41A22583A61E89B158D252FC53"), authentication: Self.zeros,
-      identifier: Self.bytes("7614281A"), counter: 2)
+      encryption: hex("4CF3CB41A22583A61E89B158D252FC53"), authentication: Self.zeros,
+      identifier: hex("7614281A"), counter: 2)
     let other = NTAG424Command.changeKey(
-      2, to: Self.bytes("F3847D627727ED3BC9C4CC050489B966"), from: Self.zeros, version: 1)
-    let cipher = Self.bytes("2CF362B7BF4311FF3BE1DAA295E8C68DE09050560D19B9E16C2393AE9CD1FAC7")
+      2, to: hex("F3847D627727ED3BC9C4CC050489B966"), from: Self.zeros, version: 1)
+    let cipher = hex("2CF362B7BF4311FF3BE1DAA295E8C68DE09050560D19B9E16C2393AE9CD1FAC7")
     #expect(Array(session.sealed(other)[6..<38]) == cipher)
-    #expect(other.data == Self.bytes("F3847D627727ED3BC9C4CC050489B96601789DFADC"))
-    let own = NTAG424Command.changeKey(0, to: Self.bytes("5004BF991F408672B1EF00F08F9E8647"), from: nil, version: 1)
-    #expect(own.data == Self.bytes("5004BF991F408672B1EF00F08F9E864701"))
+    #expect(other.data == hex("F3847D627727ED3BC9C4CC050489B96601789DFADC"))
+    let own = NTAG424Command.changeKey(0, to: hex("5004BF991F408672B1EF00F08F9E8647"), from: nil, version: 1)
+    #expect(own.data == hex("5004BF991F408672B1EF00F08F9E864701"))
     try session.check([0x91, 0x00], to: own, ends: true)
   }
 
   @Test("says of the NDEF file what AN12196 says of its example, but for the keys")
   func dynamicMessages() {
     let settings = DynamicMessageSettings(encryptedOffset: 0x20, macOffset: 0x43)
-    #expect(settings.bytes == Self.bytes("4000E0C1FF12200000430000430000"))
+    #expect(settings.bytes == hex("4000E0C1FF12200000430000430000"))
   }
 }

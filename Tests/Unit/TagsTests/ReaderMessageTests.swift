@@ -1,5 +1,6 @@
-import Tags
 import Domain
+import Encoding
+import Tags
 import Testing
 
 @Suite("Messages between stepctl and stepctl-nfc")
@@ -9,7 +10,7 @@ struct MessageTests {
 
   static let requests: [NFCRequest] = [
     .find, .open(connection: "pn532_uart:/dev/ttyUSB0:115200"), .open(connection: ""), .select,
-    .exchange(command: [0x30, 0x04], .easy), .exchange(command: [UInt8](repeating: 7, count: 256), .raw), .close,
+    .exchange(command: [0x30, 0x04], .easy), .exchange(command: [UInt8](repeating: 7, count: 256), .raw),
   ]
   static let replies: [NFCReply] = [
     .found(connection: "pn53x_usb:001:002"), .opened, .selected(target),
@@ -33,6 +34,13 @@ struct MessageTests {
     for reply in Self.replies { #expect(throws: MalformedMessage.self) { try NFCRequest(body: reply.body) } }
   }
 
+  @Test("none is longer than its limit")
+  func longest() {
+    let connection = String(repeating: "x", count: 1023)
+    #expect(NFCRequest.open(connection: connection).body.count == NFCRequest.longest)
+    #expect(NFCReply.found(connection: connection).body.count == NFCReply.longest)
+  }
+
   @Test("a request that libnfc could not send without damage is refused")
   func tooLong() {
     let body = NFCRequest.exchange(command: [UInt8](repeating: 0, count: 257), .easy).body
@@ -42,7 +50,7 @@ struct MessageTests {
   @Test(
     "anything else is refused",
     arguments: [
-      [], [0x00], [0x07], [0x01, 0x00], [0x03, 0x00], [0x05, 0x00], [0x04], [0x04, 0x00], [0x04, 0x02, 0x30],
+      [], [0x00], [0x05], [0x07], [0x01, 0x00], [0x03, 0x00], [0x04], [0x04, 0x00], [0x04, 0x02, 0x30],
       [0x02, 0xFF], [0x02, 0x41, 0x00],
     ] as [[UInt8]])
   func malformedRequest(_ body: [UInt8]) {
@@ -58,25 +66,5 @@ struct MessageTests {
     ] as [[UInt8]])
   func malformedReply(_ body: [UInt8]) {
     #expect(throws: MalformedMessage.self) { try NFCReply(body: body) }
-  }
-
-  @Test("arrive whole, whatever pieces they come in", arguments: [1, 2, 3, 7, 1000])
-  func pieces(size: Int) throws {
-    var frames = Frames()
-    var bytes = Self.replies.flatMap { Frames.frame($0.body) }[...]
-    var found: [NFCReply] = []
-    while !bytes.isEmpty {
-      frames.append(bytes.prefix(size))
-      bytes = bytes.dropFirst(size)
-      while let body = try frames.next() { found.append(try NFCReply(body: body)) }
-    }
-    #expect(found == Self.replies)
-  }
-
-  @Test("a length that no message has ends the conversation", arguments: [[0x00, 0x00], [0x04, 0x01], [0xFF, 0xFF]])
-  func length(_ prefix: [UInt8]) {
-    var frames = Frames()
-    frames.append(prefix)
-    #expect(throws: MalformedMessage.self) { try frames.next() }
   }
 }

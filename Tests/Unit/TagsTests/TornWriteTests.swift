@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Tags
@@ -27,6 +28,7 @@ import Testing
 
   @Test("a torn tag is empty, or holds the old message or the new one", arguments: TagLayout.all)
   func torn(layout: TagLayout) throws {
+    var random = SplitMix(1)
     var plans = 0
     for (oldSize, newSize) in Self.sizes {
       let old = oldSize.map { message(bytes: $0, "o") }
@@ -52,7 +54,9 @@ import Testing
           #expect(allowed.contains(found), "\(oldSize ?? 0) to \(newSize): page \(write.page)")
         }
         let erasedFrom = write.page == layout.start / 4 ? layout.start % 4 : 0
-        for memory in try tag.torn(write, erasedFrom: erasedFrom).shuffled().prefix(write.page == header ? 256 : 8) {
+        for memory in try tag.torn(write, erasedFrom: erasedFrom).shuffled(using: &random).prefix(
+          write.page == header ? 256 : 8)
+        {
           let found = try held(memory)
           #expect(
             allowed.contains(found) || write.page == header && found == .refused,
@@ -70,13 +74,14 @@ import Testing
 
   @Test("what a torn write left is written to the end by a new plan", arguments: TagLayout.all)
   func repeated(layout: TagLayout) throws {
+    var random = SplitMix(1)
     for (oldSize, newSize) in [(nil, 37), (37, 37), (37, 10), (10, 37), (79, 118), (480, 79), (254, 255), (255, 254)] {
       let new = message(bytes: newSize, "n")
       var tag = try layout.tag(oldSize.map { message(bytes: $0, "o") })
       guard max(oldSize ?? 0, newSize) <= layout.capacity else { continue }
       let before = tag.memory
       for write in try write(new, to: tag.memory, chip: layout.chip).writes {
-        for memory in try tag.torn(write).shuffled().prefix(4) {
+        for memory in try tag.torn(write).shuffled(using: &random).prefix(4) {
           let plan = try TagsTests.write(new, to: memory, chip: layout.chip)
           #expect(try held(plan.memory) == .message(new.bytes))
         }
@@ -125,6 +130,7 @@ import Testing
 
   @Test("formatting a blank tag can be torn", arguments: [Type2Chip.ultralight, .ntag213, .ntag215, .ntag216])
   func formatting(chip: Type2Chip) throws {
+    var random = SplitMix(1)
     // Blank, and with rubbish where blocks will be.
     for rubbish in [0x00, 0x03, 0x5A] as [UInt8] {
       var bytes = factory(chip)
@@ -135,7 +141,7 @@ import Testing
       #expect(throws: NDEFError.unknownChip) { try write(message(bytes: 37), to: tag.memory, chip: nil) }
       let new = message(bytes: 37)
       for write in try write(new, to: tag.memory, chip: chip).writes {
-        for memory in try tag.torn(write, erasedFrom: 0).shuffled().prefix(16) {
+        for memory in try tag.torn(write, erasedFrom: 0).shuffled(using: &random).prefix(16) {
           let found = try held(memory)
           #expect([.message([]), .message(new.bytes), .refused].contains(found))
           // Whatever is left, unless the page of the length is rubbish, can be written again.
@@ -187,11 +193,12 @@ import Testing
 
   @Test("a tag that is locked keeps its message at each moment, and can be locked to the end", arguments: TagLayout.all)
   func locking(layout: TagLayout) throws {
+    var random = SplitMix(1)
     let message = message(bytes: 37)
     var tag = try layout.tag(message)
     let plan = try lock(tag.memory, chip: layout.chip)
     for write in plan.writes {
-      for memory in try tag.torn(write).shuffled().prefix(50) {
+      for memory in try tag.torn(write).shuffled(using: &random).prefix(50) {
         #expect(try held(memory) == .message(message.bytes))
         guard write != plan.writes.last else { continue }
         let again = try lock(memory, chip: layout.chip)

@@ -1,4 +1,5 @@
 import Encoding
+import TestSupport
 import Testing
 
 @testable import Tags
@@ -138,11 +139,4 @@ import Testing
 }
 
 /// A tag as the factory delivers it (NTAG213/215/216, rev. 3.2, 8.5.6), or an Ultralight that was formatted.
-func factory(_ chip: Type2Chip) -> [UInt8] {
-  var bytes = [UInt8](repeating: 0, count: chip.pages * 4)
-  bytes.replaceSubrange(0..<16, with: hex("04518f52 e1ed2580 a9480000") + chip.container)
-  bytes.replaceSubrange(16..<24, with: chip == .ntag213 ? hex("0103a00c340300fe") : hex("0300fe0000000000"))
-  // The last byte of the dynamic lock bytes' page always reads BDh.
-  if let locks = chip.dynamicLocks { bytes[locks.page * 4 + 3] = 0xBD }
-  return bytes
-}
+func factory(_ chip: Type2Chip) -> [UInt8] { SimulatedTag.factory(chip) }

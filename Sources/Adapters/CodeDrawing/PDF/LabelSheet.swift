@@ -29,14 +29,14 @@ package struct LabelSheet: Sendable {
     /// Not even one label fits on the page.
     case tooLarge(size: Double, largest: Double)
 
+    package var exitStatus: ExitStatus { .usage }
+
     package var description: String {
       switch self {
       case .tooLarge(let size, let largest):
         "a label with a code of \(decimal(size)) mm does not fit on the page; \(decimal(largest)) mm would"
       }
     }
-
-    package var exitStatus: ExitStatus { .usage }
   }
 
   // Millimetres. Most printers leave out 5 at the edges.
@@ -79,7 +79,7 @@ package struct LabelSheet: Sendable {
 
   // MARK: - Layout
 
-  /// How large the largest label is, with the quiet zone of its code.
+  /// The size of the largest label, with the quiet zone of its code.
   private static func extent(of labels: [Label], size: Double) -> (width: Double, height: Double) {
     let modules = labels.map(\.code.side).min() ?? 21
     let width = size * (1 + 2 * Double(QRCode.quietZone) / Double(modules))
@@ -117,7 +117,7 @@ package struct LabelSheet: Sendable {
   private func draw(_ label: Label, left: Double, top: Double, width: Double) -> String {
     let module = size / Double(label.code.side)
     let edge = (width - size) / 2
-    // Rows in their own coordinates, where modules are whole numbers: all of a path is filled at once, without seams.
+    // The coordinates count modules. All of a path is filled at once, without seams.
     var drawing = "q \(module) 0 0 \(-module) \(decimal(left + edge)) \(decimal(top - edge)) cm\n"
     for run in label.code.runs { drawing += "\(run.columns.lowerBound) \(run.row) \(run.columns.count) 1 re " }
     drawing += "f Q\n"
@@ -125,7 +125,7 @@ package struct LabelSheet: Sendable {
     var baseline = top - width
     for (index, line) in label.lines.enumerated() {
       let largest = Self.fontSize(line: index, size: size)
-      // Smaller where it is long, and shortened where it would be too small to read.
+      // A long line is set smaller, and shortened where it would be too small to read.
       let room = width / PDFDocument.characterWidth
       let fontSize = max(min(largest, room / Double(max(line.bytes.count, 1))), largest / 2)
       let text = line.truncated(to: Int(room / fontSize + 1e-9))
@@ -150,7 +150,7 @@ package struct LabelSheet: Sendable {
     return drawing
   }
 
-  /// By which people see whether their printer has scaled the page.
+  /// Shows people whether their printer has scaled the page.
   private var ruler: String {
     let (left, bottom) = (Self.margin, Self.margin - 4)
     let text = PDFText("100 mm: print at actual size")!

@@ -1,3 +1,5 @@
+import Encoding
+
 /// Text in the one encoding that every reader of PDF has a font for (ISO 32000-1, D.2: WinAnsiEncoding).
 package struct PDFText: Equatable, Sendable {
   let bytes: [UInt8]
@@ -11,15 +13,13 @@ package struct PDFText: Equatable, Sendable {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  /// As much of it as fits; where a part is left out, an ellipsis says so.
+  /// The text as far as it fits; an ellipsis stands for what is left out.
   func truncated(to count: Int) -> PDFText {
     bytes.count <= count ? self : PDFText(bytes: bytes.prefix(max(0, count - 1)) + [0x85])
   }
 
   /// As a hexadecimal string (7.3.4.3), in which nothing has to be escaped.
-  var hexadecimal: String {
-    "<" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + ">"
-  }
+  var hexadecimal: String { "<\(Encoding.hexadecimal(bytes))>" }
 
   /// Equal characters are one key, however they are composed.
   private static let codes: [Character: UInt8] = {

@@ -1,7 +1,8 @@
+public import Domain
 import Encoding
 
 /// Why a tag or a message is not what it should be, or cannot be made so.
-public enum NDEFError: Error, Hashable, Sendable {
+public enum NDEFError: Failure, Hashable, Sendable {
   /// The bytes are not an NDEF message; the offset is within the message.
   case malformedMessage(String, offset: Int)
   /// A Text or URI record whose payload is not what its definition says.
@@ -41,9 +42,13 @@ public enum NDEFError: Error, Hashable, Sendable {
   case refused(String, status: UInt16)
   /// A Type 4 tag's answer that is too short or too long.
   case malformedAnswer(String)
-}
 
-extension NDEFError: CustomStringConvertible {
+  public var exitStatus: ExitStatus { .badData }
+
+  public var hint: String? {
+    if case .occupied = self { "--replace-all gives up the other data" } else { nil }
+  }
+
   public var description: String {
     switch self {
     case .malformedMessage(let reason, let offset): "not an NDEF message at byte \(offset): \(reason)"
@@ -74,8 +79,4 @@ extension NDEFError: CustomStringConvertible {
     case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"
     }
   }
-}
-
-private func hexadecimal(_ bytes: [UInt8]) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

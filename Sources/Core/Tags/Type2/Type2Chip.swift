@@ -6,9 +6,9 @@ package struct Type2Chip: Hashable, Sendable {
   /// Where TLV blocks can stand.
   package let userPages: Range<Int>
   /// The capability container that it should have.
-  let container: [UInt8]
+  package let container: [UInt8]
   /// Nil when it has static lock bytes only.
-  let dynamicLocks: Type2DynamicLocks?
+  package let dynamicLocks: Type2DynamicLocks?
 
   private init(_ name: String, pages: Int, end: Int, size: UInt8, pagesPerLock: Int? = nil) {
     self.name = name

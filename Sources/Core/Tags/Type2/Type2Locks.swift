@@ -1,11 +1,11 @@
 /// The static lock bytes: bytes 2 and 3 of page 2 (Type 2 Tag 1.1, 2.1.2; NTAG213/215/216, rev. 3.2, 8.5.2).
-struct Type2StaticLocks {
+package struct Type2StaticLocks {
   /// Bit 3 locks page 3, bit 4 page 4, and so on up to bit 15. Bits 0 to 2 freeze bits 3, 4 to 9, and 10 to 15.
   let bits: UInt16
 
-  init(page2: [UInt8]) { bits = UInt16(page2[2]) | UInt16(page2[3]) << 8 }
+  package init(page2: [UInt8]) { bits = UInt16(page2[2]) | UInt16(page2[3]) << 8 }
 
-  func isLocked(page: Int) -> Bool { (3...15).contains(page) && bits >> page & 1 == 1 }
+  package func isLocked(page: Int) -> Bool { (3...15).contains(page) && bits >> page & 1 == 1 }
 
   /// The first page from 3 to 15 that is not locked and never can be.
   var frozen: Int? {
@@ -17,9 +17,9 @@ struct Type2StaticLocks {
 }
 
 /// Where a chip has lock bits for the pages from 16 on, and for how many pages each is.
-struct Type2DynamicLocks: Hashable {
+package struct Type2DynamicLocks: Hashable, Sendable {
   /// The page that holds them. Its first two bytes are lock bits; bit n of its third byte freezes bits 2n and 2n + 1.
-  let page: Int
+  package let page: Int
   /// The pages that they lock.
   let pages: Range<Int>
   let pagesPerLock: Int
@@ -34,7 +34,7 @@ struct Type2DynamicLocks: Hashable {
 
   private func isSet(_ bit: Int, in bytes: [UInt8]) -> Bool { bytes[bit / 8] >> (bit % 8) & 1 == 1 }
 
-  func isLocked(page: Int, by bytes: [UInt8]) -> Bool {
+  package func isLocked(page: Int, by bytes: [UInt8]) -> Bool {
     pages.contains(page) && isSet((page - pages.lowerBound) / pagesPerLock, in: bytes)
   }
 

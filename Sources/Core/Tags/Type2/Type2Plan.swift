@@ -7,6 +7,11 @@ package struct Type2Plan: Hashable, Sendable {
     package let page: Int
     /// All four. On page 2, page 3 and dynamic lock bytes the chip only sets bits.
     package let bytes: [UInt8]
+
+    package init(page: Int, bytes: [UInt8]) {
+      self.page = page
+      self.bytes = bytes
+    }
   }
 
   package private(set) var writes: [Write] = []

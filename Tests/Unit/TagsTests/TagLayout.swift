@@ -1,58 +1,7 @@
+import TestSupport
 import Testing
 
 @testable import Tags
-
-/// A Type 2 tag's memory that takes writes as the chip does: bits of pages 2 and 3 and of dynamic lock bytes can only be
-/// set, and locked pages refuse.
-struct SimulatedTag {
-  let chip: Type2Chip
-  private(set) var memory: Type2Memory
-
-  init(_ chip: Type2Chip, _ bytes: [UInt8]) {
-    self.chip = chip
-    memory = Type2Memory(bytes)
-  }
-
-  func isOneTime(page: Int) -> Bool { page == 2 || page == 3 || page == chip.dynamicLocks?.page }
-
-  private func isLocked(page: Int) -> Bool {
-    Type2StaticLocks(page2: memory[2]!).isLocked(page: page)
-      || chip.dynamicLocks.map { $0.isLocked(page: page, by: memory[$0.page]!) } ?? false
-  }
-
-  struct Refusal: Error, Equatable { let page: Int }
-
-  mutating func take(_ write: Type2Plan.Write) throws {
-    guard write.page >= 2, write.page < chip.pages, !isLocked(page: write.page) else { throw Refusal(page: write.page) }
-    let old = memory[write.page]!
-    memory[write.page] =
-      isOneTime(page: write.page)
-      // The first two bytes of page 2 belong to the serial number.
-      ? (0..<4).map { old[$0] | (write.page == 2 && $0 < 2 ? 0 : write.bytes[$0]) } : write.bytes
-  }
-
-  /// What the page may hold when the tag leaves during a write: each byte old or new; from one of them on, if asked for,
-  /// also as it is when it was erased. Bits that can only be set are so or not yet.
-  func torn(_ write: Type2Plan.Write, erasedFrom: Int? = nil) throws -> [Type2Memory] {
-    let old = memory[write.page]!
-    var whole = self
-    try whole.take(write)
-    let new = whole.memory[write.page]!
-    var pages: [[UInt8]] = [[]]
-    for index in 0..<4 {
-      let values: Set<UInt8> =
-        isOneTime(page: write.page)
-        ? Set([old[index], new[index]] + (0..<3).map { _ in old[index] | (new[index] & .random(in: 0...255)) })
-        : Set([old[index], new[index]] + (index >= erasedFrom ?? 4 ? [0x00, 0xFF] : []))
-      pages = pages.flatMap { page in values.map { page + [$0] } }
-    }
-    return pages.map { page in
-      var memory = self.memory
-      memory[write.page] = page
-      return memory
-    }
-  }
-}
 
 /// Where messages stand on a tag, and what is before and behind them.
 struct TagLayout: Sendable, CustomTestStringConvertible {

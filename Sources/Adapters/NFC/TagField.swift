@@ -1,0 +1,121 @@
+package import Domain
+package import Tags
+
+/// The field of a reader, and the tag in it.
+///
+/// `NFCReader` is the real one; tests play one, with a tag that leaves or lies.
+package protocol TagField: AnyObject {
+  /// Looks for a tag, once.
+  ///
+  /// - Returns: nil where there is none, or one that does not make itself known properly.
+  func select() throws -> NFCTarget?
+
+  /// Sends a command to the tag that was selected last.
+  func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) throws -> TagOutcome
+
+  /// Waits for a moment between two looks at the field.
+  ///
+  /// - Throws: `NFCError.interrupted`.
+  func rest() throws
+}
+
+/// What came of a command to a tag.
+package enum TagOutcome: Equatable, Sendable {
+  case answer([UInt8])
+  /// The tag refused the command, or is gone, or the reader was in disorder and was opened again. Nobody knows whether
+  /// the command has reached the tag, and the tag has to be selected again.
+  case noAnswer
+}
+
+/// A tag that was read.
+package struct TagReading: Sendable {
+  package let target: NFCTarget
+  /// The message, which is the empty one where a formatted tag holds none; or why it cannot be read: an `NDEFError`, or
+  /// `NFCError.unsupportedTag`.
+  package let content: Result<NDEFMessage, any Error>
+}
+
+extension TagField {
+  /// Waits for a tag.
+  ///
+  /// - Parameters:
+  ///   - deadline: nil for never.
+  ///   - progress: is told now and then how much time is left; nil where there is no limit.
+  /// - Throws: `NFCError.noTag` at the deadline.
+  package func waitForTag(
+    until deadline: ContinuousClock.Instant?, progress: (Duration?) -> Void = { _ in }
+  ) throws -> NFCTarget {
+    while true {
+      if let target = try select() { return target }
+      let left = deadline.map { ContinuousClock.now.duration(to: $0) }
+      if let left, left <= .zero { throw NFCError.noTag }
+      progress(left)
+      try rest()
+    }
+  }
+
+  /// Waits until this tag is gone, or another one is there.
+  ///
+  /// - Parameter deadline: nil for never.
+  /// - Throws: `NFCError.noTag` at the deadline: no other tag came.
+  package func waitForRemoval(of uid: TagUID, until deadline: ContinuousClock.Instant?) throws {
+    while try select()?.uid == uid {
+      if let deadline, deadline <= .now { throw NFCError.noTag }
+      try rest()
+    }
+  }
+
+  /// Waits for a tag, and reads it.
+  ///
+  /// - Parameters:
+  ///   - deadline: for the tag to come, and for one that is taken away to come back.
+  ///   - progress: is told now and then how much time is left.
+  /// - Throws: `NFCError.noTag` or `NFCError.noAnswer` at the deadline, and what is wrong with the reader. What is wrong
+  ///   with a tag's content is in the reading.
+  package func readTag(
+    until deadline: ContinuousClock.Instant, progress: (Duration?) -> Void = { _ in }
+  ) throws -> TagReading {
+    while true {
+      let target = try waitForTag(until: deadline, progress: progress)
+      do {
+        return TagReading(target: target, content: .success(try message(of: target)))
+      } catch let error as NDEFError {
+        return TagReading(target: target, content: .failure(error))
+      } catch NFCError.unsupportedTag(let sak) {
+        return TagReading(target: target, content: .failure(NFCError.unsupportedTag(sak: sak)))
+      } catch NFCError.noAnswer where deadline > .now {
+        try rest()
+      }
+    }
+  }
+
+  /// Reads the tag that is selected.
+  private func message(of target: NFCTarget) throws -> NDEFMessage {
+    let bytes: [UInt8]
+    switch try TagType(of: target) {
+    case .type2:
+      var session = try Type2Session(self, target)
+      bytes = try session.finish { memory, _ in try Type2Layout.read(memory) }.message
+    case .type4:
+      // A Type 4 tag may take a second for each of its bytes. This is enough for 8 KB at 9600 baud.
+      bytes = try Type4Session(self, until: .now + .seconds(10)).read().message
+    }
+    return bytes.isEmpty ? NDEFMessage([]) : try NDEFMessage(parsing: bytes)
+  }
+}
+
+/// The kind of tag, which says how to speak to it.
+enum TagType {
+  case type2, type4
+
+  /// By the answer to the selection (NFC Forum, Digital Protocol 1.1, 4.8.2, SEL_RES).
+  init(of target: NFCTarget) throws(NFCError) {
+    if target.speaksISODEP {
+      self = .type4
+    } else if target.sak & 0x7F == 0 {
+      self = .type2
+    } else {
+      throw .unsupportedTag(sak: target.sak)
+    }
+  }
+}

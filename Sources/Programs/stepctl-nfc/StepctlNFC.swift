@@ -1,6 +1,0 @@
-import Glibc
-
-@main
-enum StepctlNFC {
-  static func main() { exit(ReaderProgram.run()) }
-}

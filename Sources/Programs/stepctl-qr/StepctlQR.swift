@@ -1,4 +1,0 @@
-@main
-enum StepctlQR {
-  static func main() { DecoderProgram.run(Array(CommandLine.arguments.dropFirst())) }
-}

@@ -1,0 +1,207 @@
+import Domain
+import NFC
+import Tags
+import TestSupport
+
+/// A tag that a `PlayedField` has before it.
+protocol PlayedTag: AnyObject {
+  var target: NFCTarget { get }
+  /// The tag was selected.
+  func reset()
+  /// Nil where it refuses.
+  func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]?
+  /// The tag leaves while it carries out a command.
+  func tear(_ command: [UInt8], using random: inout SplitMix)
+}
+
+/// A reader's field in memory, with a tag that leaves, lies and comes back as it is told.
+final class PlayedField: TagField {
+  /// What goes wrong with a command.
+  enum Fault: CaseIterable {
+    /// The tag carries it out, but its answer is lost.
+    case lostAnswer
+    /// The tag does not get it.
+    case lostCommand
+    /// The tag leaves before it, and comes back.
+    case leaves
+    /// The tag leaves in the middle of it, and comes back.
+    case torn
+  }
+
+  var tag: any PlayedTag
+  /// By the number of the command, from 0 on.
+  var faults: [Int: Fault] = [:]
+  /// How many looks at the field a tag misses that has left.
+  var absence = 2
+  /// What comes back in place of a tag that has left.
+  var successor: (any PlayedTag)?
+  /// Called when the tag has left: what it then holds is what everybody would read.
+  var hasLeft: () -> Void = {}
+  private(set) var commands: [[UInt8]] = []
+  private(set) var rests = 0
+  var interruptsRest: Int?
+
+  private var missing = 0
+  private var isSelected = false
+  private var random: SplitMix
+
+  init(_ tag: any PlayedTag, seed: UInt64 = 1) {
+    self.tag = tag
+    random = SplitMix(seed)
+  }
+
+  /// There is no tag until it was looked for that often.
+  func remove(for looks: Int) { (missing, isSelected) = (looks, false) }
+
+  func select() -> NFCTarget? {
+    if missing > 0 {
+      missing -= 1
+      return nil
+    }
+    if let next = successor, wasAway {
+      tag = next
+      successor = nil
+    }
+    wasAway = false
+    isSelected = true
+    tag.reset()
+    return tag.target
+  }
+
+  private var wasAway = false
+
+  func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) -> TagOutcome {
+    let fault = faults[commands.count]
+    commands.append(command)
+    guard isSelected else { return .noAnswer }
+    switch fault {
+    case nil:
+      if let answer = tag.answer(command, framing) { return .answer(answer) }
+    case .lostAnswer:
+      _ = tag.answer(command, framing)
+    case .lostCommand:
+      break
+    case .leaves, .torn:
+      if fault == .torn { tag.tear(command, using: &random) }
+      (missing, wasAway) = (absence, true)
+      hasLeft()
+    }
+    // After an error a tag has to be selected again.
+    isSelected = false
+    return .noAnswer
+  }
+
+  func rest() throws {
+    rests += 1
+    if rests == interruptsRest { throw NFCError.interrupted }
+  }
+}
+
+/// A Type 2 tag, whose memory is a `SimulatedTag`.
+final class PlayedType2: PlayedTag {
+  private(set) var tag: SimulatedTag
+  let target: NFCTarget
+  /// Pages that acknowledge what is written to them, and stay as they are.
+  var deafPages: Set<Int> = []
+
+  init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51) {
+    var bytes = bytes ?? SimulatedTag.factory(chip)
+    bytes[1] = uid
+    tag = SimulatedTag(chip, bytes)
+    target = NFCTarget(atqa: [0x00, 0x44], sak: 0x00, uid: Array(bytes[0..<3] + bytes[4..<8]), ats: [])!
+  }
+
+  var memory: Type2Memory { tag.memory }
+
+  /// The bytes of its message; nil where there is none that can be read.
+  var message: [UInt8]? {
+    guard case .done(let layout) = try? Type2Layout.read(memory) else { return nil }
+    return layout.message
+  }
+
+  func reset() {}
+
+  func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
+    switch (command[0], framing) {
+    case (0x60, .raw):
+      let sizes: [Type2Chip: UInt8] = [.ntag213: 0x0F, .ntag215: 0x11, .ntag216: 0x13]
+      return sizes[tag.chip].map { [0x00, 0x04, 0x04, 0x02, 0x01, 0x00, $0, 0x03] }
+    case (0x3A, .raw) where command[2] < tag.chip.pages:
+      return (command[1]...command[2]).flatMap { memory[Int($0)]! }
+    case (0x30, .easy) where command[1] < tag.chip.pages:
+      // It goes on with page 0 behind the last one.
+      return (0..<4).flatMap { memory[(Int(command[1]) + $0) % tag.chip.pages]! }
+    case (0xA2, .easy):
+      let write = Type2Plan.Write(page: Int(command[1]), bytes: Array(command[2...]))
+      if deafPages.contains(write.page) { return [] }
+      return (try? tag.take(write)).map { [] }
+    default:
+      return nil
+    }
+  }
+
+  func tear(_ command: [UInt8], using random: inout SplitMix) {
+    guard command[0] == 0xA2 else { return }
+    let write = Type2Plan.Write(page: Int(command[1]), bytes: Array(command[2...]))
+    guard let memory = try? tag.torn(write).randomElement(using: &random) else { return }
+    tag = tag.holding(memory)
+  }
+}
+
+/// A Type 4 tag with an NDEF file (NFC Forum, Type 4 Tag Operation 2.0).
+final class PlayedType4: PlayedTag {
+  let target: NFCTarget
+  private(set) var file: [UInt8]
+  private var selected: UInt16?
+  /// What it acknowledges and does not do.
+  var ignoresWrites = false
+
+  init(size: Int = 512, uid: UInt8 = 1) {
+    file = [UInt8](repeating: 0, count: size)
+    target = NFCTarget(
+      atqa: [0x03, 0x44], sak: 0x20, uid: [0x04, uid, 2, 3, 4, 5, 6], ats: [0x77, 0x77, 0x71, 0x02, 0x80])!
+  }
+
+  var message: [UInt8] { Array(file[2..<2 + (Int(file[0]) << 8 | Int(file[1]))]) }
+
+  func hold(_ message: [UInt8]) {
+    file.replaceSubrange(
+      0..<2 + message.count, with: [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message)
+  }
+
+  private var container: [UInt8] {
+    [0x00, 0x0F, 0x20, 0x00, 0x3B, 0x00, 0x34, 0x04, 0x06, 0xE1, 0x04, UInt8(file.count >> 8)]
+      + [UInt8(file.count & 0xFF), 0x00, 0x00]
+  }
+
+  func reset() { selected = nil }
+
+  func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
+    let done: [UInt8] = [0x90, 0x00]
+    let offset = Int(command[2]) << 8 | Int(command[3])
+    switch command[1] {
+    case 0xA4 where command[2] == 0x04:
+      return done
+    case 0xA4:
+      selected = UInt16(command[5]) << 8 | UInt16(command[6])
+      return done
+    case 0xB0:
+      let content = selected == 0xE103 ? container : file
+      return Array(content.dropFirst(offset).prefix(Int(command[4]))) + done
+    case 0xD6 where selected == 0xE104:
+      if !ignoresWrites { file.replaceSubrange(offset..<offset + command.count - 5, with: command[5...]) }
+      return done
+    default:
+      return [0x6D, 0x00]
+    }
+  }
+
+  /// A part of the data is written; a length is written wholly or not at all.
+  func tear(_ command: [UInt8], using random: inout SplitMix) {
+    guard command[1] == 0xD6, selected == 0xE104 else { return }
+    let offset = Int(command[2]) << 8 | Int(command[3])
+    let data = command[5...]
+    let count = offset == 0 ? [0, 2].randomElement(using: &random)! : Int.random(in: 0...data.count, using: &random)
+    file.replaceSubrange(offset..<offset + count, with: data.prefix(count))
+  }
+}
