@@ -215,7 +215,7 @@ def test_who_writes_over_a_tag_with_keys_is_told_of_them(operator, chip):
     assert operator.provisions().status == 0
     vehicle = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
     ended = operator.vehicle.stepctl("provision", "tag", *vehicle)
-    assert (ended.status, ended.error) == (65, "the tag takes a key to write at byte 0")
+    assert (ended.status, ended.error) == (65, "the tag needs a key to write at byte 0")
 
 
 def test_keys_are_kept_in_a_vehicles_folder_only(stepctl, operator, chip):

@@ -214,7 +214,7 @@ def with_bytes(tag: Type2, *changes: tuple[int, bytes]) -> Type2:
     "tag, reason",
     [
         (Type4(), "this is a Type 4 tag: stepctl can lock tags of Type 2 only"),
-        (Type2("ntag203"), "the tag's chip is not known, so that it can be neither formatted nor locked"),
+        (Type2("ntag203"), "the tag's chip is not known, so it can be neither formatted nor locked"),
         (with_bytes(Type2("ntag213"), (10, b"\x02")),
          "page 4 of the tag can no longer be locked: its lock bit is frozen"),
         (with_bytes(Type2("ntag215"), (12, bytes(4)), (0x82 * 4 + 2, b"\x02")),

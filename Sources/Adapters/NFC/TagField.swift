@@ -27,12 +27,12 @@ package enum TagOutcome: Equatable, Sendable {
   case noAnswer
 }
 
-/// A tag that was read.
-package struct TagReading: Sendable {
+/// What a tag was found to hold.
+package struct TagContents: Sendable {
   package let target: NFCTarget
   /// The message, which is the empty one where a formatted tag holds none; or why it cannot be read: an `NDEFError`, or
   /// `NFCError.unsupportedTag`.
-  package let content: Result<NDEFMessage, any Error>
+  package let message: Result<NDEFMessage, any Error>
 }
 
 extension TagField {
@@ -70,19 +70,19 @@ extension TagField {
   /// - Parameters:
   ///   - deadline: for the tag to come, and for one that is taken away to come back.
   ///   - progress: is told now and then how much time is left.
-  /// - Throws: `NFCError.noTag` or `NFCError.noAnswer` at the deadline, and what is wrong with the reader. What is wrong
-  ///   with a tag's content is in the reading.
+  /// - Throws: `NFCError.noTag` or `NFCError.noAnswer` at the deadline, and errors of the reader. Errors of the tag's
+  ///   content are in the result.
   package func readTag(
     until deadline: ContinuousClock.Instant, progress: (Duration?) -> Void = { _ in }
-  ) throws -> TagReading {
+  ) throws -> TagContents {
     while true {
       let target = try waitForTag(until: deadline, progress: progress)
       do {
-        return TagReading(target: target, content: .success(try message(of: target)))
+        return TagContents(target: target, message: .success(try message(of: target)))
       } catch let error as NDEFError {
-        return TagReading(target: target, content: .failure(error))
+        return TagContents(target: target, message: .failure(error))
       } catch NFCError.unsupportedTag(let sak) {
-        return TagReading(target: target, content: .failure(NFCError.unsupportedTag(sak: sak)))
+        return TagContents(target: target, message: .failure(NFCError.unsupportedTag(sak: sak)))
       } catch NFCError.noAnswer where deadline > .now {
         try rest()
       }

@@ -1,3 +1,5 @@
+import Encoding
+
 /// A 128-bit identifier (RFC 9562): a vehicle's name on the air and in every message.
 ///
 /// It stands in place of Foundation's, whose `init(uuidString:)` and description differ in case from what the
@@ -22,25 +24,9 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
 
   /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.
   public init?(_ text: some StringProtocol) {
-    let bytes = Array(text.utf8)
-    guard bytes.count == 36 else { return nil }
-    var words: [UInt64] = [0, 0]
-    var digits = 0
-    for (index, byte) in bytes.enumerated() {
-      if [8, 13, 18, 23].contains(index) {
-        guard byte == 0x2D else { return nil }
-        continue
-      }
-      let digit: UInt8
-      switch byte {
-      case 0x30...0x39: digit = byte - 0x30
-      case 0x61...0x66: digit = byte - 0x61 + 10
-      case 0x41...0x46: digit = byte - 0x41 + 10
-      default: return nil
-      }
-      words[digits / 16] = words[digits / 16] << 4 | UInt64(digit)
-      digits += 1
-    }
+    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12], let bytes = hexadecimal(groups.joined()) else { return nil }
+    let words = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
     (high, low) = (words[0], words[1])
   }
 

@@ -9,13 +9,7 @@ public func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
   var bytes: [UInt8] = []
   var high: UInt8?
   for character in text.utf8 {
-    let digit: UInt8
-    switch character {
-    case 0x30...0x39: digit = character - 0x30
-    case 0x41...0x46: digit = character - 0x41 + 10
-    case 0x61...0x66: digit = character - 0x61 + 10
-    default: return nil
-    }
+    guard let digit = hexadecimalDigit(character) else { return nil }
     if let first = high {
       bytes.append(first << 4 | digit)
       high = nil
@@ -24,4 +18,14 @@ public func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
     }
   }
   return high == nil ? bytes : nil
+}
+
+/// The value of a digit in either case.
+func hexadecimalDigit(_ character: UInt8) -> UInt8? {
+  switch character {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+  default: nil
+  }
 }

@@ -156,7 +156,7 @@ private struct JSONParser {
   mutating func hexadecimal() throws(JSON.SyntaxError) -> UInt32 {
     var code: UInt32 = 0
     for _ in 0..<4 {
-      guard let byte = next, let digit = Character(UnicodeScalar(byte)).hexDigitValue else {
+      guard let digit = next.flatMap(hexadecimalDigit) else {
         throw error("four hexadecimal digits")
       }
       code = code << 4 | UInt32(digit)

@@ -51,8 +51,7 @@ extension JSON {
       case "\t": text += "\\t"
       // Control characters must be escaped (RFC 8259 7); DEL and C1 are as dangerous on a terminal.
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}":
-        let digits = String(scalar.value, radix: 16)
-        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        text += "\\u00" + hexadecimal([UInt8(scalar.value)]).lowercased()
       default: text.unicodeScalars.append(scalar)
       }
     }

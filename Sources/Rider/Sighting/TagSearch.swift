@@ -23,9 +23,9 @@ package struct TagSearch: StepSearch {
   package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
     let reader = try NFCReader(reader, interruption: interruption)
     defer { reader.close() }
-    let reading: TagReading
+    let contents: TagContents
     do {
-      reading = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
+      contents = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
         if let left { tell(.waiting(left: left)) }
       }
     } catch NFCError.noTag {
@@ -33,18 +33,18 @@ package struct TagSearch: StepSearch {
     } catch NFCError.noAnswer {
       throw SightingError.unreadableTag(NFCError.noAnswer.description)
     }
-    return .sighted(try Sighting(reading, of: vehicle, found: .now))
+    return .sighted(try Sighting(contents, of: vehicle, found: .now))
   }
 }
 
 extension Sighting {
   /// - Throws: for a tag that is not on a step of this vehicle.
   package init(
-    _ reading: TagReading, of vehicle: Vehicle, found: ContinuousClock.Instant
+    _ contents: TagContents, of vehicle: Vehicle, found: ContinuousClock.Instant
   ) throws(SightingError) {
-    let uid = reading.target.uid
+    let uid = contents.target.uid
     let message: NDEFMessage
-    do { message = try reading.content.get() } catch { throw .unreadableTag("\(error)") }
+    do { message = try contents.message.get() } catch { throw .unreadableTag("\(error)") }
     let (name, step): (StepName, Step)
     do throws(StepName.Problem) {
       name = try StepName(tag: message)

@@ -48,26 +48,26 @@ import Testing
         for number in 0..<3 {
           let field = PlayedField(tag)
           field.faults = [number: fault]
-          let reading = try field.readTag(until: .now + .seconds(20))
-          #expect(reading.target == tag.target)
-          #expect(try reading.content.get() == Self.message)
+          let contents = try field.readTag(until: .now + .seconds(20))
+          #expect(contents.target == tag.target)
+          #expect(try contents.message.get() == Self.message)
         }
       }
     }
   }
 
-  @Test("what is wrong with a tag's content is in the reading")
+  @Test("what is wrong with a tag's content is in the result")
   func content() throws {
     let empty = try PlayedField(PlayedType2(.ntag213)).readTag(until: .now)
-    #expect(try empty.content.get().isEmpty)
+    #expect(try empty.message.get().isEmpty)
     var bytes = SimulatedTag.factory(.ntag213)
     bytes.replaceSubrange(12..<16, with: [0, 0, 0, 0])
     let blank = try PlayedField(PlayedType2(.ntag213, bytes)).readTag(until: .now)
-    #expect(throws: NDEFError.notFormatted) { try blank.content.get() }
+    #expect(throws: NDEFError.notFormatted) { try blank.message.get() }
     let torn = type4()
     torn.hold([0xD1, 0x01])
-    let reading = try PlayedField(torn).readTag(until: .now)
-    #expect(throws: NDEFError.self) { try reading.content.get() }
+    let contents = try PlayedField(torn).readTag(until: .now)
+    #expect(throws: NDEFError.self) { try contents.message.get() }
   }
 
   @Test("a tag that never answers is told at the deadline")

@@ -111,7 +111,7 @@ struct SimulatedType4Tag {
       ("000f 20 003b 0034 0406 e103 0400 00 00", .malformedTag("a reserved file identifier", offset: 9)),
       ("000f 20 003b 0034 0406 e104 0004 00 00", .malformedTag("a file of 4 bytes", offset: 11)),
       ("000f 20 003b 0034 0406 e104 0400 80 00", .unreadable(access: 0x80)),
-      ("000f 20 003b 0034 0406 e105 0400 00 00", .refused("select its file e105", status: 0x6A82)),
+      ("000f 20 003b 0034 0406 e105 0400 00 00", .refused("select its file E105", status: 0x6A82)),
       ("000f 20 003b 0034 0406 e104 0010 00 00", .malformedTag("a message of 79 bytes where 14 fit", offset: 0)),
       ("000f 20 003b 0034", .refused("read at byte 7", status: 0x6B00)),
     ])

@@ -1,46 +1,46 @@
 public import Domain
 import Encoding
 
-/// Why a tag or a message is not what it should be, or cannot be made so.
+/// Why a message cannot be read from a tag, or written to it.
 public enum NDEFError: Failure, Hashable, Sendable {
   /// The bytes are not an NDEF message; the offset is within the message.
   case malformedMessage(String, offset: Int)
-  /// A Text or URI record whose payload is not what its definition says.
+  /// The payload of a Text or URI record does not follow its definition.
   case malformedRecord(String)
 
   /// The capability container holds nothing: the tag was never formatted.
   case notFormatted
-  /// The capability container belongs to something else than NDEF.
+  /// The capability container is for something else than NDEF.
   case notNDEF(container: [UInt8])
-  /// A major version of the tag's mapping that is not known.
+  /// The major version of the tag's mapping is not known.
   case unsupportedVersion(major: UInt8, minor: UInt8)
   /// The tag's memory contradicts the specification at a byte.
   case malformedTag(String, offset: Int)
-  /// Formatted, but without an NDEF message, not even an empty one.
+  /// The tag is formatted, but has no NDEF message, not even an empty one.
   case noMessage
-  /// Reading is not granted without a secret.
+  /// Reading needs a secret.
   case unreadable(access: UInt8)
 
-  /// The message is longer than what the tag has room for, both in bytes.
+  /// The message is longer than the room on the tag. Both are in bytes.
   case tooSmall(needed: Int, available: Int)
-  /// The message would fit, were there not other data behind the old one.
+  /// The message would fit without the other data behind the old message.
   case occupied(needed: Int, available: Int)
   /// The tag says of itself that it is read-only.
   case readOnly
-  /// Writing is not granted without a secret.
+  /// Writing needs a secret.
   case writeProtected(access: UInt8)
-  /// Lock bits protect a page that would have to change.
+  /// Lock bits protect a page that has to change.
   case locked(page: Int)
-  /// A lock bit is not set and can no longer be: the bit that freezes it is.
+  /// A lock bit is not set, and can no longer be set: it is frozen.
   case lockFrozen(page: Int)
-  /// Bits of the capability container can only be set, and too many are.
+  /// The capability container has bits too many, which can never be cleared.
   case containerNotFixable(found: [UInt8], wanted: [UInt8])
-  /// What has to be known of a chip for this is not known of this one.
+  /// Nothing is known of this chip, and formatting and locking need to know it.
   case unknownChip
 
   /// A Type 4 tag refused a command with a status word.
   case refused(String, status: UInt16)
-  /// A Type 4 tag's answer that is too short or too long.
+  /// The answer of a Type 4 tag is too short or too long.
   case malformedAnswer(String)
 
   public var exitStatus: ExitStatus { .badData }
@@ -59,21 +59,21 @@ public enum NDEFError: Failure, Hashable, Sendable {
       "the tag's mapping version is \(major).\(minor), which is not supported"
     case .malformedTag(let reason, let offset): "malformed tag at byte \(offset): \(reason)"
     case .noMessage: "the tag is formatted, but holds no NDEF message"
-    case .unreadable(let access): "the tag lets nobody read without a secret (access \(hexadecimal([access])))"
+    case .unreadable(let access): "the tag cannot be read without a secret (access \(hexadecimal([access])))"
     case .tooSmall(let needed, let available):
       "the tag is too small: the message takes \(needed) bytes, and \(available) fit"
     case .occupied(let needed, let available):
-      "the tag holds other data: the message takes \(needed) bytes, and \(available) fit unless all is replaced"
+      "the tag holds other data: the message takes \(needed) bytes, and \(available) fit unless it is replaced"
     case .readOnly: "the tag is read-only"
     case .writeProtected(let access):
-      "the tag lets nobody write without a secret (access \(hexadecimal([access])))"
+      "the tag cannot be written without a secret (access \(hexadecimal([access])))"
     case .locked(let page): "page \(page) of the tag is locked"
     case .lockFrozen(let page): "page \(page) of the tag can no longer be locked: its lock bit is frozen"
     case .containerNotFixable(let found, let wanted):
       "the capability container is \(hexadecimal(found)) and can never become \(hexadecimal(wanted))"
-    case .unknownChip: "the tag's chip is not known, so that it can be neither formatted nor locked"
+    case .unknownChip: "the tag's chip is not known, so it can be neither formatted nor locked"
     // ISO/IEC 7816-4, 5.6: the security status is not satisfied.
-    case .refused(let command, 0x6982): "the tag takes a key to \(command)"
+    case .refused(let command, 0x6982): "the tag needs a key to \(command)"
     case .refused(let command, let status):
       "the tag refused to \(command): status \(hexadecimal([UInt8(status >> 8), UInt8(status & 0xFF)]))"
     case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"

@@ -1,11 +1,14 @@
-/// A native command in the form of an APDU (NT4H2421Gx 8.4), and what its answers mean.
+package import Domain
+import Encoding
+
+/// A native command in the form of an APDU (NT4H2421Gx 8.4), and the meaning of its answers.
 package struct NTAG424Command: Sendable {
   /// For errors.
   let name: String
   let code: UInt8
-  /// What is never encrypted.
+  /// Is never encrypted.
   let header: [UInt8]
-  /// What secure messaging encrypts.
+  /// Is encrypted by secure messaging.
   let data: [UInt8]
 
   init(_ name: String, _ code: UInt8, header: [UInt8] = [], data: [UInt8] = []) {
@@ -23,7 +26,7 @@ package struct NTAG424Command: Sendable {
     return [0x90, code, 0x00, 0x00] + length + content + [0x00]
   }
 
-  /// What an answer says, and whether more of it is to come.
+  /// The data of an answer, and whether it is complete.
   package func data(of answer: [UInt8]) throws(NTAG424Error) -> (data: [UInt8], isComplete: Bool) {
     guard answer.count >= 2, answer[answer.count - 2] == 0x91 else { throw .notGenuine }
     switch answer[answer.count - 1] {
@@ -44,14 +47,14 @@ package struct NTAG424Command: Sendable {
     hardware.count == 7 && hardware[0] == 0x04 && hardware[1] == 0x04 && hardware[5] == 0x11 && hardware[6] == 0x05
   }
 
-  /// 10.6.2: one byte, which is 0 for a key of the factory's.
+  /// 10.6.2: one byte, which is 0 for a key from the factory.
   package static func getKeyVersion(_ number: UInt8) -> NTAG424Command {
     NTAG424Command("GetKeyVersion", 0x64, header: [number])
   }
 
   /// 10.6.1, authenticated with key 0.
   ///
-  /// - Parameter old: the key that is there; nil when it is key 0 itself.
+  /// - Parameter old: the present key; nil where it is key 0 itself.
   package static func changeKey(
     _ number: UInt8, to new: [UInt8], from old: [UInt8]?, version: UInt8
   ) -> NTAG424Command {
@@ -73,5 +76,58 @@ package struct NTAG424Command: Sendable {
       for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
     }
     return (0..<4).map { UInt8(sum >> ($0 * 8) & 0xFF) }
+  }
+}
+
+/// The settings of the NDEF file for secure dynamic messages, which differ at each reading (NT4H2421Gx 10.7.1; AN12196).
+///
+/// Everyone may read the file. Writing it and changing its settings needs key 0. The tag mirrors its UID and the counter of
+/// readings into the message, encrypted with one key, and a MAC over no further input, made with another.
+package struct DynamicMessageSettings: Equatable, Sendable {
+  /// The keys that the controller has as well.
+  package static let metaReadKey: UInt8 = 1
+  package static let fileReadKey: UInt8 = 2
+  /// The NDEF file.
+  package static let file: UInt8 = 2
+
+  /// Where in the file the 32 digits of PICCENCData begin.
+  package let encryptedOffset: Int
+  /// Where in the file the 16 digits of SDMMAC begin.
+  package let macOffset: Int
+
+  package init(encryptedOffset: Int, macOffset: Int) {
+    self.encryptedOffset = encryptedOffset
+    self.macOffset = macOffset
+  }
+
+  /// What ChangeFileSettings takes.
+  package var bytes: [UInt8] {
+    // FileOption: secure dynamic messages, plain. AccessRights: change and both 0; read free (E), write 0.
+    // SDMOptions: UID, SDMReadCtr, ASCII. SDMAccessRights: nobody gets the counter by itself (F).
+    [0x40, 0x00, 0xE0, 0xC1, 0xFF, Self.metaReadKey << 4 | Self.fileReadKey]
+      + Self.number(encryptedOffset) + Self.number(macOffset) + Self.number(macOffset)
+  }
+
+  private static func number(_ value: Int) -> [UInt8] { (0..<3).map { UInt8(value >> ($0 * 8) & 0xFF) } }
+}
+
+/// Why an NTAG 424 DNA did not do what it was told to do.
+package enum NTAG424Error: Failure, Hashable, Sendable {
+  /// The tag refused a command with a status (NT4H2421Gx 10.3: the second byte after 91h).
+  case refused(String, status: UInt8)
+  /// The tag has another key with this number.
+  case wrongKey(UInt8)
+  /// The answer is not the tag's: its form or its MAC is wrong.
+  case notGenuine
+
+  package var exitStatus: ExitStatus { .badData }
+
+  package var description: String {
+    switch self {
+    case .refused(let command, let status):
+      "the tag refused \(command): status 91\(hexadecimal([status]))"
+    case .wrongKey(let number): "key \(number) of the tag is another one: it was set up before"
+    case .notGenuine: "the tag's answer does not prove that it is the tag's"
+    }
   }
 }

@@ -1,13 +1,13 @@
 /// A chip of a Type 2 tag whose memory is known from its data sheet.
 package struct Type2Chip: Hashable, Sendable {
   package let name: String
-  /// From page 0 on, those of its configuration and secrets included.
+  /// All pages, from page 0 on, with those of configuration and secrets.
   package let pages: Int
-  /// Where TLV blocks can stand.
+  /// The pages for TLV blocks.
   package let userPages: Range<Int>
   /// The capability container that it should have.
   package let container: [UInt8]
-  /// Nil when it has static lock bytes only.
+  /// Nil where the chip has static lock bytes only.
   package let dynamicLocks: Type2DynamicLocks?
 
   private init(_ name: String, pages: Int, end: Int, size: UInt8, pagesPerLock: Int? = nil) {
@@ -15,7 +15,7 @@ package struct Type2Chip: Hashable, Sendable {
     self.pages = pages
     userPages = 4..<end
     container = [0xE1, 0x10, size, 0x00]
-    // On all of them the dynamic lock bytes are in the page behind the user memory.
+    // On all of these chips, the page behind the user memory has the dynamic lock bytes.
     dynamicLocks = pagesPerLock.map { Type2DynamicLocks(page: end, pages: 16..<end, pagesPerLock: $0) }
   }
 
@@ -36,7 +36,7 @@ package struct Type2Chip: Hashable, Sendable {
   /// By the answer to GET_VERSION (NTAG213/215/216, rev. 3.2, 10.1): fixed 00h, vendor 04h (NXP), product type, subtype
   /// (its antenna's capacitance), major and minor version, storage size, protocol 03h (ISO/IEC 14443-3).
   ///
-  /// Nil when it is none of the chips above.
+  /// Nil for any other chip than those above.
   package init?(version: [UInt8]) {
     guard version.count == 8, version[0] == 0x00, version[1] == 0x04, version[7] == 0x03 else { return nil }
     switch (version[2], version[4], version[6]) {
@@ -48,6 +48,90 @@ package struct Type2Chip: Hashable, Sendable {
     case (0x04, 1, 0x11): self = .ntag215
     case (0x04, 1, 0x13): self = .ntag216
     default: return nil
+    }
+  }
+}
+
+/// What page 3 of a Type 2 tag says of the tag (NFC Forum, Type 2 Tag Operation 1.1, 6.1).
+package struct CapabilityContainer: Hashable, Sendable {
+  package let majorVersion: UInt8
+  package let minorVersion: UInt8
+  /// Bytes from page 4 on for TLV blocks, with the reserved ones among them.
+  package let dataSize: Int
+  /// 0: granted; 8 to 14: the manufacturer's own rules.
+  package let readAccess: UInt8
+  /// 0: granted; 8 to 14: the manufacturer's own rules; 15: never.
+  package let writeAccess: UInt8
+
+  /// - Throws: `notFormatted`, `notNDEF` or `unsupportedVersion`.
+  package init(_ page: [UInt8]) throws(NDEFError) {
+    // One-time programmable bits are 0 when they leave the factory (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev. 3.9, 7.5.3).
+    guard page != [0, 0, 0, 0] else { throw .notFormatted }
+    // 6.1: E1h says that the NFC Forum defined what follows.
+    guard page[0] == 0xE1 else { throw .notNDEF(container: page) }
+    majorVersion = page[1] >> 4
+    minorVersion = page[1] & 0x0F
+    // 6.1.1: any minor version of a known major version can be read, another major version cannot.
+    guard majorVersion == 1 else { throw .unsupportedVersion(major: majorVersion, minor: minorVersion) }
+    dataSize = Int(page[2]) * 8
+    readAccess = page[3] >> 4
+    writeAccess = page[3] & 0x0F
+  }
+
+  func checkReadable() throws(NDEFError) {
+    guard readAccess == 0 else { throw .unreadable(access: readAccess) }
+  }
+
+  func checkWritable() throws(NDEFError) {
+    guard writeAccess != 0x0F else { throw .readOnly }
+    guard writeAccess == 0 else { throw .writeProtected(access: writeAccess) }
+  }
+}
+
+/// The static lock bytes: bytes 2 and 3 of page 2 (Type 2 Tag 1.1, 2.1.2; NTAG213/215/216, rev. 3.2, 8.5.2).
+package struct Type2StaticLocks {
+  /// Bit 3 locks page 3, bit 4 page 4, and so on up to bit 15. Bits 0 to 2 freeze bits 3, 4 to 9, and 10 to 15.
+  let bits: UInt16
+
+  package init(page2: [UInt8]) { bits = UInt16(page2[2]) | UInt16(page2[3]) << 8 }
+
+  package func isLocked(page: Int) -> Bool { (3...15).contains(page) && bits >> page & 1 == 1 }
+
+  /// The first page from 3 to 15 that is not locked and can never be locked.
+  var frozen: Int? {
+    (3...15).first { page in
+      let freeze = page == 3 ? 0 : page < 10 ? 1 : 2
+      return !isLocked(page: page) && bits >> freeze & 1 == 1
+    }
+  }
+}
+
+/// Where a chip has the lock bits for the pages from 16 on, and how many pages each of them locks.
+package struct Type2DynamicLocks: Hashable, Sendable {
+  /// The page with the lock bits: its first two bytes. Bit n of the third byte freezes bits 2n and 2n + 1.
+  package let page: Int
+  /// The pages that the bits lock.
+  let pages: Range<Int>
+  let pagesPerLock: Int
+
+  var count: Int { (pages.count + pagesPerLock - 1) / pagesPerLock }
+
+  /// The page with all lock bits set. Freezing bits add nothing to those.
+  var all: [UInt8] {
+    let bits = UInt16(truncatingIfNeeded: (1 << count) - 1)
+    return [UInt8(bits & 0xFF), UInt8(bits >> 8), 0, 0]
+  }
+
+  private func isSet(_ bit: Int, in bytes: [UInt8]) -> Bool { bytes[bit / 8] >> (bit % 8) & 1 == 1 }
+
+  package func isLocked(page: Int, by bytes: [UInt8]) -> Bool {
+    pages.contains(page) && isSet((page - pages.lowerBound) / pagesPerLock, in: bytes)
+  }
+
+  /// The first page that is not locked and can never be locked.
+  func frozen(by bytes: [UInt8]) -> Int? {
+    (0..<count).first { !isSet($0, in: bytes) && isSet(16 + $0 / 2, in: bytes) }.map {
+      pages.lowerBound + $0 * pagesPerLock
     }
   }
 }

@@ -1,11 +1,11 @@
 /// What a Type 2 tag holds (NFC Forum, Type 2 Tag Operation 1.1, 6.4.1 and 6.4.2).
 package struct Type2Layout: Hashable, Sendable {
   package let container: CapabilityContainer
-  /// The first NDEF message; no bytes at all when its length is 0.
+  /// The first NDEF message; empty when its length is 0.
   package let message: [UInt8]
-  /// The longest message that fits in its place, if nothing that follows it is kept, in bytes.
+  /// Bytes of the longest message that fits in its place, where nothing behind it is kept.
   package let capacity: Int
-  /// As the container and the static lock bytes have it.
+  /// By the container and the static lock bytes.
   package let isWritable: Bool
 
   /// Reads a memory, as far as it is known.
@@ -35,5 +35,191 @@ package struct Type2Layout: Hashable, Sendable {
     message = try memory.bytes(found.value)
     capacity = Type2Plan.capacity(walker.room(from: found.start))
     isWritable = container.writeAccess == 0 && !(4...15).contains(where: locks.isLocked)
+  }
+}
+
+/// A block of the data area: tag, length, value (NFC Forum, Type 2 Tag Operation 1.1, 2.3).
+struct Type2TLV {
+  enum Tag {
+    static let null: UInt8 = 0x00
+    static let lockControl: UInt8 = 0x01
+    static let memoryControl: UInt8 = 0x02
+    static let message: UInt8 = 0x03
+    static let proprietary: UInt8 = 0xFD
+    static let terminator: UInt8 = 0xFE
+  }
+
+  let tag: UInt8
+  /// The address of its tag, and those of its value.
+  let start: Int
+  let value: [Int]
+}
+
+/// Goes through the data area from block to block, and notes which bytes are reserved.
+struct Type2Walker {
+  let memory: Type2Memory
+  /// The address behind the data area.
+  let end: Int
+  /// Addresses that belong to no block: dynamic lock bytes, and other bytes that a control block excludes.
+  private(set) var reserved: [Range<Int>] = []
+  /// Where the next block begins. At the end, where another block could begin: at the terminator, at the first of the NULL
+  /// blocks that fill the rest, or at the end of the area.
+  private(set) var position = 16
+
+  init(memory: Type2Memory, end: Int) {
+    self.memory = memory
+    // What is behind the first sector cannot be reached.
+    self.end = min(end, Type2Memory.maximumPages * Type2Memory.pageSize)
+  }
+
+  /// The first address from there on that is not reserved.
+  func unreserved(_ address: Int) -> Int {
+    var address = address
+    while let range = reserved.first(where: { $0.contains(address) }) { address = range.upperBound }
+    return address
+  }
+
+  /// The addresses from there on that blocks may use.
+  func addresses(from start: Int) -> some Sequence<Int> {
+    sequence(state: start) { next -> Int? in
+      let address = unreserved(next)
+      next = address + 1
+      return address < end ? address : nil
+    }
+  }
+
+  /// How many bytes from there on blocks may use.
+  func room(from start: Int) -> Int {
+    var count = 0
+    var position = unreserved(start)
+    while position < end {
+      let next = reserved.map(\.lowerBound).filter { $0 > position }.min() ?? end
+      count += min(next, end) - position
+      position = unreserved(next)
+    }
+    return count
+  }
+
+  /// The next block that is not NULL, or nil at the end.
+  mutating func next() throws(Type2Stop) -> Type2TLV? {
+    var start = unreserved(position)
+    // 2.3.1: a NULL block is a tag only.
+    while start < end, try memory.byte(start) == Type2TLV.Tag.null { start = unreserved(start + 1) }
+    guard start < end else {
+      position = min(unreserved(position), end)
+      return nil
+    }
+    let tag = try memory.byte(start)
+    // 2.3.6: the terminator is a tag only, too, and nothing follows it.
+    guard tag != Type2TLV.Tag.terminator else {
+      position = start
+      return nil
+    }
+    var rest = addresses(from: start + 1).makeIterator()
+    // 2.3: the length is one byte, or FFh and two bytes, which then are 00FFh to FFFEh.
+    var length = Int(try byte(&rest, of: start))
+    if length == 0xFF {
+      length = Int(try byte(&rest, of: start)) << 8
+      length |= Int(try byte(&rest, of: start))
+      guard (0x00FF...0xFFFE).contains(length) else {
+        throw .failed(.malformedTag("a length of \(length) in three bytes", offset: start))
+      }
+    }
+    var value: [Int] = []
+    while value.count < length {
+      guard let address = rest.next() else {
+        throw .failed(.malformedTag("a block of \(length) bytes, and \(value.count) are left", offset: start))
+      }
+      value.append(address)
+    }
+    position = value.last.map { $0 + 1 } ?? rest.next() ?? end
+    let block = Type2TLV(tag: tag, start: start, value: value)
+    if tag == Type2TLV.Tag.lockControl || tag == Type2TLV.Tag.memoryControl { reserved.append(try control(block)) }
+    return block
+  }
+
+  private func byte(_ rest: inout some IteratorProtocol<Int>, of start: Int) throws(Type2Stop) -> UInt8 {
+    guard let address = rest.next() else { throw .failed(.malformedTag("a block without a length", offset: start)) }
+    return try memory.byte(address)
+  }
+
+  /// The bytes that a Lock Control (2.3.2) or Memory Control (2.3.3) block excludes.
+  private func control(_ block: Type2TLV) throws(Type2Stop) -> Range<Int> {
+    guard block.value.count == 3 else {
+      throw .failed(.malformedTag("a control block of \(block.value.count) bytes", offset: block.start))
+    }
+    let value = try memory.bytes(block.value)
+    // Byte 2, low half: the binary logarithm of the size of a page, which byte 0 counts; 0 is reserved.
+    guard value[2] & 0x0F != 0 else {
+      throw .failed(.malformedTag("a control block with pages of no size", offset: block.start))
+    }
+    let first = (Int(value[0] >> 4) << Int(value[2] & 0x0F)) + Int(value[0] & 0x0F)
+    // Byte 1: lock bits, or reserved bytes; 0 means 256.
+    let size = value[1] == 0 ? 256 : Int(value[1])
+    return first..<first + (block.tag == Type2TLV.Tag.lockControl ? (size + 7) / 8 : size)
+  }
+}
+
+/// Where in the data area of a tag a message goes.
+struct Type2Place {
+  /// The addresses that it may use, from that of its tag on.
+  private(set) var addresses: [Int] = []
+  /// How many bytes of other blocks follow, which stay as they are.
+  private(set) var kept = 0
+  /// The dynamic lock bytes, if a Lock Control block says where they are.
+  private(set) var lockBytes: Range<Int>?
+
+  init(_ memory: Type2Memory, end: Int, isFormatted: Bool, replacingAll: Bool) throws(Type2Stop) {
+    var walker = Type2Walker(memory: memory, end: end)
+    // A tag that is not formatted has no blocks.
+    guard isFormatted else {
+      addresses = Array(walker.addresses(from: 16))
+      return
+    }
+    var start = 16
+    var message: Type2TLV?
+    do {
+      while message == nil, let block = try walker.next() {
+        switch block.tag {
+        case Type2TLV.Tag.message:
+          message = block
+          if !replacingAll { start = block.start }
+        case Type2TLV.Tag.lockControl, Type2TLV.Tag.memoryControl:
+          if block.tag == Type2TLV.Tag.lockControl { lockBytes = walker.reserved.last }
+          start = walker.position
+        default:
+          if !replacingAll { start = walker.position }
+        }
+      }
+      if message == nil, !replacingAll { start = walker.position }
+    } catch {
+      // Rubbish does not matter where it is replaced.
+      guard replacingAll, case .failed = error else { throw error }
+    }
+    addresses = Array(walker.addresses(from: start))
+    if message != nil, !replacingAll, let next = try Self.blocks(after: walker) {
+      let free = addresses.prefix { $0 < next }.count
+      kept = addresses.count - free
+      addresses.removeLast(kept)
+    }
+  }
+
+  /// Where the first of the blocks behind the message begins; nil if there are none.
+  ///
+  /// Behind a message that was torn are its remains, and no blocks. Tags that nobody defined show that: a record begins with
+  /// 80h or more.
+  private static func blocks(after walker: Type2Walker) throws(Type2Stop) -> Int? {
+    var walker = walker
+    var first: Int?
+    do {
+      while let block = try walker.next() {
+        guard block.tag == Type2TLV.Tag.proprietary || block.tag <= Type2TLV.Tag.message else { return nil }
+        first = first ?? block.start
+      }
+    } catch {
+      guard case .failed = error else { throw error }
+      return nil
+    }
+    return first
   }
 }

@@ -1,7 +1,7 @@
-/// The memory of a Type 2 tag as far as it was read: pages of four bytes.
+/// The memory of a Type 2 tag, as far as it was read: pages of four bytes.
 ///
-/// A page number is one byte, so that there are 256 of them. Behind those the memory goes on in sectors (Type 2 Tag 1.1,
-/// 5.3), which tags of the kinds that are written here do not have.
+/// A page number is one byte, so there are 256 of them. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which the
+/// chips that are written here do not have.
 package struct Type2Memory: Hashable, Sendable {
   package static let pageSize = 4
   package static let maximumPages = 256
@@ -11,7 +11,7 @@ package struct Type2Memory: Hashable, Sendable {
   /// - Parameter prefix: whole pages from page 0 on.
   package init(_ prefix: [UInt8] = []) { insert(prefix, at: 0) }
 
-  /// Nil when it was not read.
+  /// Nil where the page was not read.
   package subscript(page: Int) -> [UInt8]? {
     get { pages.indices.contains(page) ? pages[page] : nil }
     set {
@@ -30,9 +30,9 @@ package struct Type2Memory: Hashable, Sendable {
   }
 }
 
-/// What comes next when something is to be found out from a tag's memory.
+/// What is to be done next to find something out from a tag's memory.
 package enum Type2Step<Value> {
-  /// Not enough was read: these pages at least are needed. More of them do no harm, as one command gives several.
+  /// Read these pages at least. More of them do no harm: one command gives several.
   case read(pages: Range<Int>)
   case done(Value)
 }
@@ -56,7 +56,7 @@ extension Type2Memory {
     try page(address / Self.pageSize)[address % Self.pageSize]
   }
 
-  /// The bytes at addresses in ascending order. What is missing is asked for at once, gaps included.
+  /// The bytes at ascending addresses. All missing pages are asked for at once, with the gaps between them.
   func bytes(_ addresses: some Collection<Int>) throws(Type2Stop) -> [UInt8] {
     let missing = addresses.lazy.map { $0 / Self.pageSize }.filter { self[$0] == nil }
     if let first = missing.first, let last = missing.max() { throw .needs(pages: first..<last + 1) }
@@ -65,7 +65,7 @@ extension Type2Memory {
     return bytes
   }
 
-  /// Does what it can, and says which pages it needs to do all.
+  /// Runs `body`, and says which pages it misses.
   static func step<Value>(_ body: () throws(Type2Stop) -> Value) throws(NDEFError) -> Type2Step<Value> {
     do {
       return .done(try body())
@@ -78,7 +78,7 @@ extension Type2Memory {
   }
 }
 
-/// Turns an error of the tag into the end of looking at its memory.
+/// Passes on an error of the tag as the reason to stop.
 func stopping<Value>(_ body: () throws(NDEFError) -> Value) throws(Type2Stop) -> Value {
   do { return try body() } catch { throw .failed(error) }
 }

@@ -1,11 +1,11 @@
 /// The page writes, in their order, that turn what a Type 2 tag holds into what it should hold.
 ///
-/// A tag may leave at any moment. Then the pages up to some point are written, one of them perhaps in part, and the rest
-/// are not. After reading the tag again, a new plan does what is left.
+/// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read again,
+/// and a new plan does what is left.
 package struct Type2Plan: Hashable, Sendable {
   package struct Write: Hashable, Sendable {
     package let page: Int
-    /// All four. On page 2, page 3 and dynamic lock bytes the chip only sets bits.
+    /// All four. In page 2, page 3 and the dynamic lock bytes, the chip only sets bits.
     package let bytes: [UInt8]
 
     package init(page: Int, bytes: [UInt8]) {
@@ -20,7 +20,7 @@ package struct Type2Plan: Hashable, Sendable {
 
   init(memory: Type2Memory) { self.memory = memory }
 
-  /// The longest message that fits in some bytes of the data area, in bytes: tag and length take two bytes, or four when
+  /// Bytes of the longest message that fits in some bytes of the data area: tag and length take two bytes, or four when
   /// the length is 255 or more (Type 2 Tag 1.1, 2.3).
   static func capacity(_ size: Int) -> Int { max(0, size < 257 ? size - 2 : size < 259 ? 254 : min(size - 4, 0xFFFE)) }
 
@@ -42,5 +42,168 @@ package struct Type2Plan: Hashable, Sendable {
     guard try memory.page(page) != content else { return }
     writes.append(Write(page: page, bytes: content))
     memory[page] = content
+  }
+}
+
+extension Type2Plan {
+  /// Writes a message to a tag.
+  ///
+  /// A message exists while the first byte of its length is not 0. That byte is set to 0 before anything else changes, and
+  /// to the length after all else is right. Both times, no other byte of its page changes. So a tag that was torn off holds
+  /// the old message, an empty one or the new one, whichever bytes of a torn page are old or new. If a torn page may hold
+  /// any bytes, this is still so for every page but the one with that byte. Then the tag is almost always refused, because
+  /// a message says its own length.
+  ///
+  /// A tag that is not formatted is formatted where the chip is known. Control blocks, which describe the chip, stay, and so
+  /// do other blocks.
+  ///
+  /// - Parameters:
+  ///   - memory: as far as it was read.
+  ///   - chip: nil where it is not known. Then the container is believed.
+  ///   - replacingAll: whether blocks that are neither messages nor control blocks are replaced, and rubbish as well.
+  /// - Throws: what `Type2Layout.read` throws, and why the tag cannot be written.
+  package static func write(
+    _ message: NDEFMessage, to memory: Type2Memory, chip: Type2Chip?, replacingAll: Bool = false
+  ) throws(NDEFError) -> Type2Step<Type2Plan> {
+    try Type2Memory.step { () throws(Type2Stop) in
+      let bytes = message.bytes
+      let head = try memory.bytes(0..<16)
+      let found = Array(head[12..<16])
+      var container = found
+      var isFormatted = true
+      do throws(NDEFError) {
+        let container = try CapabilityContainer(found)
+        try container.checkReadable()
+        try container.checkWritable()
+      } catch {
+        // Bits of the container can only be set (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev. 3.9, 7.5.3).
+        guard let wanted = chip?.container, isSubset(found, of: wanted) else {
+          if case .notFormatted = error, chip == nil { throw .failed(.unknownChip) }
+          if case .notNDEF = error, let chip {
+            throw .failed(.containerNotFixable(found: found, wanted: chip.container))
+          }
+          throw .failed(error)
+        }
+        container = wanted
+        isFormatted = false
+      }
+      do throws(Type2Stop) {
+        return try write(
+          bytes, to: memory, container: container, isFormatted: isFormatted, chip: chip, replacingAll: replacingAll)
+      } catch .failed(.tooSmall) where container != chip?.container && isSubset(container, of: chip?.container ?? []) {
+        // Formatting was torn, so the container gives the tag less memory than it has.
+        return try write(
+          bytes, to: memory, container: chip!.container, isFormatted: true, chip: chip, replacingAll: replacingAll)
+      }
+    }
+  }
+
+  private static func isSubset(_ bits: [UInt8], of others: [UInt8]) -> Bool {
+    bits.count == others.count && zip(bits, others).allSatisfy { $0 & ~$1 == 0 }
+  }
+
+  private static func write(
+    _ message: [UInt8], to memory: Type2Memory, container: [UInt8], isFormatted: Bool, chip: Type2Chip?,
+    replacingAll: Bool
+  ) throws(Type2Stop) -> Type2Plan {
+    let size = try stopping { () throws(NDEFError) in try CapabilityContainer(container) }.dataSize
+    let end = min(16 + size, chip.map { $0.userPages.upperBound * Type2Memory.pageSize } ?? .max)
+    let place = try Type2Place(memory, end: end, isFormatted: isFormatted, replacingAll: replacingAll)
+    let available = capacity(place.addresses.count)
+    guard message.count <= available else {
+      let withAll = capacity(place.addresses.count + place.kept)
+      throw .failed(
+        message.count <= withAll
+          ? .occupied(needed: message.count, available: available)
+          : .tooSmall(needed: message.count, available: withAll))
+    }
+
+    var content = [Type2TLV.Tag.message]
+    content +=
+      message.count < 0xFF
+      ? [UInt8(message.count)] : [0xFF, UInt8(message.count >> 8), UInt8(message.count & 0xFF)]
+    content += message
+    if place.kept > 0 {
+      // Readers find what follows by going from block to block.
+      content += Array(repeating: Type2TLV.Tag.null, count: place.addresses.count - content.count)
+    } else if content.count < place.addresses.count {
+      content.append(Type2TLV.Tag.terminator)
+    }
+    let wanted = zip(place.addresses, content).map { (address: $0, byte: $1) }
+    let tag = place.addresses[0]
+    let length = place.addresses[1]
+
+    var plan = Type2Plan(memory: memory)
+    let old = try memory.bytes(wanted.map(\.address))
+    guard old != content || memory[3] != container else { return plan }
+    // An empty message first. Where there was none, the length must be 0 before there is a tag. Not even for a moment may
+    // what was there be read as a message, so the terminator comes first.
+    if old[0] != Type2TLV.Tag.message, old[1] != 0 {
+      try plan.put([(tag, Type2TLV.Tag.terminator)])
+    }
+    try plan.put([(length, 0)])
+    try plan.put([(tag, Type2TLV.Tag.message)])
+    try plan.set(page: 3, to: container)
+    try plan.put(wanted.map { $0.address == length ? (length, 0) : $0 })
+    try plan.put([(length, content[1])])
+    try plan.checkLocks(before: memory, chip: chip, end: 16 + size, reserved: place.lockBytes)
+    return plan
+  }
+
+  /// Throws where a page that is written is locked.
+  private func checkLocks(
+    before memory: Type2Memory, chip: Type2Chip?, end: Int, reserved: Range<Int>?
+  ) throws(Type2Stop) {
+    let locks = Type2StaticLocks(page2: try memory.page(2))
+    if let write = writes.first(where: { locks.isLocked(page: $0.page) }) { throw .failed(.locked(page: write.page)) }
+    guard let high = writes.map(\.page).filter({ $0 >= 16 }).min() else { return }
+    if let chip {
+      guard let dynamic = chip.dynamicLocks else { return }
+      let bytes = try memory.page(dynamic.page)
+      if let write = writes.first(where: { dynamic.isLocked(page: $0.page, by: bytes) }) {
+        throw .failed(.locked(page: write.page))
+      }
+    } else {
+      // The lock bits are where a Lock Control block says or, without one, right behind the data area: a bit for each eight
+      // bytes above 48 (Type 2 Tag 1.1, 2.2.2). It is not certain what each bit of an unknown chip locks, so none may be set.
+      let range = reserved ?? end..<end + max(0, (end - 16 - 48 + 63) / 64)
+      guard range.upperBound <= Type2Memory.maximumPages * Type2Memory.pageSize else { return }
+      if try memory.bytes(range).contains(where: { $0 != 0 }) { throw .failed(.locked(page: high)) }
+    }
+  }
+}
+
+extension Type2Plan {
+  /// Makes a tag read-only for ever (Type 2 Tag 1.1, 6.3.3 and 6.4.4): the container says so, and all lock bits are set.
+  ///
+  /// The container comes first, because one of the static lock bits protects it. The bits that freeze lock bits come last:
+  /// set alone, they would keep the tag from ever being locked. NTAG21x writes these pages wholly or not at all
+  /// (NTAG213/215/216, rev. 3.2, 10.4); other data sheets do not say. The new bits take effect at the next selection.
+  ///
+  /// - Throws: `lockFrozen`, whatever the container is; what is wrong with the container; `locked` where the container is
+  ///   locked; `unknownChip`.
+  package static func lock(_ memory: Type2Memory, chip: Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan> {
+    try Type2Memory.step { () throws(Type2Stop) in
+      let head = try memory.bytes(0..<16)
+      var page2 = Array(head[8..<12])
+      let locks = Type2StaticLocks(page2: page2)
+      if let page = locks.frozen { throw .failed(.lockFrozen(page: page)) }
+      let dynamic = try chip?.dynamicLocks.map { locks throws(Type2Stop) in (locks, try memory.page(locks.page)) }
+      if let (locks, bytes) = dynamic, let page = locks.frozen(by: bytes) { throw .failed(.lockFrozen(page: page)) }
+      let container = try stopping { () throws(NDEFError) in try CapabilityContainer(Array(head[12..<16])) }
+      if container.writeAccess != 0x0F, locks.isLocked(page: 3) { throw .failed(.locked(page: 3)) }
+      // Without dynamic lock bytes the data area ends at page 15 (Type 2 Tag 1.1, 2.1).
+      guard chip != nil || container.dataSize <= 48 else { throw .failed(.unknownChip) }
+
+      var plan = Type2Plan(memory: memory)
+      try plan.set(page: 3, to: Array(head[12..<15]) + [head[15] | 0x0F])
+      if let (locks, bytes) = dynamic { try plan.set(page: locks.page, to: zip(bytes, locks.all).map { $0 | $1 }) }
+      for bits: UInt16 in [0xFFF8, 0xFFFF] {
+        page2[2] |= UInt8(bits & 0xFF)
+        page2[3] |= UInt8(bits >> 8)
+        try plan.set(page: 2, to: page2)
+      }
+      return plan
+    }
   }
 }

@@ -1,3 +1,5 @@
+import Encoding
+
 /// What the capability container file says of a Type 4 tag's NDEF file (NFC Forum, Type 4 Tag Operation 2.0, 5.1).
 package struct Type4File: Hashable, Sendable {
   package let majorVersion: UInt8
@@ -7,17 +9,17 @@ package struct Type4File: Hashable, Sendable {
   package let size: Int
   /// How many bytes the length takes: 2, or 4 in an extended file of mapping version 3.
   package let lengthSize: Int
-  /// How many bytes one answer, or one command, can carry.
+  /// Bytes that one answer, or one command, can carry.
   let maximumRead: Int
   let maximumWrite: Int
   let readAccess: UInt8
   let writeAccess: UInt8
 
-  /// The longest message that it can hold, and that can be reached by offsets of 15 bits, in bytes.
+  /// Bytes of the longest message that it can hold and that offsets of 15 bits can reach.
   package var capacity: Int { min(size, 0x8000) - lengthSize }
   package var isWritable: Bool { writeAccess == 0 }
 
-  /// How much of a container file there must be, given its first 15 bytes.
+  /// Bytes that a container file must have, given its first 15.
   static func containerSize(_ prefix: [UInt8]) -> Int { prefix.count >= 15 && prefix[7] == 0x06 ? 17 : 15 }
 
   /// - Parameter container: the first `containerSize` bytes of the file.
@@ -42,7 +44,7 @@ package struct Type4File: Hashable, Sendable {
       number(0, 2) >= (isExtended ? 17 : 15), container.count >= (isExtended ? 17 : 15)
     else { throw .malformedTag("no NDEF file control block", offset: 7) }
     id = UInt16(number(9, 2))
-    // 5.1.2.1: what other files are called.
+    // 5.1.2.1: these are the names of other files.
     guard ![0x0000, 0xE102, 0xE103, 0x3F00, 0x3FFF, 0xFFFF].contains(id) else {
       throw .malformedTag("a reserved file identifier", offset: 9)
     }
@@ -58,6 +60,55 @@ package struct Type4File: Hashable, Sendable {
 /// What a Type 4 tag holds.
 package struct Type4Contents: Hashable, Sendable {
   package let file: Type4File
-  /// No bytes at all when its length is 0.
+  /// Empty when its length is 0.
   package let message: [UInt8]
+}
+
+/// A command to a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4; ISO/IEC 7816-4), with one-byte lengths.
+enum Type4Command {
+  /// 5.4.2: the NDEF tag application, by name; that of mapping version 1.0 ends in 00h (5.5).
+  case selectApplication(version1: Bool)
+  /// 5.4.3 and 5.4.5: mapping version 1.0 asks for the file's control information and ignores it.
+  case selectFile(UInt16, version1: Bool)
+  /// 5.4.4 and 5.4.6: offset up to 7FFFh, count 1 to 255.
+  case readBinary(offset: Int, count: Int)
+  /// 5.4.7
+  case updateBinary(offset: Int, [UInt8])
+
+  /// The C-APDU.
+  var bytes: [UInt8] {
+    switch self {
+    case .selectApplication(let version1):
+      [0x00, 0xA4, 0x04, 0x00, 0x07, 0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, version1 ? 0x00 : 0x01, 0x00]
+    case .selectFile(let id, let version1):
+      [0x00, 0xA4, 0x00, version1 ? 0x00 : 0x0C, 0x02, UInt8(id >> 8), UInt8(id & 0xFF)]
+    case .readBinary(let offset, let count):
+      [0x00, 0xB0, UInt8(offset >> 8), UInt8(offset & 0xFF), UInt8(count)]
+    case .updateBinary(let offset, let data):
+      [0x00, 0xD6, UInt8(offset >> 8), UInt8(offset & 0xFF), UInt8(data.count)] + data
+    }
+  }
+
+  private var name: String {
+    switch self {
+    case .selectApplication: "select its NDEF application"
+    case .selectFile(let id, _): "select its file \(hexadecimal([UInt8(id >> 8), UInt8(id & 0xFF)]))"
+    case .readBinary(let offset, _): "read at byte \(offset)"
+    case .updateBinary(let offset, _): "write at byte \(offset)"
+    }
+  }
+
+  /// The data of an R-APDU.
+  ///
+  /// - Throws: `refused` when its status word is not 9000h, or `malformedAnswer`.
+  func data(of answer: [UInt8]) throws(NDEFError) -> [UInt8] {
+    guard answer.count >= 2 else { throw .malformedAnswer("\(answer.count) bytes without a status word") }
+    let status = UInt16(answer[answer.count - 2]) << 8 | UInt16(answer[answer.count - 1])
+    guard status == 0x9000 else { throw .refused(name, status: status) }
+    let data = Array(answer.dropLast(2))
+    if case .readBinary(_, let count) = self, !(1...count).contains(data.count) {
+      throw .malformedAnswer("\(data.count) bytes where \(count) were asked for")
+    }
+    return data
+  }
 }

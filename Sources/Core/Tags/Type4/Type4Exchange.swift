@@ -1,0 +1,126 @@
+/// What is to be done next with a Type 4 tag.
+package enum Type4Step<Value> {
+  /// A C-APDU; its answer, with the status word, is what `next(after:)` takes.
+  case send([UInt8])
+  case done(Value)
+}
+
+extension Type4Step: Sendable where Value: Sendable {}
+extension Type4Step: Equatable where Value: Equatable {}
+
+/// Reads a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4.1 and 5.4.6): gives each command, and takes its answer.
+///
+/// It always ends: each answer adds a byte or more, and at most 32 768 bytes of a file can be reached.
+package struct Type4Reading: Sendable {
+  private let maximumData: Int
+  private var command = Type4Command.selectApplication(version1: false)
+  private var version1 = false
+  private var container: [UInt8] = []
+  private var file: Type4File?
+  /// The NDEF file from its beginning on.
+  private var content: [UInt8] = []
+
+  /// - Parameter maximumData: how many bytes of data the reader can take in one answer, at most 255.
+  package init(maximumData: Int = 240) {
+    precondition((15...255).contains(maximumData))
+    self.maximumData = maximumData
+  }
+
+  /// - Parameter answer: the R-APDU to the last command; nil at first.
+  /// - Throws: `refused`, `malformedAnswer`, and what is wrong with the tag. After an error, the reading is over.
+  package mutating func next(after answer: [UInt8]?) throws(NDEFError) -> Type4Step<Type4Contents> {
+    if let answer, let contents = try take(answer) { return .done(contents) }
+    return .send(command.bytes)
+  }
+
+  private mutating func take(_ answer: [UInt8]) throws(NDEFError) -> Type4Contents? {
+    let data: [UInt8]
+    do {
+      data = try command.data(of: answer)
+    } catch {
+      // 5.5: a tag without the application of version 2 may have that of version 1.
+      guard case .selectApplication(version1: false) = command, case .refused = error else { throw error }
+      version1 = true
+      command = .selectApplication(version1: true)
+      return nil
+    }
+    switch command {
+    case .selectApplication:
+      command = .selectFile(0xE103, version1: version1)
+    case .selectFile:
+      let count = file.map(\.lengthSize) ?? 15
+      command = .readBinary(offset: 0, count: count)
+    case .readBinary where file == nil:
+      container += data
+      let missing = Type4File.containerSize(container) - container.count
+      if missing > 0 {
+        command = .readBinary(offset: container.count, count: missing)
+      } else {
+        let file = try Type4File(container: container)
+        self.file = file
+        command = .selectFile(file.id, version1: version1)
+      }
+    case .readBinary:
+      content += data
+      return try read(file!)
+    case .updateBinary:
+      break
+    }
+    return nil
+  }
+
+  /// Asks for what is missing of the file, or returns the message when it is complete.
+  private mutating func read(_ file: Type4File) throws(NDEFError) -> Type4Contents? {
+    var missing = file.lengthSize - content.count
+    if missing <= 0 {
+      let length = content.prefix(file.lengthSize).reduce(0) { $0 << 8 | Int($1) }
+      guard length <= file.capacity else {
+        throw .malformedTag("a message of \(length) bytes where \(file.capacity) fit", offset: 0)
+      }
+      missing += length
+      if missing == 0 { return Type4Contents(file: file, message: Array(content.dropFirst(file.lengthSize))) }
+    }
+    command = .readBinary(offset: content.count, count: min(missing, file.maximumRead, maximumData))
+    return nil
+  }
+}
+
+/// Writes a Type 4 tag right after it was read, while its NDEF file is selected (NFC Forum, Type 4 Tag Operation 2.0,
+/// 5.4.7): a length of 0, the message, its length. A tag that is torn off in the middle is empty.
+package struct Type4Writing: Sendable {
+  private var commands: ArraySlice<Type4Command> = []
+  private var last: Type4Command?
+
+  /// - Parameter maximumData: how many bytes of data the reader can send in one command, at most 255.
+  /// - Throws: `readOnly`, `writeProtected` or `tooSmall`.
+  package init(_ message: NDEFMessage, to tag: Type4Contents, maximumData: Int = 240) throws(NDEFError) {
+    precondition((15...255).contains(maximumData))
+    let file = tag.file
+    // 5.1.2.1: FFh is never, 80h to FEh are the manufacturer's own rules.
+    guard file.writeAccess != 0xFF else { throw .readOnly }
+    guard file.isWritable else { throw .writeProtected(access: file.writeAccess) }
+    let bytes = message.bytes
+    guard bytes.count <= file.capacity else { throw .tooSmall(needed: bytes.count, available: file.capacity) }
+    guard bytes != tag.message else { return }
+
+    func length(_ count: Int) -> Type4Command {
+      .updateBinary(offset: 0, (0..<file.lengthSize).reversed().map { UInt8(count >> ($0 * 8) & 0xFF) })
+    }
+    // The length is written in one command, even where the tag says that a command carries less.
+    let size = max(1, min(file.maximumWrite, maximumData))
+    if !tag.message.isEmpty { commands.append(length(0)) }
+    for start in stride(from: 0, to: bytes.count, by: size) {
+      let part = Array(bytes[start..<min(start + size, bytes.count)])
+      commands.append(.updateBinary(offset: file.lengthSize + start, part))
+    }
+    commands.append(length(bytes.count))
+  }
+
+  /// - Parameter answer: the R-APDU to the last command; nil at first.
+  /// - Throws: `refused` or `malformedAnswer`. After an error, what the tag holds has to be read again.
+  package mutating func next(after answer: [UInt8]?) throws(NDEFError) -> Type4Step<Void> {
+    if let answer, let last { _ = try last.data(of: answer) }
+    last = commands.popFirst()
+    return last.map { .send($0.bytes) } ?? .done(())
+  }
+}
