@@ -232,7 +232,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl provision token" -eq 1' -fa '(__stepctl_complete_directories)'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" rider' -l 'rider' -d 'The rider: letters, digits, \'.\', \'-\' and \'_\'. The files go into riders/NAME.' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" rider' -l 'rider' -d 'The rider: letters, digits, dots, hyphens and underscores. The files go into riders/NAME.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" steps' -l 'steps' -d 'The steps, joined by commas (default: all).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" for' -l 'for' -d 'How long the token is valid, as 45s, 30m, 8h or 7d.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" device-key' -l 'device-key' -d 'The rider\'s own public device key, as a JWK (default: a new one).' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'jwk\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'

@@ -18,6 +18,12 @@ STEPCTL, STEPD = BINARIES / "stepctl", BINARIES / "stepd"
 PATIENCE = 20.0
 
 
+def children(process: subprocess.Popen) -> list[int]:
+    """The programs that a program's threads have started."""
+    lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [int(child) for file in lists for child in file.read_text().split()]
+
+
 def wait_until(condition: Callable[[], object], what: str, patience: float = PATIENCE):
     """The condition's first true value."""
     deadline = time.monotonic() + patience

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import pictures
-from programs import STEPCTL, wait_until
+from programs import STEPCTL, children, wait_until
 from terminal import Terminal
 from test_codes import OTHER, VEHICLE, label
 
@@ -146,8 +146,7 @@ def test_control_c_ends_a_look_at_once(camera, stepctl, tmp_path):
     arguments = [STEPCTL, "locate", "--by", "qr", "--qr", tmp_path / "video", "--vehicle", tmp_path / "car.toml"]
     environment = stepctl.environment | camera(EMPTY)
     with subprocess.Popen(list(map(str, arguments)), env=environment, stderr=subprocess.PIPE) as process:
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        child = wait_until(lambda: children.read_text().split(), "a child")[0]
+        child = wait_until(lambda: children(process), "a child")[0]
         wait_until(lambda: "Seccomp:\t2" in Path(f"/proc/{child}/status").read_text(), "it looks")
         began = time.monotonic()
         process.send_signal(signal.SIGINT)

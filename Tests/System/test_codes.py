@@ -19,7 +19,7 @@ import zxingcpp
 from PIL import Image, ImageDraw
 
 import pictures
-from programs import AS_ANYBODY, BINARIES, STEPCTL, can_mount, mounted, wait_until
+from programs import AS_ANYBODY, BINARIES, STEPCTL, can_mount, children, mounted, wait_until
 from terminal import Terminal
 
 UUID = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
@@ -564,10 +564,9 @@ def waiting(stepctl, car, tmp_path):
     """stepctl, whose stepctl-qr waits for a picture; and the number of that."""
     arguments = ["locate", "--by", "qr", "--qr", "-", "--vehicle", car]
     with closing(stepctl.start(tmp_path / "log", *arguments, stdin=subprocess.PIPE)) as running:
-        children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
-        child = wait_until(lambda: children.read_text().split(), "a child")[0]
+        child = wait_until(lambda: children(running.process), "a child")[0]
         wait_until(lambda: "Seccomp:\t2" in Path(f"/proc/{child}/status").read_text(), "it is confined")
-        yield running, int(child)
+        yield running, child
         running.process.stdin.close()
 
 

@@ -236,7 +236,7 @@ def test_facing_is_the_side_where_the_rider_stands(vehicle, alice, side):
 def test_a_rider_between_the_steps_moves_none(shared_vehicle, shared_rider, side):
     before = shared_vehicle.connections
     ended = shared_rider.moves("open", side, at="between")
-    assert (ended.status, ended.stdout, ended.error) == (3, "", "not located: undecided")
+    assert (ended.status, ended.stdout, ended.error) == (3, "", "not located: cannot tell yet which step you are at")
     assert ended.stderr.splitlines()[-1] == "hint: come closer to one step"
     assert shared_vehicle.connections == before, "nothing was sent"
     assert shared_vehicle.is_unmoved()

@@ -149,7 +149,7 @@ def test_open_and_close_print_their_outcome_as_json(vehicle, alice):
     assert (other_side.status, other_side.json) == (4, {"outcome": "other_side", "step": "left"})
     nowhere = alice.moves("open", "facing", "--json", at="between")
     assert (nowhere.status, nowhere.json) == (3, {"outcome": "not_located"})
-    assert nowhere.error == "not located: undecided"
+    assert nowhere.error == "not located: cannot tell yet which step you are at"
 
     stranger = vehicle.rider("carol", "--steps", "right")
     refused = stranger.moves("open", "left", "--json")

@@ -18,7 +18,7 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
-from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, wait_until
+from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, children, wait_until
 from type2 import Type2
 from type4 import Type4
 
@@ -467,10 +467,6 @@ def test_no_tag_in_time(provision, chip):
 # The program that libnfc is in.
 
 
-def children(process: subprocess.Popen) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
 def test_libnfc_is_not_in_stepctl():
     libraries = subprocess.run(["ldd", STEPCTL], capture_output=True, text=True, check=True).stdout
     assert "nfc" not in libraries and "usb" not in libraries
@@ -701,7 +697,9 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
 
 def test_a_tag_that_cannot_be_listed_is_not_written(stepctl, parked, chip):
     file = parked.folder / "vehicle.toml"
-    file.write_text(file.read_text().replace("major = 1\n", f'major = 1\ntags = [\n  "{OTHER}",\n]\n'))
+    # With another tag in it the line would be longer than a line may be.
+    line = f'tags = ["{OTHER}"] #'.ljust(1020, "x")
+    file.write_text(file.read_text().replace("major = 1\n", f"major = 1\n{line}\n"))
     given = ("--step", "left", "--vehicle", file, "--nfc", chip.connection, "--lock", "--yes")
     for batch in ((), ("--batch",)):
         ended = stepctl("provision", "tag", *given, *batch)

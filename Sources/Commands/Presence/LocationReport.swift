@@ -1,7 +1,7 @@
 import Bluetooth
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import Terminal
 
 /// A decision of the locator, for people and for programs.
@@ -69,7 +69,7 @@ struct LocationReport {
 
   /// What it means for the rider.
   var summary: String {
-    guard let facing = location.facing else { return "undecided" }
+    guard let facing = location.facing else { return "cannot tell yet which step you are at" }
     return location.isLocated ? "at the \(facing.id) step" : "towards the \(facing.id) step"
   }
 

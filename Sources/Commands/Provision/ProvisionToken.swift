@@ -16,7 +16,7 @@ struct ProvisionToken: ContextCommand {
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
 
-  @Option(help: "The rider: letters, digits, '.', '-' and '_'. The files go into riders/NAME.")
+  @Option(help: "The rider: letters, digits, dots, hyphens and underscores. The files go into riders/NAME.")
   var rider: RiderName
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
