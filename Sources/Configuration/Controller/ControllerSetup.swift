@@ -2,7 +2,7 @@ package import Bluetooth
 package import Domain
 package import MQTT
 package import StepController
-package import StepProtocol
+import StepProtocol
 
 /// All that a controller works from: `stepd.toml`, and the files that it names, read and found to agree.
 package struct ControllerSetup: Sendable {
