@@ -25,7 +25,8 @@ struct Status: ContextCommand {
     let access = try file.riderAccess()
     let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
     guard !steps.isEmpty else {
-      throw CommandFailure(.configuration, "\(file.rider?.token ?? file.path): the token is for none of the vehicle's steps")
+      throw CommandFailure(
+        .configuration, "\(file.rider?.token ?? file.path): the token is for none of the vehicle's steps")
     }
     let interruption = try context.interruption()
     let client = try RiderClient(

@@ -44,7 +44,7 @@ package enum KeyFile {
   ) throws -> Key {
     if isPrivate { try checkPrivate(path) }
     let bytes = try Files.read(path)
-    // JSON's errors tell a position, a key's what was expected.
+    // These errors give a position, or what was expected.
     do { return try key(JSON(parsing: bytes)) } catch { throw ConfigurationError(path, "\(error)") }
   }
 }

@@ -12,9 +12,9 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
   package static let localhost = BrokerHost("localhost")!
 
   /// An IPv4 or IPv6 address, or a host name (RFC 1123 2.1: labels of letters, digits and `-`; at most 253 bytes).
-  /// The addresses that mean "any" are nil: nobody can be reached by them.
+  /// The addresses that mean "any" are refused: they reach nobody.
   ///
-  /// What passes can stand in a certificate's alternative names and in mosquitto.conf without being quoted there.
+  /// The text needs no quotes in a certificate's alternative names and in mosquitto.conf.
   package init?(_ text: String) {
     var address = in6_addr()
     if inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1 {
@@ -29,14 +29,14 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
             ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
           }
       }
-      // What looks like an address but is none (`10.0.0.256`) is nobody's name: top-level domains are no numbers.
+      // A text like `10.0.0.256` is no address and no name: top-level domains are no numbers.
       let looksLikeAddress = labels.last?.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ?? true
       guard isName, !looksLikeAddress, text.utf8.count <= 253 else { return nil }
     }
     description = text
   }
 
-  /// Whether it means the computer itself, so that nobody else is to be listened to.
+  /// Whether it means the computer itself: then the broker listens to nobody else.
   var isLoopback: Bool {
     switch kind {
     case .address: description == "::1" || description.hasPrefix("127.")
@@ -46,8 +46,8 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
 
   /// The value of a subjectAltName in the notation of x509v3_config(5).
   ///
-  /// The names of the computer itself are always among them: on the vehicle, the controller can reach its broker by
-  /// those whatever becomes of the network (`host` in stepd.toml).
+  /// The names of the computer itself are always among them, so that the controller can reach its broker by them
+  /// whatever happens to the network (`host` in stepd.toml).
   var alternativeNames: String {
     var names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
     let name = kind == .address ? "IP:\(description)" : "DNS:\(description)"

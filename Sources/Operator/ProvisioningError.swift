@@ -5,44 +5,44 @@ package import StepProtocol
 
 /// Why nothing was provisioned or imported.
 package enum ProvisioningError: Failure, Equatable {
-  /// A part of a vehicle exists already at that path; nothing was changed.
+  /// A part of a vehicle already exists at that path; nothing was changed.
   case inTheWay(String)
   /// The rider of that folder has been provisioned; nothing was changed.
   case riderExists(String)
-  /// An earlier run ended in the middle, or another is at work; what it left is at that path.
+  /// An earlier run ended in the middle, or another is still running; what it left is at that path.
   case unfinished(String)
-  /// What the vehicle is to be called is no name for one.
+  /// The text cannot be a vehicle's name.
   case unusableName
   /// The folder's absolute path cannot be written into mosquitto.conf.
   case unusablePath
-  /// A token was asked for no step at all.
+  /// A token was asked for without any step.
   case noSteps
-  /// A token or a tag is for a step that the vehicle does not have; it has those.
+  /// A token or a tag is for a step that the vehicle does not have; those that it has are `known`.
   case noSuchStep(StepID, known: [StepID])
-  /// A token that would never be valid, or whose times no calendar has.
+  /// A token that would never be valid, or whose end is beyond the calendar.
   case unusableLifetime
   /// The token would be valid for longer than any certificate can be: the authority's own ends then (Unix time).
   case outlivesAuthority(end: Int64)
-  /// The file at that path has as many tags as it may.
+  /// The file at that path is full.
   case tooManyTags(String)
-  /// The file at that path has the tag as another step's.
+  /// The file at that path lists the tag for another step.
   case tagOfAnotherStep(TagUID, StepID, String)
   /// The rider's folder holds the private key at that path, which is not the one that a token was asked for.
   case otherDevice(String)
   /// There is no folder for what a user configures.
   case noHome
-  /// Another operator than the one whose key the vehicle file at that path pins, or none. To forget that one, what is
-  /// at `place` has to go.
+  /// The vehicle file at that path pins the key of another operator than `found`. To forget that operator, the user
+  /// removes what is at `place`.
   case otherOperator(String, place: String, found: Thumbprint?)
-  /// Something else is said of the vehicle of that file, and its operator, whose key is pinned, has not signed it.
+  /// The vehicle of that file would change, and its operator, whose key is pinned, has not signed that.
   case notSigned(String, [String])
-  /// Something else is said of the vehicle of that file than its operator said later.
+  /// The vehicle of that file would change back: its operator has signed something newer.
   case outdated(String, [String])
   /// Another vehicle has the name; its file is at that path.
   case nameTaken(String, String)
-  /// The vehicle is there under that name, in the file at that path.
+  /// The user knows the vehicle under that name, from the file at that path.
   case knownAs(String, String)
-  /// A name that is no folder's.
+  /// A name that no folder can have.
   case unusableVehicleName(String)
   /// The vehicle's file has no folder of its own.
   case looseFile(String)
@@ -51,37 +51,38 @@ package enum ProvisioningError: Failure, Equatable {
 
   package var description: String {
     switch self {
-    case .inTheWay(let path): "\(path) exists already; use --force to replace it"
-    case .riderExists(let path): "\(path) exists already; use --force to renew its token"
+    case .inTheWay(let path): "\(path) already exists; use --force to replace it"
+    case .riderExists(let path): "\(path) already exists; use --force to renew its token"
     case .unfinished(let path):
-      "\(path) is there: provisioning the vehicle was interrupted, or is going on; to begin anew, use --force for it"
+      "\(path) exists: provisioning the vehicle was interrupted, or is still running; use --force to start again"
     case .unusableName: "a vehicle's name is \(Vehicle.nameRule)"
     case .unusablePath:
       "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
-    case .noSteps: "a token is for at least one step"
+    case .noSteps: "a token needs at least one step"
     case .noSuchStep(let step, let known):
       "the vehicle has no step \(step): it has \(known.map(\.description).joined(separator: ", "))"
     case .unusableLifetime: "a token is valid for at least one second, and ends before the year 10000"
     case .outlivesAuthority(let end):
       "the token would outlive the vehicle's certificate authority, which ends on \(Self.date(end));"
-        + " use a shorter time, or provision the vehicle anew"
-    case .tooManyTags(let path): "\(path) has room for \(TagKeyFile.maximumCount) tags; remove one that is not used"
+        + " use a shorter time, or provision the vehicle again"
+    case .tooManyTags(let path): "\(path) is full: it has \(TagKeyFile.maximumCount) tags; remove one that is not used"
     case .tagOfAnotherStep(let tag, let step, let path):
-      "\(path) has the tag \(tag) as one of the \(step) step's; use another tag"
+      "\(path) lists the tag \(tag) for the \(step) step; use another tag"
     case .otherDevice(let path):
-      "\(path) is the key of another device; remove the rider's folder to begin anew"
-    case .noHome: "there is no folder to put the vehicle into: HOME is not set"
+      "\(path) is the key of another device; remove the rider's folder to start again"
+    case .noHome: "no folder to put the vehicle into: HOME is not set"
     case .otherOperator(let path, let place, let found):
-      "not of the operator that \(path) trusts, but of \(found?.grouped ?? "nobody that is named");"
-        + " if you are sure of it, remove \(place) and import again"
+      "\(path) trusts another operator than \(found?.grouped ?? "this one, who is not named");"
+        + " if you are sure of this one, remove \(place) and import again"
     case .notSigned(let path, let changes):
-      "not signed, and otherwise than \(path): \(changes.joined(separator: ", ")); import the vehicle's code, which is"
+      "not signed, and different from \(path): \(changes.joined(separator: ", "));"
+        + " import the vehicle's code, which is signed"
     case .outdated(let path, let changes):
-      "an old code: \(path) has a later one's \(changes.joined(separator: ", ")); ask the operator for the present one"
-    case .nameTaken(let name, let path): "\(path) is another vehicle of the name \(name): use --name for another name"
-    case .knownAs(let name, let path): "this vehicle is known as \(name) already: \(path)"
+      "an old code: \(path) has a newer \(changes.joined(separator: ", ")); ask the operator for the current code"
+    case .nameTaken(let name, let path): "\(path) is another vehicle named \(name); use --name to choose another name"
+    case .knownAs(let name, let path): "this vehicle is already known as \(name): \(path)"
     case .unusableVehicleName(let name):
-      "\(name): a name is 1 to 64 letters, digits, \".\", \"-\" and \"_\", the first not a \".\", the end not \".toml\""
+      "\(name): a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
     case .looseFile(let path):
       "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
     case .openSSL(let path, let error): "\(path): \(error)"

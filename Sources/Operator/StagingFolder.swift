@@ -1,14 +1,14 @@
 import Glibc
 import SystemIO
 
-/// A folder in which files are put together before they go to their places, and which is removed, with what is still
-/// in it, when its owner goes.
+/// A folder in which files are prepared before they move to their places. It is removed with its content when its owner
+/// goes.
 struct StagingFolder: ~Copyable {
   let path: String
-  /// Set while leaving would lose something: then the folder stays, for people to see.
+  /// Set while removing the folder would lose something: then it stays for people to see.
   var isToStay = false
 
-  /// Creates it (mode 0700); EEXIST when it is there, so that of two runs at a time only one begins.
+  /// Creates the folder (mode 0700). EEXIST when it exists, so that only one of two runs begins.
   init(_ path: String) throws(SystemError) {
     _ = try check("create the folder", path) { mkdir(path, 0o700) }
     self.path = path
@@ -18,7 +18,7 @@ struct StagingFolder: ~Copyable {
     if !isToStay { try? Self.remove(path) }
   }
 
-  /// Creates a file in it or in one of its folders, on the medium when this returns.
+  /// Creates a file in it or in one of its folders, and returns when the file is on the medium.
   func write(_ file: NewFile) throws(SystemError) {
     try Files.create("\(path)/\(file.name)", with: file.content, mode: file.mode)
   }
@@ -28,17 +28,17 @@ struct StagingFolder: ~Copyable {
     _ = try check("create the folder", path) { mkdir(path, mode) }
   }
 
-  /// Moves something in it to its place, where nothing is.
+  /// Moves something out of it to its place, where nothing is yet.
   func move(_ name: String, to destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename("\(path)/\(name)", destination) }
   }
 
-  /// Moves something from its place into it, to be removed with it.
+  /// Moves something from its place into it; it is removed with the folder.
   func take(_ source: String, as name: String) throws(SystemError) {
     _ = try check("replace", source) { rename(source, "\(path)/\(name)") }
   }
 
-  /// Makes the whole folder the one at its place, where nothing but an empty folder may be.
+  /// Moves the whole folder to its place, where nothing or an empty folder is.
   func become(_ destination: String) throws(SystemError) {
     _ = try check("create", destination) { rename(path, destination) }
     try Self.synchronize(Files.parent(of: destination))
@@ -51,7 +51,7 @@ struct StagingFolder: ~Copyable {
     try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
   }
 
-  /// Removes a file, or a folder with all that is in it; links are removed and not followed, whoever may put them there
+  /// Removes a file, or a folder with its content. Links are removed and never followed, also one that appears
   /// meanwhile.
   static func remove(_ path: String) throws(SystemError) { try remove(path, in: AT_FDCWD, path) }
 

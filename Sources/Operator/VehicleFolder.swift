@@ -2,17 +2,17 @@ import Configuration
 import Domain
 import SystemIO
 
-/// The folder of a vehicle: what its broker and its controller run from, and what its riders are given.
+/// The folder of a vehicle: its broker and its controller run from it, and its riders get theirs out of it.
 ///
 ///     vehicle.toml                     the vehicle, for everyone
 ///     stepd.toml                       the controller
 ///     mosquitto.conf, mosquitto.acl    the broker
 ///     tls/                             certificates, and the keys of broker and controller
 ///     keys/                            the controller's keys of the protocol
-///     operator/                        what certificates and tokens are signed with; need not be on the vehicle
-///     riders/NAME/                     all that one rider needs, and nobody else
+///     operator/                        the keys that sign certificates and tokens; need not be on the vehicle
+///     riders/NAME/                     all that one rider needs
 ///
-/// Only mosquitto.conf has absolute paths in it.
+/// Only mosquitto.conf contains absolute paths.
 package struct VehicleFolder: Sendable {
   package let path: String
 
@@ -26,7 +26,7 @@ package struct VehicleFolder: Sendable {
   /// A path from this folder, as the caller sees it.
   package func path(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Throws when a run on this folder did not come to its end: what is in it may not belong together.
+  /// Throws when a run on this folder was interrupted: its files may not belong together.
   func checkFinished() throws {
     let staging = path(VehiclePaths.staging)
     if Files.exists(staging) { throw ProvisioningError.unfinished(staging) }
@@ -36,7 +36,7 @@ package struct VehicleFolder: Sendable {
     try VehicleFile(reading: path(VehiclePaths.vehicle))
   }
 
-  /// A part that vehicle.toml had when it was made, and that somebody may have taken out.
+  /// A part that vehicle.toml had when it was made, and that someone may have removed.
   func present<Part>(_ part: Part?, _ name: String) throws -> Part {
     guard let part else {
       throw ConfigurationError(path(VehiclePaths.vehicle), "\(name) is missing")
@@ -57,7 +57,7 @@ package struct VehicleFolder: Sendable {
     return try about(path) { try PrivateKey(pem: pem) }
   }
 
-  /// What issues the vehicle's certificates.
+  /// The issuer of the vehicle's certificates.
   func readAuthority() throws -> CertificateAuthority {
     let certificate = try readCertificate(VehiclePaths.authorityCertificate)
     let key = try readPrivateKey(VehiclePaths.authorityKey)
@@ -89,17 +89,17 @@ enum VehiclePaths {
   static let tagKeys = "keys/tags.json"
   static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
 
-  /// What certificates and tokens are signed with.
+  /// The keys that sign certificates and tokens.
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"
   static let tokenKey = "operator/token.jwk"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
-  /// Until the tag has taken it.
+  /// The same, until the tag has taken it.
   static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }
 
   static let riders = "riders"
   static func folder(of rider: RiderName) -> String { "\(riders)/\(rider)" }
-  /// No rider's name begins with a point.
+  /// No rider's name begins with a dot.
   static func staging(of rider: RiderName) -> String { "\(riders)/.\(rider).new" }
 
   static let staging = ".provisioning"

@@ -1,12 +1,12 @@
 import Bluetooth
-import Configuration
-import Glibc
-import Tags
 import CodeReading
-import Ranging
+import Configuration
 import Domain
-import StepProtocol
 import Encoding
+import Glibc
+import Ranging
+import StepProtocol
+import Tags
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main

@@ -98,7 +98,7 @@ def test_what_is_wrong_with_an_adapter_is_told_in_a_line(kernel, radio, options,
     told, *hints = seen.stderr.splitlines()
     assert told.startswith(f"stepctl: error: {error}")
     known = {
-        "no such adapter": "`stepctl doctor` says which radios there are",
+        "no such adapter": "`stepctl doctor` lists the radios",
         "is down": "`stepctl doctor` looks for the reason",
         "not permitted": "where bluetoothd runs, --radio bluez:hci0 needs no permission",
     }

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -264,7 +265,7 @@ def test_check_asks_the_adapter_how_many_beacons_it_can_be(new_beaming, air):
         [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
     )
     assert checked.returncode == 78
-    assert checked.stderr.startswith("stepd: error: hci0 can be 1 beacon at a time, not 2")
+    assert checked.stderr.startswith("stepd: error: hci0 can send 1 beacon at a time, not 2")
 
 
 @in_rig
@@ -310,7 +311,7 @@ def test_an_adapter_with_too_few_sets_is_an_error_at_the_start(new_beaming, more
     vehicle.starts_broker()
     ended = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
     assert ended.status == 78
-    assert ended.error == f"{air.radio('left')} can be 1 beacon at a time, not 2; give each step its own adapter"
+    assert ended.error == f"{air.radio('left')} can send 1 beacon at a time, not 2; give each step its own adapter"
 
 
 @pytest.mark.parametrize(
@@ -327,7 +328,8 @@ def test_check_finds_a_radio_that_cannot_send(new_beaming, adapter, reason):
         [STEPD, "--check", "--config", vehicle.folder / "stepd.toml"], capture_output=True, text=True
     )
     assert checked.returncode == 78
-    assert checked.stderr.startswith(f"stepd: error: [beacon.steps.left] adapter: {reason}")
+    file = re.escape(str(vehicle.folder / "stepd.toml"))
+    assert re.match(rf"stepd: error: {file}:\d+: \[beacon.steps.left\] adapter: {re.escape(reason)}", checked.stderr)
 
 
 @pytest.mark.parametrize(

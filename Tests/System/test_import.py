@@ -246,8 +246,8 @@ def test_another_operator_is_refused_from_then_on(phone, parked_van, tmp_path):
     fingerprint = " ".join(re.findall("....?", key_of(forged)))
     expected = (
         65,
-        f"not of the operator that {known} trusts, but of {fingerprint};"
-        f" if you are sure of it, remove {known.parent} and import again",
+        f"{known} trusts another operator than {fingerprint};"
+        f" if you are sure of this one, remove {known.parent} and import again",
     )
     assert phone.refuses(written(tmp_path, code(forged))) == expected
     assert phone.refuses("--qr", picture(forged, tmp_path)) == expected
@@ -265,7 +265,7 @@ def test_nobody_takes_over_a_vehicle_by_naming_no_operator(phone, van, tmp_path)
     anonymous = re.sub(r"(?m)^operator = .*$", "", text).replace("tls/ca.pem", str(van.folder / "tls/ca.pem"))
     (tmp_path / "vehicle.toml").write_text(anonymous)
     status, error = phone.refuses(tmp_path / "vehicle.toml")
-    assert status == 65 and "but of nobody that is named" in error
+    assert status == 65 and "another operator than this one, who is not named" in error
 
 
 def handed_over(vehicle: Vehicle, folder: Path, operator: Vehicle) -> Path:
@@ -292,8 +292,8 @@ def test_nobody_takes_over_a_vehicle_by_naming_its_operator(phone, parked_van, t
     folder = handed_over(forged, tmp_path / "forged", van)
     assert phone.refuses(folder) == (
         65,
-        f"not signed, and otherwise than {known}: broker, broker's authority, controller's keys;"
-        " import the vehicle's code, which is",
+        f"not signed, and different from {known}: broker, broker's authority, controller's keys;"
+        " import the vehicle's code, which is signed",
     )
     assert phone.refuses(folder / "vehicle.toml")[0] == 65
 
@@ -305,7 +305,7 @@ def test_an_unsigned_folder_does_not_swap_the_sides(phone, van, tmp_path):
     swapped = text.replace("major = 1", "major = 0").replace("major = 2", "major = 1").replace("major = 0", "major = 2")
     (folder / "vehicle.toml").write_text(swapped)
     status, error = phone.refuses(folder)
-    assert status == 65 and error.startswith("not signed, and otherwise than") and ": steps;" in error
+    assert status == 65 and error.startswith("not signed, and different from") and ": steps;" in error
 
 
 def test_a_fingerprint_is_not_to_be_compared_where_nothing_is_signed(phone, van, tmp_path):
@@ -331,8 +331,8 @@ def test_another_operator_is_refused_for_a_vehicle_of_the_whole_system(phone, pa
     phone.vehicles.mkdir(parents=True)
     (phone.vehicles / "bus.toml").write_text((van.folder / "vehicle.toml").read_text())
     status, error = phone.refuses(written(tmp_path, code(forged)))
-    assert status == 65 and error.startswith(f"not of the operator that {phone.vehicles}/bus.toml trusts")
-    assert error.endswith(f" if you are sure of it, remove {phone.vehicles}/bus.toml and import again")
+    assert status == 65 and error.startswith(f"{phone.vehicles}/bus.toml trusts another operator than ")
+    assert error.endswith(f" if you are sure of this one, remove {phone.vehicles}/bus.toml and import again")
     status, error = phone.refuses(written(tmp_path, code(van)))
     assert (status, error) == (
         1,
@@ -352,21 +352,21 @@ def test_the_name_of_another_vehicle_is_refused(phone, parked_van, tmp_path):
     phone.trusts(written(tmp_path, code(van)))
     assert phone.refuses(written(tmp_path, code(other))) == (
         64,
-        f"{phone.vehicles}/rolling-chassis/vehicle.toml is another vehicle of the name rolling-chassis:"
-        " use --name for another name",
+        f"{phone.vehicles}/rolling-chassis/vehicle.toml is another vehicle named rolling-chassis;"
+        " use --name to choose another name",
     )
     assert phone.trusts(written(tmp_path, code(other)), "--name", "bus-2")["uuid"] == other.uuid
     assert phone.knows("rolling-chassis")["uuid"] == van.uuid and phone.knows("bus-2")["uuid"] == other.uuid
     assert phone.refuses(written(tmp_path, code(other)), "--name", "bus-3") == (
         64,
-        f"this vehicle is known as bus-2 already: {phone.vehicles}/bus-2/vehicle.toml",
+        f"this vehicle is already known as bus-2: {phone.vehicles}/bus-2/vehicle.toml",
     )
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a/b", "../../x", "a b", "x" * 65, "a.toml"])
 def test_a_name_that_leads_elsewhere_is_refused(phone, van, tmp_path, name):
     status, error = phone.refuses(written(tmp_path, code(van)), "--name", name)
-    assert status == 64 and "a name is 1 to 64 letters" in error
+    assert status == 64 and "a name has 1 to 64 letters" in error
 
 
 def test_an_operator_who_moves_the_broker_says_so(phone, new_vehicle, tmp_path):
@@ -388,8 +388,8 @@ def test_an_old_code_does_not_bring_back_what_was_given_up(phone, new_vehicle, t
     signed = phone.knows("car")["signed"]
     assert phone.refuses(written(tmp_path, old)) == (
         65,
-        f"an old code: {phone.vehicles}/car/vehicle.toml has a later one's broker;"
-        " ask the operator for the present one",
+        f"an old code: {phone.vehicles}/car/vehicle.toml has a newer broker;"
+        " ask the operator for the current code",
     )
     folder = handed_over(car, tmp_path / "folder", car)
     file = folder / "vehicle.toml"
@@ -612,7 +612,7 @@ def test_a_rider_without_a_home_is_told(van, phone, tmp_path):
     command = ["env", "-u", "HOME", STEPCTL, "config", "import", "--yes", file]
     ended = subprocess.run(command, capture_output=True, text=True, env=phone.stepctl.environment)
     assert ended.returncode == 78
-    assert "error: there is no folder to put the vehicle into: HOME is not set\n" in ended.stderr
+    assert "error: no folder to put the vehicle into: HOME is not set\n" in ended.stderr
 
 
 def test_a_home_that_cannot_be_written_keeps_what_it_has(phone, van, tmp_path):

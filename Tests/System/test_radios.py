@@ -337,9 +337,9 @@ def test_an_adapter_that_is_not_there_is_told(stepctl):
     assert (ended.status, ended.stdout) == (69, "")
     assert ended.error in (
         "cannot open hci77: this kernel has no Bluetooth, or none in this container",
-        "cannot open hci77: there is no such adapter; `hciconfig` lists those there are",
+        "cannot open hci77: there is no such adapter; `hciconfig` lists the adapters",
     )
-    assert ended.stderr.splitlines()[-1] == "hint: `stepctl doctor` says which radios there are"
+    assert ended.stderr.splitlines()[-1] == "hint: `stepctl doctor` lists the radios"
 
 
 # --- What is concluded ---

@@ -697,7 +697,9 @@ def test_a_tag_is_listed_where_that_is_wanted(stepctl, parked, chip):
 
 def test_a_tag_that_cannot_be_listed_is_not_written(stepctl, parked, chip):
     file = parked.folder / "vehicle.toml"
-    file.write_text(file.read_text().replace("major = 1\n", f'major = 1\ntags = [\n  "{OTHER}",\n]\n'))
+    # With another tag in it the line would be longer than a line may be.
+    line = f'tags = ["{OTHER}"] #'.ljust(1020, "x")
+    file.write_text(file.read_text().replace("major = 1\n", f"major = 1\n{line}\n"))
     given = ("--step", "left", "--vehicle", file, "--nfc", chip.connection, "--lock", "--yes")
     for batch in ((), ("--batch",)):
         ended = stepctl("provision", "tag", *given, *batch)

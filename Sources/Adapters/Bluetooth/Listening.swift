@@ -2,7 +2,7 @@ import Domain
 import Ranging
 import SystemIO
 
-/// A live radio's clock: the wall clock as it stood at the start, carried on by the monotonic clock.
+/// A live radio's clock: it starts with the wall clock's time and follows the monotonic clock.
 struct LiveClock {
   let start = UnixTime(microseconds: WallClock.microseconds)
   private let startInstant = ContinuousClock.now
@@ -20,15 +20,15 @@ struct LiveClock {
   }
 }
 
-/// What an event brought and is not told yet: one event may carry several reports.
+/// Reports that were heard and not told yet: one event may carry several.
 struct HeardQueue {
   private var reports = AdvertisingReports()
   private var waiting = ArraySlice<Advertisement>()
 
   /// Adds the reports of an HCI event, if it has any.
   ///
-  /// Of one that is torn, those before the tear are added. It is not worth an error: a capture may hold only so many
-  /// bytes of each packet, and what a controller sends next stands by itself.
+  /// Of a torn event, the reports before the tear are added. It is no error: a capture may hold only so many bytes of each
+  /// packet, and the next event does not depend on it.
   mutating func add(_ event: Span<UInt8>, heardAt time: UnixTime) {
     _ = reports.read(event: event) { address, rssi, data in
       waiting.append(Advertisement(time: time, address: address, rssi: rssi, copying: data))
@@ -42,16 +42,16 @@ struct HeardQueue {
   mutating func popFirst() -> Advertisement? { waiting.popFirst() }
 }
 
-/// How long a wait may take until it is looked at what became of the radio, and of this program.
+/// How long a wait may take before the state of the radio, and of this program, is checked.
 let longestWait = Duration.milliseconds(500)
 
-/// When something was heard that is read only now.
+/// When a report was heard that is read now.
 ///
-/// A program that was stopped (SIGSTOP), or whose output nobody takes, finds in its socket what was heard long ago.
-/// Taken for the present it would be a proof of where somebody was: it counts as heard when there was last nothing to
-/// read, which is never too late.
+/// A program that was stopped (SIGSTOP), or whose output nobody reads, finds old reports in its socket. Taken as new, an
+/// old report would prove where someone was, not where they are. So a report counts as heard when there was last nothing
+/// to read, which is never later than it was heard.
 ///
-/// - Parameter emptied: when that was.
+/// - Parameter emptied: when there was last nothing to read.
 func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {
   emptied.duration(to: now) > .seconds(1) ? emptied : now
 }
@@ -59,7 +59,7 @@ func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Inst
 /// Waits until there is something to read, or a signal has arrived.
 ///
 /// - Returns: false when the deadline passed.
-/// - Throws: `RadioError.interrupted`, also when there is something to read as well.
+/// - Throws: `RadioError.interrupted`, even when there is something to read.
 func waitReadable(
   _ descriptor: Int32, of radio: String, until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
 ) throws(RadioError) -> Bool {

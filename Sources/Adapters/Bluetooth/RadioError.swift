@@ -1,7 +1,7 @@
 package import Domain
 package import SystemIO
 
-/// Why a radio cannot be listened to, or no longer.
+/// Why a radio cannot be used, or no longer.
 package enum RadioError: Failure, Equatable {
   /// A signal ended the wait.
   case interrupted
@@ -10,9 +10,9 @@ package enum RadioError: Failure, Equatable {
 
   /// The capture cannot be opened, read or written (ENOENT, EACCES, EISDIR, EEXIST, ENOSPC…).
   case file(SystemError)
-  /// The file is no btsnoop capture, or one whose packets we cannot read.
+  /// The file is no btsnoop capture, or its packets cannot be read.
   case notACapture(path: String, reason: String)
-  /// The capture is torn or overwritten. Everything before it has been told.
+  /// The capture is torn or overwritten at that byte. Everything before it has been told.
   case damaged(path: String, offset: UInt64, expected: String)
 
   // Adapters of this machine.
@@ -32,26 +32,26 @@ package enum RadioError: Failure, Equatable {
 
   // bluetoothd.
 
-  /// There is no system bus to reach bluetoothd by.
+  /// There is no system bus.
   case noSystemBus(radio: String, reason: String)
-  /// Nobody on the bus is bluetoothd.
+  /// bluetoothd is not on the bus.
   case noBluetoothDaemon(radio: String)
   /// bluetoothd keeps the adapter powered off.
   case poweredOff(radio: String)
   /// The bus's policy or bluetoothd does not let this user scan.
   case notAuthorized(radio: String)
-  /// bluetoothd answered with another error, of this D-Bus name.
+  /// bluetoothd answered with another error; the name is D-Bus's.
   case bluetoothd(radio: String, method: String, name: String, message: String)
 
   // Controllers.
 
-  /// Nobody accepts the connection. The reason is the resolver's or the kernel's.
+  /// The connection failed; the reason is the resolver's or the kernel's.
   case cannotConnect(radio: String, reason: String)
   /// The controller has no Bluetooth Low Energy.
   case noLowEnergy(radio: String)
-  /// It can listen only: a capture, say.
+  /// The radio can only listen, as a capture.
   case cannotAdvertise(radio: String)
-  /// The controller cannot be so many beacons at the same time.
+  /// The controller cannot send so many beacons at the same time.
   case tooFewSets(radio: String, sets: Int, beacons: Int)
   /// The controller refused a command (Core 5.4, Vol 1, Part F).
   case refused(radio: String, command: String, status: UInt8)
@@ -75,11 +75,11 @@ package enum RadioError: Failure, Equatable {
     case .noBluetooth(let radio):
       "cannot open \(radio): this kernel has no Bluetooth, or none in this container"
     case .noAdapter(let radio):
-      "cannot open \(radio): there is no such adapter; `hciconfig` lists those there are"
+      "cannot open \(radio): there is no such adapter; `hciconfig` lists the adapters"
     case .adapterDown(let radio):
       "\(radio) is down; `bluetoothctl power on` or `sudo hciconfig \(radio) up` turns it on"
     case .adapterInUse(let radio):
-      "\(radio) is in use by a program that has it for itself (a virtual machine, Bumble, btproxy)"
+      "\(radio) is used exclusively by another program (a virtual machine, Bumble, btproxy)"
     case .notPermitted(let radio, let program):
       "not permitted to use \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
     case .adapter(let error):
@@ -101,7 +101,7 @@ package enum RadioError: Failure, Equatable {
     case .cannotAdvertise(let radio):
       "\(radio) cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"
     case .tooFewSets(let radio, let sets, let beacons):
-      "\(radio) can be \(sets) beacon\(sets == 1 ? "" : "s") at a time, not \(beacons); give each step its own adapter"
+      "\(radio) can send \(sets) beacon\(sets == 1 ? "" : "s") at a time, not \(beacons); give each step its own adapter"
     case .refused(let radio, let command, let status):
       "\(radio) refused `\(command)` with status 0x\(String(status, radix: 16))"
     case .noAnswer(let radio, let command):
@@ -128,7 +128,7 @@ package enum RadioError: Failure, Equatable {
   package var hint: String? {
     switch self {
     case .notPermitted(let radio, _): "where bluetoothd runs, --radio bluez:\(radio) needs no permission"
-    case .noBluetooth, .noAdapter: "`stepctl doctor` says which radios there are"
+    case .noBluetooth, .noAdapter: "`stepctl doctor` lists the radios"
     case .adapterDown, .adapterInUse, .refused, .noAnswer: "`stepctl doctor` looks for the reason"
     case .interrupted, .file, .notACapture, .damaged, .adapter, .noSystemBus, .noBluetoothDaemon, .poweredOff,
       .notAuthorized, .bluetoothd, .cannotConnect, .noLowEnergy, .cannotAdvertise, .tooFewSets, .garbled, .lost:

@@ -1,17 +1,17 @@
 package import SystemIO
 
-/// Which radio to listen with, as it is written on a command line.
+/// A radio, as it is written on a command line.
 package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// A Bluetooth adapter of this machine, by its number: `hci0`.
   case hci(UInt16)
-  /// The same by way of bluetoothd, which takes no privilege: `bluez:hci0`.
+  /// The same through bluetoothd, without any privilege: `bluez:hci0`.
   case bluez(UInt16)
   /// A controller at the other end of a stream: `h4:tcp:HOST:PORT`, `h4:unix:PATH`.
   case h4(StreamAddress)
   /// A recording of HCI traffic: `btsnoop:FILE`, or `btsnoop:-` for standard input.
   case btsnoop(String)
 
-  /// Every form that can be written, for messages and help.
+  /// All forms, for messages and help.
   package static let forms = "hci0, bluez:hci0, h4:tcp:HOST:PORT, h4:unix:PATH or btsnoop:FILE (- for standard input)"
 
   package init(_ text: String) throws(MalformedRadioSpec) {
@@ -57,8 +57,8 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// Opens the radio: when this returns, it listens.
   ///
   /// - Parameters:
-  ///   - interruption: what ends every wait, those of opening included.
-  ///   - tell: gets what the user should know and nothing ends for: a sentence without a full stop.
+  ///   - interruption: ends every wait, also while opening.
+  ///   - tell: gets notices for the user that do not end anything: a sentence without a full stop.
   package func open(
     interruption: Interruption? = nil, tell: @escaping (String) -> Void = { _ in }
   ) throws(RadioError) -> any Radio {
@@ -89,7 +89,7 @@ extension UInt16 {
   }
 }
 
-/// Where a controller that speaks H4 over a stream listens.
+/// The address of a controller that speaks H4 over a stream.
 package enum StreamAddress: Hashable, Sendable, CustomStringConvertible {
   /// A host name or address (IPv6 without its brackets), and a port.
   case tcp(host: String, port: UInt16)
@@ -104,10 +104,10 @@ package enum StreamAddress: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A text that names no radio.
+/// A text that is not a radio.
 package struct MalformedRadioSpec: Error, Equatable, CustomStringConvertible {
   package let text: String
-  /// What is wrong with it, or what it should have been.
+  /// What is wrong with the text, or what was expected.
   package let reason: String
 
   package init(text: String, reason: String) {

@@ -1,7 +1,7 @@
 import Glibc
 import SystemIO
 
-/// The thread that connects, serves the connection, and connects again, until it is told to stop.
+/// The thread that connects, serves the connection, and connects again, until it has to stop.
 final class ConnectionThread: Sendable {
   private let exchange: Exchange
   private let reconnecting: MQTTConnection.Reconnecting
@@ -48,7 +48,7 @@ final class ConnectionThread: Sendable {
       do {
         return try client.run(connectingTo: address)
       } catch {
-        // A host with addresses of two families may be reached by one of them only.
+        // A host with addresses of two families may be reachable by one of them only.
         if index + 1 == addresses.count || !error.isBeforeConnection { throw error }
       }
     }
@@ -78,7 +78,7 @@ final class ConnectionThread: Sendable {
   private func wait(for duration: Duration) -> Bool {
     let deadline = ContinuousClock.now + duration
     while !exchange.isClosing, .now < deadline {
-      // What is published meanwhile signals as well, and has to wait.
+      // A message that is published meanwhile wakes the thread too, and has to wait.
       guard let ready = try? waitReadable([exchange.work.number], until: deadline) else { return false }
       if ready[0] { exchange.work.clear() }
     }
@@ -87,7 +87,7 @@ final class ConnectionThread: Sendable {
 }
 
 extension MQTTError {
-  /// Whether TCP did not come about, so that nothing was sent.
+  /// Whether TCP did not connect, so that nothing was sent.
   fileprivate var isBeforeConnection: Bool {
     switch self {
     case .cannotConnect, .timedOut(_, .connecting): true

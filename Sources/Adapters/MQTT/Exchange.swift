@@ -1,7 +1,7 @@
 import Synchronization
 import SystemIO
 
-/// What the program's threads and the connection's thread have in common: two bounded queues and their wake-ups.
+/// What the program's threads and the connection's thread share: two bounded queues and their wake-ups.
 final class Exchange: Sendable {
   private struct State {
     var inbox: Inbox
@@ -60,7 +60,7 @@ final class Exchange: Sendable {
       return !state.isResolving
     }
     work.signal()
-    // Whoever waits in `next` is to see that it is over.
+    // Wakes a thread that waits in `next`.
     events.signal()
     if mayWait { _ = try? waitReadable([ended.number], until: .now + .milliseconds(250)) }
   }

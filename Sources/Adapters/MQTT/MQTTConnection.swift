@@ -4,24 +4,24 @@ import SystemIO
 
 /// A connection to a broker: MQTT 3.1.1, clean session, QoS 1 both ways.
 ///
-/// **Threads.** libmosquitto and its sockets live on one thread of their own, which nothing here ever waits for
-/// except `close`, and that not for long. Every method may be called from any thread; none blocks but `next`.
+/// **Threads.** libmosquitto and its sockets live on a thread of their own. Only `close` waits for it, and not for
+/// long. Every method may be called from any thread; only `next` blocks.
 ///
 /// **Latency.** The thread starts in `init` and sends CONNECT, SUBSCRIBE and whatever was published by then without
 /// waiting for CONNACK (MQTT 3.1.1, 3.1.4), so a cold request and its answer take one round trip beyond TCP's and
 /// TLS's. TCP_NODELAY is on, and acknowledgements are not delayed (TCP_QUICKACK): a broker with Nagle's algorithm
 /// on, mosquitto's default, does not cost 40 ms an exchange.
 ///
-/// **What a publish is worth.** `acknowledged` says that the broker has the message: not that anybody received it,
-/// nor that its access list let it pass, which MQTT 3.1.1 does not tell. When the connection ends (`disconnected`),
-/// a message that was not acknowledged may or may not have arrived. One without the retain flag is never sent
-/// again, on whatever later connection; of the retained ones the latest of each topic is published on every later
-/// connection, acknowledged or not.
+/// **What a publish is worth.** `acknowledged` says that the broker has the message. It does not say that anyone
+/// received it, nor that the access list let it pass: MQTT 3.1.1 does not tell. When the connection ends
+/// (`disconnected`), a message that was not acknowledged may or may not have arrived. A message without the retain
+/// flag is never sent again. Of the retained ones, the latest of each topic is published on every later connection,
+/// acknowledged or not.
 ///
 /// **A lost connection** is noticed at once when the other side closes it, else within twice the keep-alive.
-/// `Reconnecting.never` then ends; `forever` says `disconnected` and begins anew after 0.5 s, doubling to 30 s, with
-/// jitter, for any error whatever: it may be mended on the other side. The TLS files are read for each attempt, so
-/// that renewed certificates are taken up.
+/// `Reconnecting.never` then ends. `forever` says `disconnected` and connects again after 0.5 s, doubling to 30 s,
+/// with jitter, after every error: the other side may mend it. The TLS files are read for each attempt, so that
+/// renewed certificates are used.
 ///
 /// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message with a
 /// payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
@@ -34,10 +34,10 @@ package final class MQTTConnection: Sendable {
   package enum Event: Equatable, Sendable {
     /// CONNACK arrived: what was published from here on, and before, is with the broker or on the way.
     case connected
-    /// There is no connection any more, or an attempt failed; with `Reconnecting.never` nothing follows.
+    /// The connection ended, or an attempt failed. With `Reconnecting.never` nothing follows.
     case disconnected(MQTTError)
     case message(Message)
-    /// PUBACK for the first time; see above for what it says.
+    /// The first PUBACK. See above for its meaning.
     case acknowledged(PublishID)
   }
 
@@ -68,11 +68,11 @@ package final class MQTTConnection: Sendable {
   ///   - clientID: 1 to 23 letters and digits (MQTT 3.1.1, 3.1.3.1); a broker drops the older of two clients with
   ///     the same one.
   ///   - keepAlive: whole seconds, at least 5.
-  ///   - subscriptions: topic filters, QoS 1, subscribed anew on each connection.
+  ///   - subscriptions: topic filters, QoS 1, subscribed on each connection.
   ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
   ///     resolution has its own limits, resolv.conf(5)'s.
-  /// - Throws: `unusableFile` when a TLS file cannot be read; what is in it is looked at while connecting, and told
-  ///   by `disconnected`. `system` when the process is out of descriptors or threads.
+  /// - Throws: `unusableFile` when a TLS file cannot be read; its content is checked while connecting, and
+  ///   `disconnected` tells what is wrong. `system` when the process is out of descriptors or threads.
   package init(
     broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
     subscriptions: [String], reconnecting: Reconnecting, patience: Duration = .seconds(10),
@@ -101,18 +101,18 @@ package final class MQTTConnection: Sendable {
   /// Publishes with QoS 1.
   ///
   /// - Parameter topic: a topic name, without wildcards.
-  /// - Returns: nil when the message was not taken, and will not be sent: the connection has ended for good, or it
-  ///   is lost and the message not retained, or too many wait.
+  /// - Returns: nil when the message will not be sent: the connection has ended for good, or it is lost and the message
+  ///   not retained, or too many messages wait.
   @discardableResult
   package func publish(topic: String, payload: [UInt8], retain: Bool) -> PublishID? {
     precondition(!topic.isEmpty && mosquitto_pub_topic_check(topic) == MOSQ_ERR_SUCCESS.code, "not a topic name")
     return exchange.publish(topic: topic, payload: payload, isRetained: retain)
   }
 
-  /// What happened next, in the order in which it did.
+  /// The next event, in the order of events.
   ///
-  /// - Returns: nil when the deadline passed, or when nothing can happen any more: the connection was closed, or
-  ///   ended for good and its last event was fetched.
+  /// - Returns: nil when the deadline passed, or when no event can follow: the connection was closed, or ended for good
+  ///   and its last event was fetched.
   package func next(until deadline: ContinuousClock.Instant?) throws(MQTTError) -> Event? {
     do {
       return try exchange.next(until: deadline)
@@ -126,20 +126,44 @@ package final class MQTTConnection: Sendable {
 
   package var discarded: Discarded { exchange.discarded }
 
-  /// Ends the connection with DISCONNECT; nothing is received any more.
+  /// Ends the connection with DISCONNECT. Nothing is received after it.
   ///
-  /// It waits neither for acknowledgements nor for what was published and not sent yet: who needs to know that a
-  /// message has arrived waits for `acknowledged` first.
+  /// It waits neither for acknowledgements nor for messages that were not sent yet. Who needs to know that a message
+  /// arrived waits for `acknowledged` first.
   ///
-  /// Idempotent. It waits until the socket is closed, at most a quarter of a second: a thread that is held up, as by
-  /// a name server that does not answer, is left to end and to free what it has on its own.
+  /// Idempotent. It waits until the socket is closed, at most a quarter of a second. A thread that is held up longer, as
+  /// by a silent name server, ends later and frees its resources itself.
   package func close() { exchange.close() }
 
-  /// 22 random letters and digits, which say nothing about who or what connects.
+  /// 22 random letters and digits, which tell nothing about the client.
   package static func randomClientID() -> String {
     let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".unicodeScalars)
     var text = String.UnicodeScalarView()
     for _ in 0..<22 { text.append(alphabet.randomElement()!) }
     return String(text)
   }
+}
+
+/// A message that was received.
+package struct Message: Hashable, Sendable {
+  package let topic: String
+  package let payload: [UInt8]
+  /// The broker had stored the message when the subscription was made. It tells how things were, not that something was
+  /// sent just now (MQTT 3.1.1, 3.3.1.3).
+  package let isRetained: Bool
+
+  package init(topic: String, payload: [UInt8], isRetained: Bool) {
+    self.topic = topic
+    self.payload = payload
+    self.isRetained = isRetained
+  }
+}
+
+/// Names one call of `MQTTConnection.publish`, for as long as the process lives.
+package struct PublishID: Hashable, Comparable, Sendable {
+  let number: UInt64
+
+  package init(_ number: UInt64) { self.number = number }
+
+  package static func < (left: PublishID, right: PublishID) -> Bool { left.number < right.number }
 }

@@ -3,9 +3,9 @@ package import Domain
 import Glibc
 package import SystemIO
 
-/// Why there is no connection, or no longer one.
+/// Why there is no connection, or why it ended.
 package enum MQTTError: Failure, Equatable {
-  /// A file of `Broker.TLS` that cannot serve: which, where, and why not.
+  /// A file of `Broker.TLS` that cannot be used: which, where, and why.
   case unusableFile(TLSFile, path: String, FileFault)
   /// The name service's reason is an `EAI_*` value of getaddrinfo(3).
   case cannotResolve(host: String, code: Int32)
@@ -13,9 +13,9 @@ package enum MQTTError: Failure, Equatable {
   case cannotConnect(SystemError)
   /// The other side was silent for too long.
   case timedOut(Broker, Stage)
-  /// The broker's certificate was not accepted: this is not, or cannot be shown to be, the broker that was meant.
+  /// The broker's certificate was not accepted: it may be another broker than the one that was meant.
   case untrustedBroker(Broker, CertificateFault)
-  /// The broker ended TLS with an alert (RFC 8446 6.2): as a rule, it wants another client certificate.
+  /// The broker ended TLS with an alert (RFC 8446 6.2). Usually it wants another client certificate.
   case refusedByAlert(Broker, UInt8)
   /// TLS failed for another reason; the code is OpenSSL's packed one (`openssl errstr` explains it).
   case tlsFailed(Broker, code: UInt)
@@ -39,9 +39,9 @@ package enum MQTTError: Failure, Equatable {
     case unreadable(SystemError)
     /// No PEM that OpenSSL takes; the code is OpenSSL's packed one.
     case malformed(UInt)
-    /// A key that needs a passphrase: nobody is there to type it.
+    /// A key that needs a passphrase, which nobody could type.
     case encrypted
-    /// The key is not the one in the certificate.
+    /// The key does not belong to the certificate.
     case mismatch
   }
 
@@ -115,7 +115,7 @@ package enum MQTTError: Failure, Equatable {
     .cannotConnect(SystemError("connect to the broker", broker.description, code: code))
   }
 
-  /// Alert descriptions of RFC 8446 6 as what the broker most likely objects to.
+  /// What the broker most likely objects to, by the alert (RFC 8446 6).
   private static func meaning(of alert: UInt8) -> String {
     switch alert {
     case 116: "it requires a client certificate (alert 116)"
@@ -123,7 +123,7 @@ package enum MQTTError: Failure, Equatable {
     case 42, 43, 46, 48, 49, 51: "it does not accept the client certificate (alert \(alert))"
     case 44: "the client certificate has been revoked (alert 44)"
     case 45: "the client certificate has expired (alert 45)"
-    case 70: "it speaks no TLS version later than 1.1 (alert 70)"
+    case 70: "it does not speak TLS 1.2 or later (alert 70)"
     default: "alert \(alert)"
     }
   }
@@ -134,7 +134,7 @@ extension MQTTError.FileFault: CustomStringConvertible {
     switch self {
     case .unreadable(let error): error.reason
     case .malformed(let code): "not usable PEM (\(reason(ofOpenSSL: code)))"
-    case .encrypted: "it needs a passphrase; a key without one is wanted, readable by its owner only"
+    case .encrypted: "it needs a passphrase; use a key without one that only its owner can read"
     case .mismatch: "it does not belong to the client certificate"
     }
   }

@@ -4,8 +4,8 @@ import SystemIO
 
 /// One connection: a libmosquitto handle, from CONNECT to its end, on one thread.
 ///
-/// A new handle for each connection: libmosquitto would otherwise send what was not acknowledged again after a
-/// reconnection, and an old command must not be.
+/// Each connection has a new handle. After a reconnection libmosquitto would send again what was not acknowledged, and
+/// an old command must never be sent again.
 final class MosquittoClient {
   struct Settings: Sendable {
     let broker: Broker
@@ -62,12 +62,12 @@ final class MosquittoClient {
 
   /// Connects, and serves the connection until it ends.
   ///
-  /// Returns when the program closed it; every other end throws.
+  /// Returns when the program closed the connection; every other end throws.
   ///
   /// - Parameter address: a numeric one.
   func run(connectingTo address: String) throws(MQTTError) {
     let deadline = ContinuousClock.now + settings.patience
-    // Only queues CONNECT, as if another thread were to send it: failing to, it would close the socket unread.
+    // In this mode libmosquitto only queues CONNECT. Otherwise a failure to send it would close the socket unread.
     try check(mosquitto_threaded_set(handle, true))
     try check(
       mosquitto_connect_async(
@@ -80,7 +80,7 @@ final class MosquittoClient {
     while !exchange.isClosing {
       entries[0] = pollfd(fd: mosquitto_socket(handle), events: interests, revents: 0)
       if poll(&entries, 2, timeout(deadline)) == -1, errno != EINTR { throw .system(SystemError("poll")) }
-      // Cleared before the queue is looked at: what is put there afterwards signals again.
+      // Cleared before the queue is read: a message that is added later signals again.
       if entries[1].revents != 0 { exchange.work.clear() }
       try serve(Int32(entries[0].revents))
       if stage == .established {
@@ -92,10 +92,10 @@ final class MosquittoClient {
     if stage == .established { mosquitto_disconnect(handle) }
   }
 
-  /// Reads before it writes: a write to a connection that the broker has ended fails, and `loop_write` would close
-  /// the socket with what the broker said last still unread, a CONNACK that refuses or a TLS alert. So it is left for
-  /// what the socket would not take at once, and never ends a handshake: in TLS 1.3 the broker judges our
-  /// certificate only then (RFC 8446 2).
+  /// Reads before it writes. A write to a connection that the broker has ended fails, and `loop_write` would then close
+  /// the socket while the broker's last word is unread: a CONNACK that refuses, or a TLS alert. So `loop_write` only sends
+  /// what the socket could not take before, and never completes a handshake: in TLS 1.3 the broker judges our certificate
+  /// after that (RFC 8446 2).
   private func serve(_ ready: Int32) throws(MQTTError) {
     let isBlocked = ready & POLLOUT != 0 && (stage == .greeting || stage == .established)
     if stage == .connecting {
@@ -115,7 +115,7 @@ final class MosquittoClient {
       guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
       stage = .greeting
     }
-    // Before CONNACK, what came since poll(2) comes first: the broker has something against us.
+    // Before CONNACK, bytes that came since poll(2) are read first: the broker may refuse us.
     if isBlocked, !hasEnded, stage == .established || unread == 0 { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
@@ -129,8 +129,8 @@ final class MosquittoClient {
     // Linux has these two for a connection that was made and reset since, and ECONNREFUSED for one that was not;
     // there may be something to read.
     guard [0, ECONNRESET, EPIPE].contains(code) else { throw .cannotConnect(settings.broker, code: code) }
-    // libmosquitto begins the handshake before the connection is made, and a write into a refused one takes the error
-    // with it. What is left to see is that nobody ever acknowledged anything: no round trip was measured (tcp(7)).
+    // libmosquitto begins the handshake before TCP has connected, and a write into a refused connection consumes the
+    // error. What remains visible: nobody ever acknowledged anything, so no round trip was measured (tcp(7)).
     var information = tcp_info()
     size = socklen_t(MemoryLayout<tcp_info>.size)
     let isKnown = getsockopt(mosquitto_socket(handle), Int32(IPPROTO_TCP), TCP_INFO, &information, &size) == 0
@@ -140,8 +140,8 @@ final class MosquittoClient {
     stage = tls == nil ? .greeting : .handshake
   }
 
-  // The next two send at once, CONNECT first where it still waits, and do not wait for CONNACK. A failure to send is
-  // left to the next read, which can tell why: here it does not close the socket, as it does in loop_write.
+  // The next two send immediately, a waiting CONNECT first, and do not wait for CONNACK. They ignore a failure to send,
+  // which does not close the socket here: the next read can tell why.
 
   private func subscribe() {
     for filter in unsubscribed {
@@ -200,7 +200,7 @@ final class MosquittoClient {
 
   private var lost: MQTTError { tls?.error ?? .lost(settings.broker, stage) }
 
-  /// Every return code of libmosquitto comes through here, but those of `subscribe` and `publish`.
+  /// Checks every return code of libmosquitto, except those of `subscribe` and `publish`.
   private func check(_ code: Int32) throws(MQTTError) {
     let system = errno
     if code == MOSQ_ERR_SUCCESS.code { return }
@@ -245,7 +245,7 @@ final class MosquittoClient {
   }
 }
 
-/// Initialized once a process, and never cleaned up: a thread that was left to itself may still be in it.
+/// Initialized once in a process and never cleaned up: a thread that was left behind may still use it.
 private let library: Void = { mosquitto_lib_init() }()
 
 private func client(of context: UnsafeMutableRawPointer?) -> MosquittoClient {

@@ -2,10 +2,10 @@ import CMosquitto
 import Glibc
 import SystemIO
 
-/// OpenSSL's settings for one connection, and what it found wrong with the other side.
+/// OpenSSL's settings for one connection, and the faults that it found in the other side.
 ///
-/// libmosquitto would make a context of its own. This one says by codes, rather than in a log, which file is
-/// unusable and why a handshake failed, and leaves the name check to OpenSSL, not to libmosquitto's string compare.
+/// libmosquitto's own context would tell faults in a log only. This one tells by codes which file is unusable and why a
+/// handshake failed, and lets OpenSSL check the name instead of libmosquitto's string comparison.
 final class TLSContext {
   /// An `SSL_CTX`, owned.
   let handle: OpaquePointer
@@ -21,7 +21,7 @@ final class TLSContext {
   private var wantsPassphrase = false
 
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
-    // exit(3) must not free OpenSSL's tables under a thread that was left to itself.
+    // exit(3) must not free OpenSSL's tables under a thread that still runs.
     OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     guard let handle = SSL_CTX_new(TLS_client_method()) else { throw .tlsFailed(broker, code: ERR_get_error()) }
     self.handle = handle
@@ -30,7 +30,7 @@ final class TLSContext {
     let isNumeric = inet_pton(AF_INET, broker.host, &address) == 1 || inet_pton(AF_INET6, broker.host, &address) == 1
     serverName = isNumeric ? nil : broker.host
 
-    // What the header calls SSL_CTX_set_min_proto_version and SSL_CTX_set_app_data are macros over these.
+    // SSL_CTX_set_min_proto_version and SSL_CTX_set_app_data are macros over these calls.
     let isPrepared =
       SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil) == 1
       && SSL_CTX_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque()) == 1
@@ -89,7 +89,7 @@ final class TLSContext {
   ) throws(MQTTError) {
     ERR_clear_error()
     if load(path) == 1 { return }
-    // The first code is where it failed, the last ones those who passed it on.
+    // The first code is the cause; the later ones come from its callers.
     let code = ERR_peek_error()
     let fault: MQTTError.FileFault =
       switch (ERR_GET_LIB(code), ERR_GET_REASON(code)) {
@@ -128,7 +128,7 @@ private func observe(_ connection: OpaquePointer?, _ event: Int32, _ value: Int3
 }
 
 extension Broker.TLS {
-  /// Looks whether every file can be opened, before a thread is started for nothing.
+  /// Checks that every file can be opened, before a thread is started in vain.
   func checkReadable() throws(MQTTError) {
     try check(.authority, authority)
     if let identity {

@@ -30,7 +30,8 @@ struct CalibrationReport {
   static func checkEditing(_ steps: [Step], in path: String) throws {
     let text = try Files.read(path)
     for step in steps {
-      let other: Int8 = step.measuredPower == 0 ? -1 : 0
+      // The longest text.
+      let other: Int8 = step.measuredPower == -128 ? -127 : -128
       _ = try VehicleFile.setting(measuredPower: other, of: step.id, in: text, path: path)
     }
   }

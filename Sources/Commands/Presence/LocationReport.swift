@@ -1,7 +1,7 @@
 import Bluetooth
-import Ranging
 import Domain
 import Encoding
+import Ranging
 import Terminal
 
 /// A decision of the locator, for people and for programs.

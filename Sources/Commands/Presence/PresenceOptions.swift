@@ -67,9 +67,11 @@ extension PresenceSearch {
       case .note(let note): console.note(note)
       case .decided: break
       case .waiting(let left):
-        let request = method == .nfc ? "hold the reader to the tag on the step" : "show the code on the step to the camera"
+        let request =
+          method == .nfc ? "hold the reader to the tag on the step" : "show the code on the step to the camera"
         progress.show("\(request), \(Int(left.inSeconds.rounded(.up))) s left")
-      case .missed(let result): console.note("not located by \(method.device): \(printable(Self.reason(result, vehicle)))")
+      case .missed(let result):
+        console.note("not located by \(method.device): \(printable(Self.reason(result, vehicle)))")
       }
     }
     return FindingReport(vehicle: vehicle, finding: finding, began: began)

@@ -6,10 +6,10 @@ package import StepProtocol
 
 /// `stepd.toml`: what a vehicle's controller needs in addition to the vehicle file.
 ///
-/// Paths in a value that was read lead from the working folder; in one that is to be written (`render`) they are the
-/// text that will stand in the file, and lead from the file's folder.
+/// Paths in a value that was read start at the working folder. In a value that is to be written (`render`) they are the
+/// text of the file, and start at the file's folder.
 package struct ControllerFile: Equatable, Sendable {
-  /// Who the controller is to its broker, and where that is if the vehicle file does not say what holds for it.
+  /// How the controller proves to the broker who it is, and where the broker is if not where the vehicle file says.
   package struct BrokerLogin: Equatable, Sendable {
     package var identity: Broker.Identity
     /// These three take the place of the vehicle file's: on the vehicle, the broker may be `localhost`.
@@ -64,13 +64,13 @@ package struct ControllerFile: Equatable, Sendable {
   package var policy: Policy
   /// How long a minor lasts, seconds.
   package var beaconPeriod: Int
-  /// Of the steps whose iBeacons send another minor in each period.
+  /// Of the steps whose iBeacons change their minor in each period.
   package var beacons: [StepID: Beacon]
   /// The path of the file with the keys of dynamic tags; only its owner may read it.
   package var tagKeys: String?
   package var profile: MotionProfile
   package var servo: ServoHardware
-  /// Where the installer left the steps, `open` or `close`: what holds while there is no journal.
+  /// Where the installer left the steps, `open` or `close`: it holds until there is a journal.
   package var installed: Position
 
   package init(
@@ -225,7 +225,7 @@ extension ServoHardware {
     case simulated, pwm
   }
 
-  /// What belongs to the driver that is not chosen is read too: a mistake shows before the day it is chosen.
+  /// The other driver's keys are read too, so that a mistake in them shows before someone chooses that driver.
   fileprivate init(_ table: TOMLTable<ControllerFile.ServoKey>) throws(ConfigurationError) {
     let driver = try table.required(.driver, .word(Driver.allCases))
     let log = try table.optional(.log, table.path) ?? table.document.resolve(ControllerFile.standardServoLog)
@@ -240,7 +240,7 @@ extension ServoHardware {
 
 extension PWMOutputs {
   fileprivate init(_ table: TOMLTable<ControllerFile.ServoKey>) throws(ConfigurationError) {
-    // An SG90 turns from 500 to 2,500 µs; what is far outside of that drives a servo against its stop.
+    // An SG90 turns from 500 to 2,500 µs. A pulse far outside of that drives a servo against its stop.
     let pulse = TOMLForm.integer(in: 400...2600)
     var channels: [StepID: PWMChannel] = [:]
     for (step, table) in try table.stepTables(.steps, ControllerFile.ServoStepKey.self) {

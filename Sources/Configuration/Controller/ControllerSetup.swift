@@ -18,12 +18,12 @@ package struct ControllerSetup: Sendable {
   package let secrets: StepSecrets
   package let profile: MotionProfile
   package let servo: ServoHardware
-  /// The radios that send steps' beacons; others send those of the other steps.
+  /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
 
-  /// Reads all of the files but certificates and the journal.
+  /// Reads all files except certificates and the journal.
   ///
-  /// - Throws: when one of them is wrong, they do not fit, or a private key is not there or can be read by others.
+  /// - Throws: when a file is wrong, when the files contradict one another, or when others can read a private key.
   package init(reading path: String) throws {
     let document = try TOMLDocument(reading: path)
     let file = try ControllerFile(document)
@@ -61,7 +61,7 @@ package struct ControllerSetup: Sendable {
 }
 
 extension ControllerFile {
-  /// Throws when the files contradict one another, or by the policy a step could never be moved.
+  /// Throws when the files contradict one another, or when the policy could never let a step move.
   fileprivate func check(
     against vehicleFile: VehicleFile, _ tags: TagKeyFile?, in document: TOMLDocument
   ) throws(ConfigurationError) {

@@ -3,7 +3,7 @@ import Encoding
 package import StepProtocol
 import SystemIO
 
-/// `tags.json`: the tags whose messages the controller verifies, each with its keys. Nobody but its owner may read it.
+/// `tags.json`: the tags whose messages the controller verifies, each with its keys. Only its owner may read it.
 ///
 /// An array of `{"uid":"04A1B2C3D4E5F6","step":"left","meta_read_key":"…","file_read_key":"…"}`, keys as 32
 /// hexadecimal digits.
@@ -20,7 +20,7 @@ package struct TagKeyFile: Equatable, Sendable {
     }
   }
 
-  /// More than a fleet has; the journal has a counter for each.
+  /// More tags than a fleet has. The journal keeps a counter for each.
   package static let maximumCount = 256
 
   package let path: String
@@ -35,7 +35,7 @@ package struct TagKeyFile: Equatable, Sendable {
     try self.init(parsing: Files.read(path, limit: 65536), path: path)
   }
 
-  /// No error repeats anything of a key.
+  /// No error repeats a part of a key.
   package init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {
     self.path = path
     let value: JSON

@@ -9,23 +9,23 @@ package struct ConfigurationFolders: Equatable, Sendable {
 
   /// - Parameter system: `/etc/stepctl`, except in tests.
   package init(environment: [String: String], system: String = "/etc/stepctl") {
-    // The specification has relative paths ignored.
+    // The specification says to ignore relative paths.
     home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     let base = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
     user = base.map { "\($0)/stepctl" }
     self.system = system
   }
 
-  /// The folders, the user's first: what is in it wins.
+  /// The folders. The user's is the first, and wins.
   package var all: [String] { [user, system].compactMap { $0 } }
 
-  /// The `config.toml` of each folder, whether it is there or not.
+  /// The `config.toml` of each folder; it need not exist.
   package var configFiles: [String] { all.map { "\($0)/config.toml" } }
 
-  /// Where the vehicle files are: `NAME.toml`, or `NAME/vehicle.toml` with all that belongs to it, in each.
+  /// The folders of vehicle files. In each, a vehicle is `NAME.toml`, or `NAME/vehicle.toml` with its other files.
   package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
 
-  /// The vehicle files, by name; the user's hides the system's of the same name, and in either of them a folder a file.
+  /// The vehicle files, by name. Of the same name, the user's hides the system's, and a folder hides a file.
   package func vehicles() -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
     for folder in vehicleFolders {

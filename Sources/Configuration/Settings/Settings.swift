@@ -1,8 +1,8 @@
 import Domain
 import SystemIO
 
-/// What every command can be told, and by whom it was: the flag, else the environment, else the user's
-/// `config.toml`, else the system's, else the default.
+/// What every command can be told, and who decided it: the flag, else the environment, else the user's `config.toml`,
+/// else the system's, else the default.
 package struct Settings: Equatable, Sendable {
   /// What was given on the command line.
   package struct Flags: Sendable {
@@ -24,10 +24,10 @@ package struct Settings: Equatable, Sendable {
   /// Seconds.
   package static let standardTimeout = 10.0
 
-  /// A vehicle file or the name of one, as it was given; nil when nobody said.
+  /// A vehicle file or the name of one, as it was given; nil when nobody named one.
   package let vehicle: Setting<String?>
   package let radio: Setting<String>
-  /// The connection string of the NFC reader; nil when nobody said, and libnfc chooses.
+  /// The connection string of the NFC reader; nil when nobody gave one, and libnfc chooses.
   package let nfc: Setting<String?>
   /// Seconds.
   package let timeout: Setting<Double>
@@ -35,8 +35,8 @@ package struct Settings: Equatable, Sendable {
 
   /// - Parameter environment: `STEPCTL_VEHICLE`, `STEPCTL_RADIO`, `STEPCTL_NFC` and `STEPCTL_TIMEOUT`, each unset when
   ///   empty.
-  /// - Throws: for a value that no flag, variable or file may have, and for files that cannot be read. That a
-  ///   `config.toml` does not exist is no error.
+  /// - Throws: for a value that a setting cannot have, and for a file that cannot be read. A `config.toml` need not
+  ///   exist.
   package init(
     flags: Flags, environment: [String: String], folders: ConfigurationFolders
   ) throws {
@@ -71,11 +71,11 @@ package struct Settings: Equatable, Sendable {
     let files: [TOMLTable<Key>]
     let folders: ConfigurationFolders
 
-    /// What the first that says anything says.
+    /// What the first of flag, variable and files says.
     ///
     /// - Parameters:
-    ///   - parse: what a variable's text stands for.
-    ///   - adjust: what a value in a file means elsewhere.
+    ///   - parse: makes a value of a variable's text.
+    ///   - adjust: makes of a value in a file what it means outside of that file's folder.
     func resolve<Value>(
       _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?, variable parse: (String) -> TOMLValue = TOMLValue.string,
       file adjust: (Value, TOMLDocument) -> Value = { value, _ in value }
@@ -106,9 +106,9 @@ package struct Settings: Equatable, Sendable {
 }
 
 extension Settings {
-  /// The path of the vehicle file: the one that was given, the one of that name, or the only one there is.
+  /// The path of the vehicle file: the given file, the one of the given name, or the only one.
   ///
-  /// - Throws: when there is no file of that name, or nobody said and there is not exactly one.
+  /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
   package func vehicleFile() throws(ConfigurationError) -> String {
     let vehicles = folders.vehicles()
     guard let given = vehicle.value else {
@@ -169,7 +169,7 @@ package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What is wrong with what was said there.
+  /// An error about what was said there.
   package func error(_ message: String, kind: ConfigurationError.Kind = .invalid) -> ConfigurationError {
     switch self {
     case .flag(let name): ConfigurationError(name, message, kind: kind == .invalid ? .usage : kind)

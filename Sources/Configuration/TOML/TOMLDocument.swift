@@ -7,7 +7,7 @@ struct TOMLDocument: Sendable {
   struct Node: Sendable {
     let key: String
     let value: TOMLValue
-    /// Where the value is written; of a table with a header, that. Nil for the document itself.
+    /// Where the value is written, or the header of a table that has one. Nil for the document itself.
     let place: Range<Position>?
     /// Whether it is a table in braces.
     let isInline: Bool
@@ -25,14 +25,14 @@ struct TOMLDocument: Sendable {
     static func < (a: Position, b: Position) -> Bool { (a.line, a.column) < (b.line, b.column) }
   }
 
-  /// Configuration is written by hand, so that a larger file is another kind of file.
+  /// People write configuration by hand: a larger file is another kind of file.
   static let maximumSize = 65_536
 
   let path: String
-  /// The document's table is the first.
+  /// The first is the document's own table.
   let nodes: [Node]
 
-  /// An error of what stands at a key, as `["policy", "static"]`; of the file, where the key is not there.
+  /// An error about a key, as `["policy", "static"]`, with its line; without a line where the file has no such key.
   func error(at key: [String], _ message: String) -> ConfigurationError {
     var node = nodes[0]
     for name in key {
@@ -69,7 +69,7 @@ struct TOMLDocument: Sendable {
     var count = 0
     let parsed = UnsafeBufferPointer(start: ctoml_get_nodes(document, &count), count: count)
     var values = [TOMLValue](repeating: .table, count: count)
-    // Children come after their parents: backwards, the elements of an array are known before it.
+    // Children come after their parents. Read backwards, the elements of an array are known before the array.
     for (index, node) in parsed.enumerated().reversed() {
       values[index] =
         switch node.kind {
@@ -90,7 +90,7 @@ struct TOMLDocument: Sendable {
     }
   }
 
-  /// The parser's words, which begin with a capital and may repeat a key with whatever it holds.
+  /// The parser's message, which begins with a capital and may repeat any character of a key.
   private static func sentence(_ description: String) -> String {
     let scalars = description.unicodeScalars.map { TOMLText.isControl($0) ? "\u{FFFD}" : $0 }
     let text = String(String.UnicodeScalarView(scalars))
@@ -121,10 +121,10 @@ enum TOMLValue: Equatable, Sendable {
   case boolean(Bool)
   case dateOrTime
   case array([TOMLValue])
-  /// What is in it is read through a `TOMLTable`.
+  /// A `TOMLTable` reads its content.
   case table
 
-  /// The value as an error shows it: short, and on one line whatever it holds.
+  /// The value as an error shows it: short and on one line.
   var description: String {
     switch self {
     case .string(let text):

@@ -2,7 +2,7 @@ import Domain
 import Encoding
 import StepProtocol
 
-/// A form that a value in a file can have: what people are told that it is, and how it is read.
+/// A form that a value in a file can have: how an error describes it, and how it is read.
 struct TOMLForm<Value> {
   /// `a UUID`, `"left" or "right"`: what follows "expected".
   let expectation: String
@@ -11,14 +11,14 @@ struct TOMLForm<Value> {
   /// What follows "found".
   var describe: (TOMLValue) -> String = \.description
 
-  /// The same form, for text in which only some is right.
+  /// A form of text.
   static func text(_ expectation: String, _ read: @escaping (String) -> Value?) -> TOMLForm {
     TOMLForm(expectation: expectation) { if case .string(let text) = $0 { read(text) } else { nil } }
   }
 }
 
 extension TOMLForm<String> {
-  /// Text for people, systems and terminals: something, and nothing that they obey.
+  /// Text that a terminal shows and does not obey.
   static var text: TOMLForm {
     .text("non-empty text without control characters") {
       $0.isEmpty || $0.unicodeScalars.contains(where: TOMLText.isControl) ? nil : $0
@@ -27,7 +27,7 @@ extension TOMLForm<String> {
 
   static var vehicleName: TOMLForm { .text(Vehicle.nameRule) { Vehicle.isName($0) ? $0 : nil } }
 
-  /// The path of a file; a relative one leads from the folder of the document.
+  /// The path of a file; a relative one starts at the folder of the document.
   static func path(in document: TOMLDocument) -> TOMLForm {
     TOMLForm(expectation: "the path of a file") { TOMLForm.text.read($0).map(document.resolve) }
   }
@@ -47,8 +47,8 @@ extension TOMLForm<StepID> {
   static var stepID: TOMLForm { .text(#"1 to 32 of a-z, 0-9, "-" and "_""#) { StepID($0) } }
 }
 
-/// Public keys, 32 bytes as base64url without padding. What was found is not repeated: it may be the private key, put
-/// where the public one belongs.
+/// Public keys, 32 bytes as base64url without padding. Errors do not repeat the text: it may be a private key in the
+/// wrong place.
 extension TOMLForm {
   fileprivate static func key(_ make: @escaping ([UInt8]) -> Value?) -> TOMLForm {
     TOMLForm(
@@ -80,7 +80,7 @@ extension TOMLForm<Bool> {
 }
 
 extension TOMLForm<[TagUID]> {
-  /// At least one, each once.
+  /// At least one UID, each once.
   static var tagUIDs: TOMLForm {
     TOMLForm(expectation: "an array of different UIDs of 8, 14 or 20 hexadecimal digits") {
       guard case .array(let elements) = $0, !elements.isEmpty else { return nil }

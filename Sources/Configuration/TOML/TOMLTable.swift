@@ -3,14 +3,14 @@ import Domain
 /// The keys that a table may have, by their names in the file.
 protocol TOMLKey: Hashable, CaseIterable, Sendable, RawRepresentable where RawValue == String {}
 
-/// A table with known keys: a cursor on it exists only when the file has no other key in it.
+/// A table with known keys. It exists only when the file has no other key in that table.
 struct TOMLTable<Key: TOMLKey>: Sendable {
   let document: TOMLDocument
-  /// Keys from the document's table to this one, as `servo.steps.left`; empty for the document's.
+  /// The keys that lead to this table, as `servo.steps.left`; empty for the document's own table.
   private let name: String
   private let isArrayElement: Bool
   let line: Int?
-  /// Whether it is written in braces.
+  /// Whether the table is written in braces.
   let isInline: Bool
   private let entries: [Key: TOMLDocument.Node]
 
@@ -45,7 +45,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     }
   }
 
-  /// The value of a key in some form; nil when it is not there.
+  /// The value of a key; nil when the key is not there.
   func optional<Value>(_ key: Key, _ form: TOMLForm<Value>) throws(ConfigurationError) -> Value? {
     guard let node = entries[key] else { return nil }
     guard let value = form.read(node.value) else {
@@ -129,7 +129,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   /// An error of the table itself.
   func error(_ message: String) -> ConfigurationError { error(at: line, message) }
 
-  /// The error of a key that should be there: it names the table and its line.
+  /// The error of a missing key: it names the table and its line.
   func missing(_ key: Key, because reason: String = "") -> ConfigurationError {
     error(at: line, "\(TOMLText.key(key.rawValue)) is missing\(reason)")
   }

@@ -1,6 +1,6 @@
 /// TOML's written forms (TOML 1.0.0).
 enum TOMLText {
-  /// A basic string: the escapes that TOML asks for, and C1 controls too, which terminals obey.
+  /// A basic string. C1 controls are escaped too: TOML allows them, and terminals obey them.
   static func quoted(_ text: some StringProtocol) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {

@@ -1,8 +1,8 @@
 package import Domain
 
 extension VehicleFile {
-  /// Notes a step's measured power in the text of a vehicle file: in place of one that is there, else behind the step's
-  /// major. Nothing else changes: comments, order and line ends stay as their writer has them.
+  /// Writes a step's measured power into the text of a vehicle file: over the present value, else after the step's
+  /// major. Comments, order and line ends stay as they are.
   ///
   /// - Parameter power: dBm at 1 m.
   /// - Throws: when the text is no vehicle file, or has no such step.
@@ -15,7 +15,7 @@ extension VehicleFile {
     }
   }
 
-  /// Notes, in the same way, the minor that a step's iBeacon always sends.
+  /// Writes, in the same way, the minor that a step's iBeacon always sends.
   package static func setting(
     minor: UInt16, of id: StepID, in text: [UInt8], path: String
   ) throws(ConfigurationError) -> [UInt8] {
@@ -25,7 +25,7 @@ extension VehicleFile {
     }
   }
 
-  /// Adds, in the same way, a tag to those of a step. One that is there already changes nothing.
+  /// Adds, in the same way, a tag to those of a step. A tag that is already there changes nothing.
   ///
   /// - Throws: also when the tag is another step's.
   package static func adding(
@@ -37,7 +37,7 @@ extension VehicleFile {
     }
   }
 
-  /// - Parameter change: changes the step, and returns the key's new value as it is to be written.
+  /// - Parameter change: changes the step, and returns the key's new value as TOML.
   private static func edit(
     _ key: StepKey, of id: StepID, in text: [UInt8], path: String, _ change: (inout Step) -> String
   ) throws(ConfigurationError) -> [UInt8] {
@@ -54,7 +54,7 @@ extension VehicleFile {
     do {
       expected.vehicle = try Vehicle(name: before.vehicle.name, uuid: before.vehicle.uuid, steps: steps)
     } catch {
-      // Of all that makes steps ambiguous, only a tag can have changed.
+      // Only a tag can have changed of what tells steps apart.
       throw step.error("\(TOMLText.key(key.rawValue)): \(value) has a tag of another step in it")
     }
 
@@ -64,7 +64,7 @@ extension VehicleFile {
     } else if let major = step.place(of: .major).map(text.range(of:)) {
       edited.insert("\(key.rawValue) = \(value)", behind: major, isInline: step.isInline)
     }
-    // The file, read again, says what it said before, and the new value.
+    // What counts: the file, read again, says what it said before, and the new value.
     guard (try? VehicleFile(parsing: edited, path: path)) == expected else {
       throw step.error("cannot be edited as it is written; give each key a line of its own")
     }
@@ -73,7 +73,7 @@ extension VehicleFile {
 }
 
 extension [UInt8] {
-  /// Where the bytes are that stand between two places of a TOML document.
+  /// The bytes between two places of a TOML document.
   func range(of place: Range<TOMLDocument.Position>) -> Range<Int> {
     offset(of: place.lowerBound)..<offset(of: place.upperBound)
   }
@@ -89,8 +89,8 @@ extension [UInt8] {
     return offset
   }
 
-  /// Puts an entry more behind a value: in an inline table right there, else on a line of its own that looks like the
-  /// value's.
+  /// Adds an entry after a value: in an inline table right there, else on a new line with the same indentation and line
+  /// end.
   fileprivate mutating func insert(_ entry: String, behind value: Range<Int>, isInline: Bool) {
     if isInline {
       insert(contentsOf: ", \(entry)".utf8, at: value.upperBound)

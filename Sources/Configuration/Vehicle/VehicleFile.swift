@@ -5,8 +5,8 @@ package import StepProtocol
 
 /// `vehicle.toml`: a vehicle, how to reach its controller, and, in a rider's own copy, who the rider is.
 ///
-/// Paths in a value that was read lead from the working folder; in one that is to be written (`render`) they are the
-/// text that will stand in the file, and lead from the file's folder.
+/// Paths in a value that was read start at the working folder. In a value that is to be written (`render`) they are the
+/// text of the file, and start at the file's folder.
 package struct VehicleFile: Equatable, Sendable {
   /// The public keys of a vehicle's controller.
   package struct ControllerKeys: Equatable, Sendable {
@@ -42,10 +42,10 @@ package struct VehicleFile: Equatable, Sendable {
   package var vehicle: Vehicle
   /// The key of whoever signs tokens and codes for the vehicle.
   package var operatorKey: VerificationKey?
-  /// When `operator` signed what the file says of the vehicle, Unix time; nil where it came unsigned.
+  /// When the operator signed what the file says of the vehicle, Unix time; nil for an unsigned file.
   package var signed: Int64?
   package var topic: TopicPrefix?
-  /// Always with TLS; with an identity only in a file that has `cert` and `key`.
+  /// Always with TLS; with an identity in a file that has `cert` and `key`.
   package var broker: Broker?
   package var controller: ControllerKeys?
   package var rider: Rider?
@@ -175,7 +175,7 @@ extension VehicleFile.Rider {
     token = try table.required(.token, table.path)
   }
 
-  /// To a rider whose token is bound to another key than the device's, no controller says a word.
+  /// The token is bound to another key than the device's: no controller answers such a rider.
   package var otherDevice: ConfigurationError {
     ConfigurationError(
       token, "the token is bound to another device key than \(deviceKey): take both as the operator made them")
@@ -183,9 +183,9 @@ extension VehicleFile.Rider {
 }
 
 extension VehicleFile {
-  /// What a rider needs to command the vehicle, with the keys and the token read.
+  /// What a rider needs to command the vehicle. Reads the keys and the token.
   ///
-  /// - Throws: when a part is missing, or a private key is not there or can be read by others.
+  /// - Throws: when a part is missing, or when others can read a private key.
   package func riderAccess() throws -> RiderAccess {
     let purpose = "commands need it; a rider's vehicle file has it"
     let topic = try present(topic, "topic", purpose)

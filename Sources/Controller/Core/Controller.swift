@@ -161,10 +161,10 @@ package struct Controller {
     effects = []
     switch input {
     case .request(let request): receive(request)
-    case .journal(.committed(let ticket)): committed(ticket)
-    case .journal(.failed(let ticket, let reason)): notCommitted(ticket, reason)
+    case .journal(.committed(let ticket)): proceed(from: commits.removeValue(forKey: ticket))
+    case .journal(.failed(let ticket, let reason)): giveUp(commits.removeValue(forKey: ticket), reason)
     case .servo(let report): take(report)
-    case .tick: for step in vehicle.steps { tick(step.id) }
+    case .tick: for step in vehicle.steps { advance(step.id) }
     case .connected: for step in vehicle.steps { publish(step.id) }
     case .ending: isEnding = true
     }
@@ -253,18 +253,25 @@ package struct Controller {
     effects.append(.commit(journal, lastTicket))
   }
 
-  private mutating func committed(_ ticket: CommitTicket) {
-    switch commits.removeValue(forKey: ticket) {
+  /// The journal is on the medium.
+  private mutating func proceed(from purpose: Purpose?) {
+    switch purpose {
     case .reading(let reading, let undertaking)?:
       counters[reading.uid] = reading.counter
       undertake(undertaking)
-    case .motion(let undertaking)?: prepare(undertaking)
-    case .note?, nil: break
+    case .motion(let undertaking)?:
+      if let code = hindrance(to: undertaking) { return abandon(undertaking, Refusal(code)) }
+      let step = undertaking.sender.step
+      steps[step]?.activity = .preparing(undertaking)
+      order(step, .prepare(from: steps[step]?.position ?? .unknown, to: undertaking.move.target.position))
+    case .note?, nil:
+      break
     }
   }
 
-  private mutating func notCommitted(_ ticket: CommitTicket, _ reason: String) {
-    switch commits.removeValue(forKey: ticket) {
+  /// The journal is not on the medium.
+  private mutating func giveUp(_ purpose: Purpose?, _ reason: String) {
+    switch purpose {
     case .reading(let reading, let undertaking)?:
       record(.notJournaled(undertaking.sender.step, reason))
       // Unless a later reading of the same tag is on its way.
@@ -278,13 +285,6 @@ package struct Controller {
     case nil:
       break
     }
-  }
-
-  private mutating func prepare(_ undertaking: Undertaking) {
-    let step = undertaking.sender.step
-    if let code = hindrance(to: undertaking) { return abandon(undertaking, Refusal(code)) }
-    steps[step]?.activity = .preparing(undertaking)
-    order(step, .prepare(from: steps[step]?.position ?? .unknown, to: undertaking.move.target.position))
   }
 
   /// What has come up since the command was judged.
@@ -322,8 +322,13 @@ package struct Controller {
     case (.preparing(let undertaking), .failed(let error)):
       record(.failed(report.step, error.fault, error.description))
       abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable))
-    case (.moving(let motion), .done):
-      acknowledge(motion)
+    case (.moving(var motion), .done):
+      motion.ordered = nil
+      steps[report.step]?.activity = .moving(motion)
+      guard motion.isAtEnd else { return }
+      let position = motion.undertaking.move.target.position
+      record(.ended(report.step, position))
+      finish(motion, position, nil)
     case (.moving(let motion), .failed(let error)):
       fail(motion, error.fault, error.description)
     case (.preparing, .done), (.moving, .ready), (.resting, _), (.committing, _):
@@ -356,31 +361,12 @@ package struct Controller {
       at: now)
   }
 
-  private mutating func tick(_ step: StepID) {
-    switch steps[step]?.activity {
-    case .preparing(let undertaking)?:
-      guard let code = hindrance(to: undertaking) else { return }
-      if code == .expired { record(.failed(step, .driver, "the servo was not ready before the command's deadline")) }
-      steps[step]?.order = 0
-      abandon(undertaking, Refusal(code))
-    case .moving(let motion)?:
-      advance(motion)
-    case .resting?, .committing?, nil:
-      break
-    }
-  }
-
-  /// Moves a step one tick further, if the last one was taken and nothing is in the way.
-  private mutating func advance(_ motion: Motion) {
-    var motion = motion
-    let step = motion.undertaking.sender.step
+  /// A tick has passed: moves a step one stride further, if the last one was taken and nothing is in the way.
+  private mutating func advance(_ step: StepID) {
+    if case .preparing(let undertaking)? = steps[step]?.activity { return keepWaiting(for: undertaking) }
+    guard case .moving(var motion)? = steps[step]?.activity else { return }
     let gap = motion.turn(at: now.clock)
-    let silence = now.clock - (motion.ordered ?? now.clock)
-    if gap > MotionProfile.longestGap { return fail(motion, .timeout, "the controller was held up for \(gap) ms") }
-    if silence > MotionProfile.longestGap { return fail(motion, .driver, "the servo did not answer for \(silence) ms") }
-    if now.clock - motion.began > motion.limit {
-      return fail(motion, .timeout, "the motion took longer than \(motion.limit) ms")
-    }
+    if let (fault, reason) = motion.failure(at: now.clock, gap: gap) { return fail(motion, fault, reason) }
     switch clearance(for: motion, hasBegun: true) {
     case .stop(let hindrance):
       return fail(motion, hindrance.fault, hindrance.description)
@@ -395,14 +381,13 @@ package struct Controller {
     steps[step]?.activity = .moving(motion)
   }
 
-  private mutating func acknowledge(_ motion: Motion) {
-    var motion = motion
-    motion.ordered = nil
-    let (step, position) = (motion.undertaking.sender.step, motion.undertaking.move.target.position)
-    steps[step]?.activity = .moving(motion)
-    guard motion.isAtEnd else { return }
-    record(.ended(step, position))
-    finish(motion, position, nil)
+  private mutating func keepWaiting(for undertaking: Undertaking) {
+    guard let code = hindrance(to: undertaking) else { return }
+    let step = undertaking.sender.step
+    if code == .expired { record(.failed(step, .driver, "the servo was not ready before the command's deadline")) }
+    // What it says later comes too late.
+    steps[step]?.order = 0
+    abandon(undertaking, Refusal(code))
   }
 
   private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
@@ -417,6 +402,8 @@ package struct Controller {
     finish(motion, .unknown, fault)
   }
 
+  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the motion
+  /// was interrupted, which errs on the safe side.
   private mutating func finish(_ motion: Motion, _ position: Position, _ fault: Fault?) {
     let sender = motion.undertaking.sender
     steps[sender.step]?.position = position

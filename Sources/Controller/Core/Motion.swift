@@ -99,6 +99,17 @@ struct Motion: Sendable {
     return clock - turned
   }
 
+  /// Why the motion cannot go on.
+  ///
+  /// - Parameter gap: how long it is since the tick before.
+  func failure(at clock: Int64, gap: Int64) -> (Fault, String)? {
+    let silence = clock - (ordered ?? clock)
+    if gap > MotionProfile.longestGap { return (.timeout, "the controller was held up for \(gap) ms") }
+    if silence > MotionProfile.longestGap { return (.driver, "the servo did not answer for \(silence) ms") }
+    if clock - began > limit { return (.timeout, "the motion took longer than \(limit) ms") }
+    return nil
+  }
+
   /// What the servo is to do next, one tick's worth further at the most; nil while it is to rest.
   mutating func advance(by time: Int64) -> ServoOrder.Action? {
     done += min(time, MotionProfile.tick)

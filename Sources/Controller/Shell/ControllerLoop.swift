@@ -77,21 +77,19 @@ final class ControllerLoop {
   private func handle(_ input: Controller.Input) {
     let time = ControllerTime(
       clock: Int64(start.duration(to: .now).inSeconds * 1000), wall: WallClock.seconds)
-    for effect in controller.handle(input, at: time) { perform(effect) }
+    for effect in controller.handle(input, at: time) {
+      switch effect {
+      case .publish(let publication):
+        let id = parts.link.publish(
+          topic: topic.status(publication.step), payload: publication.payload, retain: publication.retain)
+        if let id { unacknowledged.insert(id) }
+      case .commit(let journal, let ticket): parts.journal.commit(journal, ticket)
+      case .servo(let order): parts.servo.execute(order)
+      case .record(let event): parts.log.write(event)
+      }
+    }
     if controller.needsTicks, tick == nil { scheduleTick() }
     if ending == .settling { settle() }
-  }
-
-  private func perform(_ effect: Controller.Effect) {
-    switch effect {
-    case .publish(let publication):
-      let id = parts.link.publish(
-        topic: topic.status(publication.step), payload: publication.payload, retain: publication.retain)
-      if let id { unacknowledged.insert(id) }
-    case .commit(let journal, let ticket): parts.journal.commit(journal, ticket)
-    case .servo(let order): parts.servo.execute(order)
-    case .record(let event): parts.log.write(event)
-    }
   }
 
   /// In step with the last tick, unless that came late: two in a row would be one frame of the servo.

@@ -32,7 +32,9 @@ package struct Daemon {
       }
     }
     for plan in beacons {
-      do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch { throw BeaconError(cause: error) }
+      do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
+        throw BeaconError(cause: error)
+      }
     }
   }
 

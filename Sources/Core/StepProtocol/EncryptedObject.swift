@@ -1,6 +1,5 @@
 import Crypto
 import Encoding
-import struct FoundationEssentials.Data
 
 import struct FoundationEssentials.Data
 

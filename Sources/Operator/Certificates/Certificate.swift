@@ -22,7 +22,7 @@ struct Certificate: ~Copyable {
   ///   - key: the holder's; only its public part is used.
   ///   - validity: the first and the last second, Unix time.
   ///   - signer: the issuer's key.
-  ///   - issuer: the issuer's certificate, lent; nil when the holder is its own issuer.
+  ///   - issuer: the issuer's certificate, lent; nil when the holder issues it to itself.
   init(
     _ role: CertificateRole, key: borrowing PrivateKey, validity: ClosedRange<Int64>,
     signer: borrowing PrivateKey, issuer: OpaquePointer?
@@ -57,7 +57,7 @@ struct Certificate: ~Copyable {
     self.handle = handle
   }
 
-  /// 159 random bits: a positive number of at most 20 bytes (RFC 5280 4.1.2.2) that no two certificates share.
+  /// 159 random bits: a positive number of at most 20 bytes (RFC 5280 4.1.2.2), unique in practice.
   private static func setRandomSerialNumber(of certificate: OpaquePointer) throws(OpenSSLError) {
     let number = try OpenSSLHandle("make a serial number", adopting: BN_new(), freedBy: BN_free)
     try check("make a serial number", BN_rand(number.pointer, 159, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY))
@@ -95,12 +95,12 @@ struct PrivateKey: ~Copyable {
 
   init(pem: [UInt8]) throws(OpenSSLError) {
     let bio = try MemoryBIO(pem)
-    // The callback is asked for a passphrase; without one of ours, OpenSSL would ask on the terminal.
+    // Without a callback of ours, OpenSSL would ask for a passphrase on the terminal.
     let key = PEM_read_bio_PrivateKey(bio.pointer, nil, { _, _, _, _ in -1 }, nil)
     handle = try OpenSSLHandle("read the private key", adopting: key, freedBy: EVP_PKEY_free)
   }
 
-  /// PKCS #8 (RFC 5958), not encrypted: a broker and a controller start without anybody there.
+  /// PKCS #8 (RFC 5958), not encrypted: a broker and a controller start unattended.
   func pem() throws(OpenSSLError) -> [UInt8] {
     let bio = try MemoryBIO()
     try check(

@@ -1,12 +1,12 @@
 import COpenSSL
 
-/// A vehicle's own certificate authority, which its broker and everyone who connects to that believe, and no other.
+/// A vehicle's own certificate authority. Its broker and the broker's clients trust no other.
 struct CertificateAuthority: ~Copyable {
   let certificate: Certificate
   let key: PrivateKey
 
   private static let secondsADay: Int64 = 86_400
-  /// How far a clock may be behind the one that a certificate was issued by, seconds.
+  /// How far a reader's clock may be behind the issuer's, seconds.
   private static let leeway: Int64 = 300
 
   /// A new authority.
@@ -18,7 +18,7 @@ struct CertificateAuthority: ~Copyable {
     self.key = key
   }
 
-  /// Takes up an authority that was made before; throws when the key is not that of the certificate.
+  /// An authority that was made before. Throws when the key does not belong to the certificate.
   init(certificate: consuming Certificate, key: consuming PrivateKey) throws(OpenSSLError) {
     try check(
       "issue certificates", X509_check_private_key(certificate.handle.pointer, key.handle.pointer))
@@ -26,8 +26,8 @@ struct CertificateAuthority: ~Copyable {
     self.key = key
   }
 
-  /// Issues a certificate that ends with the usual time of its role, or later if it has to, but not after the
-  /// authority's own, which it could not outlive.
+  /// Issues a certificate that lasts as long as its role's usually do, or longer if asked, but never longer than the
+  /// authority's own.
   ///
   /// - Parameter lastingUntil: Unix time; not beyond the end of the authority's certificate.
   func issue(
@@ -40,16 +40,16 @@ struct CertificateAuthority: ~Copyable {
   }
 }
 
-/// What a certificate is for; all that is in it but key, serial number and time follows from that.
+/// What a certificate is for. All of its content follows from that, except key, serial number and time.
 enum CertificateRole {
-  /// Issues the others, and nothing that issues.
+  /// Issues the other certificates, but no authority's.
   case authority(vehicleName: String)
   case broker(BrokerHost)
   case controller
-  /// Any rider: who it is stands in the token, which the broker cannot read.
+  /// Any rider. The token names the rider, and the broker cannot read it.
   case rider
 
-  /// The subject, and all of it. A client's is its name in the broker's access list.
+  /// The whole subject. The broker's access list knows a client by it.
   var commonName: String {
     switch self {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
@@ -59,7 +59,7 @@ enum CertificateRole {
     }
   }
 
-  /// Whole days of validity from the day of issue.
+  /// Days of validity from the day of issue.
   var days: Int64 {
     switch self {
     case .authority: 3650
@@ -91,7 +91,7 @@ enum CertificateRole {
     }
   }
 
-  /// A common name has at most 64 characters (RFC 5280 A.1, ub-common-name); what people see as one is not cut.
+  /// A common name has at most 64 characters (RFC 5280 A.1, ub-common-name). No visible character is cut in two.
   private static func truncated(_ text: String) -> String {
     var text = text
     while text.unicodeScalars.count > 64 { text.removeLast() }

@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// A call to libcrypto that failed: what it was for, and the library's own reason.
+/// A call to libcrypto that failed: its purpose, and the library's reason.
 package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
-  /// What was tried, as a verb for people: `sign the certificate`.
+  /// The purpose, as a verb for people: `sign the certificate`.
   package let operation: String
-  /// The first of the errors that the library noted (ERR_get_error(3)); 0 when it noted none.
+  /// The first error of the library's queue (ERR_get_error(3)); 0 when it is empty.
   package let code: UInt
 
-  /// Takes the reason from the thread's error queue, and leaves that empty for the next call.
+  /// Takes the reason from the thread's error queue, and clears the queue for the next call.
   init(_ operation: String) {
     self.operation = operation
     code = ERR_get_error()
@@ -20,23 +20,23 @@ package struct OpenSSLError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Throws unless a call that answers with 1, or with a size, did.
+/// Throws unless a call returned 1, or a size.
 func check(_ operation: String, _ status: Int32) throws(OpenSSLError) {
   guard status > 0 else { throw OpenSSLError(operation) }
 }
 
-/// Throws unless a call answered with the object that it filled, which is still its owner's.
+/// Throws unless a call returned the object that it filled; the object keeps its owner.
 func check<Object>(_ operation: String, _ filled: UnsafeMutablePointer<Object>?) throws(OpenSSLError) {
   guard filled != nil else { throw OpenSSLError(operation) }
 }
 
-/// The one owner of an object of libcrypto, freed when the owner goes.
+/// The one owner of an object of libcrypto, which frees it.
 struct OpenSSLHandle: ~Copyable {
-  /// The object, lent to calls; it is not to be kept or freed.
+  /// The object, lent to calls that neither keep nor free it.
   let pointer: OpaquePointer
   private let free: @convention(c) (OpaquePointer?) -> Void
 
-  /// Takes over what a call just returned; nil throws.
+  /// Takes ownership of what a call returned; nil throws.
   init(
     _ operation: String, adopting pointer: OpaquePointer?, freedBy free: @convention(c) (OpaquePointer?) -> Void
   ) throws(OpenSSLError) {
@@ -60,7 +60,7 @@ struct MemoryBIO: ~Copyable {
 
   var pointer: OpaquePointer { handle.pointer }
 
-  /// Takes out all that is in it.
+  /// Takes out all of its bytes.
   func read() -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)

@@ -8,16 +8,16 @@ import SystemIO
 package struct ImportedVehicle: Sendable {
   /// Its paths are names in `files`.
   package let vehicleFile: VehicleFile
-  /// Whoever vouches for the vehicle, where that is said.
+  /// Who vouches for the vehicle; nil when nobody is named.
   package let operatorKey: VerificationKey?
-  /// When it was signed, Unix time; nil for what is not.
+  /// When it was signed, Unix time; nil when it is not signed.
   package let issued: Int64?
   let files: [NewFile]
 
-  /// Whether `operatorKey` has signed what is said of the vehicle, and is not only named.
+  /// Whether the holder of `operatorKey` has signed it, and is not only named in it.
   package var isSigned: Bool { issued != nil }
 
-  /// What a vehicle's code says, which `operatorKey` has signed.
+  /// From a vehicle's code, which `operatorKey` has verified.
   package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws {
     let authority = try about("the code's certificate") { try Certificate(der: code.authority).pem() }
     files = [NewFile(RiderPaths.authorityCertificate, authority)]
@@ -31,7 +31,7 @@ package struct ImportedVehicle: Sendable {
     issued = code.issued
   }
 
-  /// A vehicle file and all that it names, as `provision token` makes them.
+  /// From a vehicle file and the files that it names, as `provision token` makes them.
   package init(reading path: String) throws {
     var file = try VehicleFile(reading: path)
     var files: [NewFile] = []
@@ -52,17 +52,17 @@ package struct ImportedVehicle: Sendable {
       file.rider = .init(name: rider.name, deviceKey: RiderPaths.deviceKey, token: RiderPaths.token)
     }
     file.path = RiderPaths.vehicle
-    // Anybody can write that.
+    // Anyone could have written that.
     file.signed = nil
     vehicleFile = file
     issued = nil
     self.files = files
   }
 
-  /// What differs from a vehicle that is known, in words for people; not of its rider, whose token is signed.
+  /// What differs from the known vehicle, in words for people. The rider is left out: the token is signed.
   func changes(of known: VehicleFile) -> [String] {
     let new = vehicleFile
-    // What riders measure and register is their own.
+    // What riders measure and register is theirs.
     func steps(_ file: VehicleFile) -> [Step] {
       file.vehicle.steps.map { Step(id: $0.id, side: $0.side, major: $0.major, minor: $0.minor) }
     }
@@ -77,7 +77,7 @@ package struct ImportedVehicle: Sendable {
     ].compactMap { $0 }
   }
 
-  /// What is new of the rider's own access: in words for people.
+  /// What is new in the rider's own access, in words for people.
   func accessChanges(of known: VehicleFile) -> [String] {
     let new = vehicleFile
     func isNew(_ name: String?, in place: String?) -> Bool {
@@ -94,7 +94,7 @@ package struct ImportedVehicle: Sendable {
     ].compactMap { $0 }
   }
 
-  /// Looked at, because everyone may read the copy: what a folder names as a certificate can be any file of the user's.
+  /// Checked, because everyone may read the copy: a vehicle file could name any file of the user's as a certificate.
   private static func certificate(_ path: String) throws -> [UInt8] {
     let pem = try read(path)
     _ = try about(path) { try Certificate(pem: pem).end() }

@@ -3,12 +3,12 @@ import Domain
 import MQTT
 
 extension VehicleFile {
-  /// With other names for the files that it names.
+  /// The same with other names for its files.
   func renamed(_ names: [String: String]) -> VehicleFile {
     mapping { names[$0] ?? $0 }
   }
 
-  /// With paths in a folder written from there.
+  /// The same with paths that start at a folder.
   func named(from folder: String) -> VehicleFile {
     mapping { $0.hasPrefix("\(folder)/") ? String($0.dropFirst(folder.count + 1)) : $0 }
   }
@@ -31,7 +31,7 @@ extension VehicleFile {
       [tls?.authority, identity?.certificate, identity?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
   }
 
-  /// With what is the user's own in the file that they had: who they are, what they measured, and what they trust.
+  /// The same with the user's own data from the known file: identity, measurements, and the operator that they trust.
   func keeping(_ known: VehicleFile) -> VehicleFile {
     var file = self
     file.operatorKey = operatorKey ?? known.operatorKey
@@ -47,7 +47,7 @@ extension VehicleFile {
       }
       return step
     }
-    // The same ids, sides and majors as before, and no tag twice.
+    // Ids, sides and majors are as before, and no tag is there twice.
     file.vehicle = try! Vehicle(name: vehicle.name, uuid: vehicle.uuid, steps: steps)
     return file
   }

@@ -4,22 +4,22 @@ import Glibc
 import StepProtocol
 import SystemIO
 
-/// The vehicles that a user knows (`~/.config/stepctl/vehicles`), each with all that belongs to it in a folder.
+/// The vehicles that a user knows (`~/.config/stepctl/vehicles`), each with its files in a folder.
 ///
-/// The file of a vehicle pins the key of its operator: from then on nobody else can say anything about that vehicle.
+/// A vehicle's file pins the key of its operator: from then on nobody else can change what is known of the vehicle.
 package struct VehicleStore: Sendable {
   private let folders: ConfigurationFolders
 
   package init(_ folders: ConfigurationFolders) { self.folders = folders }
 
-  /// Where a vehicle is to be, and what is there.
+  /// The place of a vehicle, and what is there.
   package struct Place: Sendable {
     /// The folder.
     package let path: String
     /// The vehicle as this user knows it.
     package let known: VehicleFile?
 
-    /// What the vehicle said otherwise until now, in words for people.
+    /// What would change, in words for people.
     package func changes(by vehicle: ImportedVehicle) -> [String] {
       known.map { vehicle.changes(of: $0) + vehicle.accessChanges(of: $0) } ?? []
     }
@@ -29,7 +29,7 @@ package struct VehicleStore: Sendable {
 
   /// Finds the place for a vehicle. Nothing is changed yet.
   ///
-  /// - Parameter name: what the user wants to call it; nil for its own name, as far as that can be typed.
+  /// - Parameter name: the user's name for it; nil for its own name, in letters that are easy to type.
   /// - Throws: `otherOperator` when another operator's key is pinned, `notSigned` when more than a rider's access is
   ///   new and that key has not signed it, `outdated` when it signed something else later, `nameTaken` for the name of
   ///   another vehicle.
@@ -40,7 +40,7 @@ package struct VehicleStore: Sendable {
     var same: Set<String> = []
     var known: (name: String, file: VehicleFile)?
     for entry in entries {
-      // One that cannot be read could be this vehicle's: its operator must not be forgotten.
+      // A file that cannot be read could be this vehicle's, and its operator must not be forgotten.
       let file = try VehicleFile(reading: entry.path)
       guard file.vehicle.uuid == uuid else { continue }
       try check(vehicle, against: file, in: Self.folder(of: entry) ?? entry.path)
@@ -62,12 +62,12 @@ package struct VehicleStore: Sendable {
     return Place(path: "\(user)/vehicles/\(free)", known: nil)
   }
 
-  /// Puts a vehicle into its place, at once; what the user has there of their own stays.
+  /// Puts a vehicle into its place, in one step. The user's own data there stay.
   package func install(_ vehicle: ImportedVehicle, at place: Place) throws {
     if place.known == nil {
       let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
       try Files.createFolder(parent, mode: 0o700)
-      // What an interrupted run left here is of no use to anybody.
+      // What an interrupted run left here is useless.
       let new = "\(parent)/.\(name).new"
       try StagingFolder.remove(new)
       let staging = try StagingFolder(new)
@@ -82,8 +82,8 @@ package struct VehicleStore: Sendable {
 
   // MARK: -
 
-  /// Files are added under names of their own until the vehicle file, replaced at once, names them; then those that it
-  /// named before are removed.
+  /// New files are added under free names. Then the vehicle file is replaced in one step, and the files that only the
+  /// old one named are removed.
   private func update(_ vehicle: ImportedVehicle, at place: Place) throws(SystemError) {
     var names: [String: String] = [:]
     for file in vehicle.files {
@@ -101,7 +101,7 @@ package struct VehicleStore: Sendable {
     }
   }
 
-  /// The name itself where it is free or the file is there already, else one with a number.
+  /// The file's own name where it is free or has the same content, else a name with a number.
   private func freeName(for file: NewFile, in folder: String) throws(SystemError) -> String {
     let parts = file.name.split(separator: ".", maxSplits: 1)
     var number = 1
@@ -119,7 +119,7 @@ package struct VehicleStore: Sendable {
     entry.path.hasSuffix("/\(entry.name)/\(RiderPaths.vehicle)") ? Files.parent(of: entry.path) : nil
   }
 
-  /// - Parameter place: all that there is of the known vehicle: its folder, or its file.
+  /// - Parameter place: the known vehicle's folder, or its file if it has no folder.
   private func check(
     _ vehicle: ImportedVehicle, against known: VehicleFile, in place: String
   ) throws(ProvisioningError) {
@@ -128,11 +128,11 @@ package struct VehicleStore: Sendable {
     guard pinned == key else {
       throw ProvisioningError.otherOperator(known.path, place: place, found: key?.thumbprint)
     }
-    // A public key is known to everyone: to name it proves nothing.
+    // A public key is public: naming it proves nothing.
     let changes = vehicle.changes(of: known)
     if changes.isEmpty { return }
     guard let issued = vehicle.issued else { throw ProvisioningError.notSigned(known.path, changes) }
-    // The broker and the keys of an old code may have been given up for a reason.
+    // The operator may have had a reason to give up the broker or the keys of an old code.
     guard issued >= known.signed ?? 0 else { throw ProvisioningError.outdated(known.path, changes) }
   }
 
@@ -143,7 +143,7 @@ package struct VehicleStore: Sendable {
   }
 
   private static func checked(_ name: String) throws(ProvisioningError) -> String {
-    // Among the vehicles that is a file, and no folder.
+    // A name that ends with `.toml` is a file's, not a folder's.
     guard RiderName(name) != nil, !name.hasSuffix(".toml") else { throw ProvisioningError.unusableVehicleName(name) }
     return name
   }

@@ -1,17 +1,17 @@
 package import Domain
 package import StepProtocol
 
-/// What a rider is to be allowed.
+/// What a rider is allowed to do, and for how long.
 package struct TokenPlan: Sendable {
   package var rider: RiderName
-  /// Nil for all that the vehicle has.
+  /// Nil for all steps of the vehicle.
   package var steps: [StepID]?
   /// Unix time.
   package var notBefore: Int64
   /// Seconds.
   package var lifetime: Int64
-  /// The public key of a device that keeps its private key to itself; nil to have one made, or to keep the one that
-  /// the rider has.
+  /// The public key of a device that keeps its private key to itself. Nil makes a new key, or keeps the rider's present
+  /// one.
   package var deviceKey: VerificationKey?
 
   package init(
@@ -25,9 +25,9 @@ package struct TokenPlan: Sendable {
   }
 }
 
-/// A rider, as the operator calls them: 1 to 64 letters, digits, `.`, `-` and `_` of ASCII, the first not a `.`.
+/// The operator's name for a rider: 1 to 64 letters, digits, `.`, `-` and `_` of ASCII, the first not a `.`.
 ///
-/// It becomes the name of a folder, so nothing in it can lead elsewhere or hide it.
+/// It becomes the name of a folder, so it cannot lead elsewhere or hide the folder.
 package struct RiderName: Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
@@ -41,16 +41,16 @@ package struct RiderName: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// What was made of a plan for a rider.
+/// The result of a plan for a rider.
 package struct TokenSummary: Sendable, Equatable {
   /// The files that were written, as paths from the vehicle's folder.
   package let files: [String]
   package let token: Token
-  /// Where, from the vehicle's folder, the rider has to put the device's private key; nil when it is there.
+  /// Where the rider has to put the device's private key, from the vehicle's folder; nil when it is there.
   package let missingDeviceKey: String?
   /// When the rider's certificate ends, Unix time.
   package let certificateEnd: Int64
 
-  /// The key that the token is bound to, for the rider to compare with what the device shows.
+  /// The key of the token, which the rider compares with the device's.
   package var deviceKey: Thumbprint { token.device.thumbprint }
 }

@@ -9,7 +9,7 @@ extension VehicleFolder {
   /// The last second of the year 9999, Unix time: the last that certificates can write (RFC 5280 4.1.2.5).
   private static let lastSecond: Int64 = 253_402_300_799
 
-  /// Makes all that a rider needs, in `riders/NAME`, or gives a rider who has it another token.
+  /// Makes all that a rider needs, in `riders/NAME`, or gives a known rider another token.
   ///
   /// - Parameters:
   ///   - now: Unix time, from which the rider's certificate is valid.
@@ -28,7 +28,7 @@ extension VehicleFolder {
   }
 }
 
-/// Who says who may ride: issues tokens, and the certificates that go with them.
+/// Says who may ride: issues tokens, and the certificates that go with them.
 struct Operator: ~Copyable {
   private let folder: VehicleFolder
   private let vehicle: VehicleFile
@@ -69,7 +69,7 @@ struct Operator: ~Copyable {
     }
 
     try Files.createFolder(folder.path(VehiclePaths.riders), mode: 0o700)
-    // What an interrupted run left here is of no use to anybody.
+    // What an interrupted run left here is useless.
     let place = folder.path(VehiclePaths.staging(of: plan.rider))
     try StagingFolder.remove(place)
     let staging = try StagingFolder(place)
@@ -101,7 +101,7 @@ struct Operator: ~Copyable {
     }
     files.append(NewFile("\(name)/\(RiderPaths.token)", token.signed(by: tokenKey) + "\n", isPrivate: true))
 
-    // Each is of use without the other, so that it does not matter if only the first is replaced.
+    // The certificate and the token are useful without each other: it is harmless if only one is replaced.
     for file in files { try Files.replace(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
       files: files.map(\.name), token: token,
@@ -124,7 +124,7 @@ struct Operator: ~Copyable {
       notBefore: plan.notBefore, expires: expires, device: device)
   }
 
-  /// The key that a known rider's next token is bound to, and whether its private part is in the rider's folder.
+  /// The device key for a known rider's next token, and whether its private part is in the rider's folder.
   private func device(for plan: TokenPlan) throws -> (VerificationKey, isHere: Bool) {
     let name = VehiclePaths.folder(of: plan.rider)
     let keyPath = folder.path("\(name)/\(RiderPaths.deviceKey)")

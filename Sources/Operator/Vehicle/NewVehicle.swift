@@ -7,7 +7,7 @@ import MQTT
 import StepController
 import StepProtocol
 
-/// All the files of a new vehicle, with new keys; nothing of it is written yet.
+/// All files of a new vehicle, with new keys. Nothing is written yet.
 struct NewVehicle {
   let files: [NewFile]
   let summary: VehicleSummary
@@ -55,7 +55,7 @@ struct NewVehicle {
       certificatesEnd: end)
   }
 
-  /// The authority, and what it issues to broker and controller; and when those two end, Unix time.
+  /// The authority and the certificates of broker and controller, and when the first of those two ends, Unix time.
   private static func certificates(
     for plan: VehiclePlan, now: Int64
   ) throws(OpenSSLError) -> ([NewFile], end: Int64) {
@@ -77,7 +77,7 @@ struct NewVehicle {
 }
 
 extension VehiclePlan {
-  /// A vehicle that sends what cannot be copied for long takes nothing less; any other takes whatever names a step.
+  /// A vehicle whose beacons all rotate accepts no proof that can be copied; any other accepts every kind.
   fileprivate var policy: Policy {
     let rotates = vehicle.steps.allSatisfy { beaconRadios[$0.id] != nil }
     let standard = ControllerFile.standardPolicy

@@ -4,10 +4,10 @@ package import StepProtocol
 import SystemIO
 
 extension VehicleFolder {
-  /// What a rider scans once to know the vehicle, signed by the operator.
+  /// The code that a rider scans once to add the vehicle, signed by the operator.
   ///
   /// - Parameter now: Unix time.
-  /// - Returns: the text, and the key that people compare when they scan it.
+  /// - Returns: the text, and the key that the rider compares.
   package func vehicleCode(now: Int64) throws -> (text: String, operatorKey: Thumbprint) {
     try checkFinished()
     let file = try readVehicleFile()
@@ -22,7 +22,7 @@ extension VehicleFolder {
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,
       authority: authority, encryptionKey: controller.encryption, signingKey: controller.signing, issued: now)
     let text = code.signed(by: key)
-    // As with a host that is none: who makes the code can mend that, and no rider could.
+    // A malformed host would be one reason. The maker of the code can mend that, a rider cannot.
     do { _ = try VehicleCode.verify(text) } catch {
       throw ConfigurationError(file.path, "makes a code that riders would refuse: \(error)")
     }

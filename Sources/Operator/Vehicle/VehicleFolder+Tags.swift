@@ -11,22 +11,22 @@ package struct DynamicTagSecrets: Sendable {
   package let master: [UInt8]
   /// Those that the controller verifies its messages with.
   package let verifying: DynamicTag.Keys
-  /// Whether a tag has them all. Who sends them to one that has the factory's, whose key everybody knows, gives them to
-  /// a copy of its UID.
+  /// Whether a tag has taken them all. A tag with this UID that still has the factory's keys may then be a copy, and
+  /// must not be given these.
   package let areTaken: Bool
 }
 
 extension VehicleFolder {
-  /// The keys of a tag: new ones at the first time, and the same ever after, so that a tag that was set up in part can be
-  /// completed. The controller knows them from its next start on.
+  /// The keys of a tag: new ones the first time, later the same, so that an interrupted setup can be completed. The
+  /// controller knows them from its next start on.
   ///
-  /// - Parameter isRehearsal: whether new ones are not kept.
-  /// - Throws: also when the tag is another step's, and so has that step's name in it.
+  /// - Parameter isRehearsal: whether to keep no new keys.
+  /// - Throws: also when the tag is another step's: it carries that step's name.
   package func dynamicTagSecrets(
     for uid: TagUID, on step: StepID, isRehearsal: Bool = false
   ) throws -> DynamicTagSecrets {
     let controller = path(VehiclePaths.controller)
-    // A vehicle file alone, as riders have it, is no place for keys.
+    // A rider has a vehicle file only: no keys are kept there.
     guard Files.exists(controller) else { throw SystemError("open", controller, code: ENOENT) }
     let known = try tagKeys().tags.first { $0.uid == uid }
     if let known, known.step != step {
@@ -39,7 +39,7 @@ extension VehicleFolder {
     return DynamicTagSecrets(master: master, verifying: keys, areTaken: areTaken)
   }
 
-  /// Notes that the tag has all of its keys: no other is to get them.
+  /// Notes that the tag has all of its keys: no other tag gets them from now on.
   package func noteTaken(by uid: TagUID) throws {
     let (new, path) = (path(VehiclePaths.newMasterKey(of: uid)), path(VehiclePaths.masterKey(of: uid)))
     guard Files.exists(new) else { return }
@@ -71,8 +71,8 @@ extension VehicleFolder {
 }
 
 extension VehicleFolder {
-  /// Lets the controller verify a dynamic tag from its next start on; one of the same UID is replaced. Others may be
-  /// adding theirs at the same time.
+  /// Lets the controller verify a dynamic tag from its next start on. A tag of the same UID is replaced. Several
+  /// processes may add tags at the same time.
   package func add(_ tag: TagKeyFile.Tag) throws {
     try checkFinished()
     let vehicle = try readVehicleFile().vehicle
@@ -92,8 +92,8 @@ extension VehicleFolder {
     try Files.replace(path, with: file.render().utf8, mode: 0o600)
   }
 
-  /// The dynamic tags' keys, none before the first. A file that cannot be read is not taken for that: it would be
-  /// replaced, and the keys in it lost.
+  /// The dynamic tags' keys; none when there is no file. A file that cannot be read is an error: taken for none, it would
+  /// be replaced, and its keys lost.
   func tagKeys() throws -> TagKeyFile {
     let path = path(VehiclePaths.tagKeys)
     do { return try TagKeyFile(reading: path) } catch let error as SystemError where error.code == ENOENT {

@@ -5,20 +5,21 @@ import MQTT
 import SystemIO
 
 extension VehicleFolder {
-  /// What a vehicle is made of, in the order in which it comes into its place: without mosquitto.conf there is none.
+  /// The parts of a vehicle, in the order in which they move to their places. mosquitto.conf is the last: it marks a
+  /// complete vehicle.
   private static let parts = [
     VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
     VehiclePaths.accessList, VehiclePaths.broker,
   ]
 
-  /// Makes all that a vehicle, its broker and its controller need, with new keys.
+  /// Makes all files of a vehicle, its broker and its controller, with new keys.
   ///
-  /// Files of other names in the folder are left alone. When this throws, nothing was changed. A process that ends in
-  /// the middle leaves a mark, by which later calls know it and throw `unfinished`.
+  /// Files of other names in the folder stay as they are. When this throws, nothing was changed. A process that ends in
+  /// the middle leaves a mark; later calls see it and throw `unfinished`.
   ///
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
-  ///   - force: replaces a vehicle that is there, with all its riders: none of their tokens is valid any more.
+  ///   - force: replaces a vehicle that is there, with all its riders. Their tokens become worthless.
   package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws
     -> VehicleSummary
   {
@@ -46,9 +47,9 @@ extension VehicleFolder {
 
     if wasInterrupted { try StagingFolder.remove(path(VehiclePaths.staging)) }
     var staging = try StagingFolder(path(VehiclePaths.staging))
-    // Then the folder holds parts of two vehicles already, and only success takes the mark away.
+    // Then the folder already holds parts of two vehicles, and only success removes the mark.
     staging.isToStay = wasInterrupted
-    // mosquitto may be another user, who is to reach its key: there, the modes of the files protect.
+    // mosquitto may be another user, who has to reach its key. The modes of the files protect them.
     try staging.createFolder(VehiclePaths.tls, mode: 0o755)
     try staging.createFolder(VehiclePaths.keys, mode: 0o700)
     try staging.createFolder(VehiclePaths.operator, mode: 0o700)
@@ -58,7 +59,7 @@ extension VehicleFolder {
       try staging.synchronize(folder)
     }
 
-    // From here to the end nobody could say which of two vehicles the folder holds.
+    // From here to the end the folder holds parts of two vehicles.
     staging.isToStay = true
     for name in present { try staging.take(path(name), as: "replaced/\(name)") }
     for name in Self.parts { try staging.move(name, to: path(name)) }
@@ -67,7 +68,7 @@ extension VehicleFolder {
     return new.summary
   }
 
-  /// Writes mosquitto.conf anew, after the folder was moved or the broker's key was given to another user.
+  /// Writes mosquitto.conf again, after the folder was moved or the broker's key was given to another user.
   package func relocate() throws {
     try checkFinished()
     let (host, port) = try readBroker()
@@ -78,8 +79,8 @@ extension VehicleFolder {
     try Files.replace(path(VehiclePaths.broker), with: broker.text.utf8, mode: 0o644)
   }
 
-  /// Replaces the certificates of broker and controller by new ones for the same keys; both programs take them up at
-  /// their next start.
+  /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from their
+  /// next start on.
   ///
   /// - Parameter now: Unix time, from which they are valid.
   /// - Returns: when they end, Unix time.

@@ -2,14 +2,14 @@ package import Bluetooth
 package import Domain
 package import StepProtocol
 
-/// What a vehicle is to be.
+/// The properties of a new vehicle.
 package struct VehiclePlan: Sendable {
   package var vehicle: Vehicle
   package var topic: TopicPrefix
   package var host: BrokerHost
   package var port: UInt16
   package var servo: ServoKind
-  /// The radios that are to send steps' iBeacons with rotating minors. The vehicle sends none of the other steps.
+  /// The radios that send steps' iBeacons with rotating minors. The vehicle sends no beacons for the other steps.
   package var beaconRadios: [StepID: RadioSpec]
 
   package init(
@@ -25,7 +25,7 @@ package struct VehiclePlan: Sendable {
   }
 }
 
-/// What is to move a vehicle's steps.
+/// What moves a vehicle's steps.
 package enum ServoKind: String, Sendable, CaseIterable {
   /// No hardware: motions are written to a log.
   case simulated
@@ -33,7 +33,7 @@ package enum ServoKind: String, Sendable, CaseIterable {
   case pwm
 }
 
-/// What was made of a plan.
+/// The result of a plan.
 package struct VehicleSummary: Sendable, Equatable {
   /// The files, as paths from the vehicle's folder.
   package let files: [String]

@@ -31,7 +31,8 @@ package enum SightingError: Failure, Equatable {
     case .tag(let problem): "the tag \(problem)"
     case .noCodeSeen(let seconds): "the camera saw no code in \(tenths(seconds)) s"
     case .noCode(let source): "there is no code in \(source)"
-    case .twoSteps(let source, let first, let second): "\(source) shows the codes of the \(first) and the \(second) step"
+    case .twoSteps(let source, let first, let second):
+      "\(source) shows the codes of the \(first) and the \(second) step"
     case .code(let problem): "the code \(problem)"
     }
   }

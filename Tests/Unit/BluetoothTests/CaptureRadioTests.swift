@@ -1,9 +1,9 @@
-import TestSupport
 import Bluetooth
+import Domain
 import Glibc
 import Ranging
-import Domain
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("radios that replay a capture")

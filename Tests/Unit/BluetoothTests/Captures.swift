@@ -1,7 +1,7 @@
-import TestSupport
-import Glibc
 import Domain
+import Glibc
 import SystemIO
+import TestSupport
 
 /// 1970-01-01 as btsnoop counts: microseconds since the year 0.
 private let epoch: Int64 = 0x00DC_DDB3_0F2F_8000

@@ -1,9 +1,10 @@
 import Bluetooth
+import Domain
 import Glibc
 import Ranging
-import Domain
 import Synchronization
 import SystemIO
+import TestSupport
 import Testing
 
 /// What `KernelRadioTests` runs inside of a kernel.

@@ -1,6 +1,6 @@
-import TestSupport
 import Bluetooth
 import Glibc
+import TestSupport
 import Testing
 
 /// Radios of a real kernel, whose controller is a virtual one. There is no Bluetooth in most machines that run tests,

@@ -1,7 +1,7 @@
 import Bluetooth
+import Domain
 import Glibc
 import Ranging
-import Domain
 import SystemIO
 import Testing
 

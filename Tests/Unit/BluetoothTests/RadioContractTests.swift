@@ -1,7 +1,7 @@
-import TestSupport
 import Bluetooth
 import Glibc
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("every radio keeps the contract")

@@ -1,8 +1,8 @@
-import TestSupport
-import Encoding
 import Bluetooth
-import Ranging
 import Domain
+import Encoding
+import Ranging
+import TestSupport
 import Testing
 
 /// tshark is another reading of the same specifications, by other people.

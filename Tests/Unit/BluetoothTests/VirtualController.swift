@@ -1,7 +1,7 @@
-import TestSupport
 import Glibc
 import Synchronization
 import SystemIO
+import TestSupport
 
 /// A small Bluetooth controller behind a local socket, strict where the specification is (Core 5.4, Vol 4, Part E).
 final class VirtualController: Sendable {

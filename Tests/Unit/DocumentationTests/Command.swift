@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A command as `--experimental-dump-help` describes it (ArgumentParser's ToolInfoV0).
 struct Command: Decodable {
@@ -61,7 +62,7 @@ struct Command: Decodable {
     struct Dump: Decodable {
       let command: Command
     }
-    let outcome = try Program(product: name).run(["--experimental-dump-help"])
+    let outcome = try Subprocess.run(product: name, ["--experimental-dump-help"])
     return try JSONDecoder().decode(Dump.self, from: Data(outcome.output.utf8)).command
   }
 

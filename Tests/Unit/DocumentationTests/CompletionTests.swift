@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Completion scripts") struct CompletionTests {
@@ -21,7 +21,7 @@ import Testing
 
   @Test("are what the programs generate: `make completions` writes them anew", arguments: scripts)
   func areCurrent(_ script: Script) throws {
-    let outcome = try Program(product: script.program).run(["--generate-completion-script", script.shell])
+    let outcome = try Subprocess.run(product: script.program, ["--generate-completion-script", script.shell])
     try #require(outcome.status == 0, "\(outcome.errors)")
     #expect(try Repository.text("completions/\(script.file)") == outcome.output)
   }

@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Manual pages of the file formats") struct FileFormatTests {
@@ -45,13 +45,12 @@ import Testing
 
   @Test("the program reads the examples of settings and vehicles")
   func readsExamples() throws {
-    let stepctl = try Program(product: "stepctl")
     let folder = try TemporaryFolder()
     let vehicles = try ManualPage("stepctl-vehicle.5").examples
     #expect(vehicles.count == 2)
     for example in vehicles {
       let file = try folder.write("vehicle.toml", example)
-      let outcome = try stepctl.run(["config", "show", "--vehicle", file])
+      let outcome = try Subprocess.run(product: "stepctl", ["config", "show", "--vehicle", file])
       #expect(outcome.status == 0, "\(outcome.errors)")
     }
     let settings = try ManualPage("stepctl-config.5").examples
@@ -60,7 +59,8 @@ import Testing
       _ = try folder.write("home/.config/stepctl/config.toml", example)
       // The vehicle that it names is the reader's own.
       _ = try folder.write("home/riders/anna/vehicle.toml", vehicles[0])
-      let outcome = try stepctl.run(["config", "show"], environment: ["HOME": "\(folder.path)/home"])
+      let outcome = try Subprocess.run(
+        product: "stepctl", ["config", "show"], environment: ["HOME": "\(folder.path)/home"])
       #expect(outcome.status == 0, "\(outcome.errors)")
       #expect(outcome.output.contains("riders/anna/vehicle.toml"))
     }
@@ -70,7 +70,7 @@ import Testing
   func readsControllerExample() throws {
     let folder = try TemporaryFolder()
     let car = "\(folder.path)/car"
-    let provision = try Program(product: "stepctl").run(["provision", "vehicle", car])
+    let provision = try Subprocess.run(product: "stepctl", ["provision", "vehicle", car])
     try #require(provision.status == 0, "\(provision.errors)")
     let examples = try ManualPage("stepd.toml.5").examples
     #expect(examples.count == 1)
@@ -80,7 +80,7 @@ import Testing
       #expect(example.contains("driver = \"pwm\"\n"))
       let file = try folder.write(
         "car/stepd.toml", example.replacing("driver = \"pwm\"\n", with: "driver = \"pwm\"\nroot = \"pwm\"\n"))
-      let outcome = try Program(product: "stepd").run(["--config", file, "--check"])
+      let outcome = try Subprocess.run(product: "stepd", ["--config", file, "--check"])
       #expect(outcome.status == 0, "\(outcome.errors)")
     }
   }

@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 import Testing
 
 /// `open` and `status` need a vehicle that answers; they are not here.
@@ -11,7 +11,8 @@ import Testing
   init() throws {
     folder = try TemporaryFolder()
     vehicle = "\(folder.path)/car"
-    let provision = try Program(product: "stepctl").run(["provision", "vehicle", vehicle, "--beacon", "hci0", "--json"])
+    let provision = try Subprocess.run(
+      product: "stepctl", ["provision", "vehicle", vehicle, "--beacon", "hci0", "--json"])
     try #require(provision.status == 0, "\(provision.errors)")
     try expect("stepctl-provision-vehicle.1", toDocument: [provision.output])
   }
@@ -64,8 +65,8 @@ import Testing
   @Test("config import documents what it prints")
   func configImport() throws {
     let home = ["HOME": folder.path]
-    let output = try Program(product: "stepctl").run(
-      ["config", "import", vehicle, "--yes", "--json"], environment: home)
+    let output = try Subprocess.run(
+      product: "stepctl", ["config", "import", vehicle, "--yes", "--json"], environment: home)
     try expect("stepctl-config-import.1", toDocument: [output.output])
   }
 
@@ -74,7 +75,7 @@ import Testing
   private let capture = Repository.fixture("captures/corners.btsnoop")
 
   private func json(_ arguments: [String]) throws -> String {
-    try Program(product: "stepctl").run(arguments + ["--json"]).output
+    try Subprocess.run(product: "stepctl", arguments + ["--json"]).output
   }
 
   /// Every member is named in the part of the page on JSON, and every tag there is a member, or one of the `others`.

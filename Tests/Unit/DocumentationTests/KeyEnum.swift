@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 
 /// The keys that a table of a configuration file may have: an enum of Sources/Configuration that conforms to TOMLKey.
 struct KeyEnum {

@@ -1,5 +1,5 @@
-import TestSupport
 import Foundation
+import TestSupport
 
 /// A page in mdoc(7), read as far as the tests compare it with the programs.
 struct ManualPage {

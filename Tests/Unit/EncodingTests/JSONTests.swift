@@ -1,4 +1,5 @@
 import Encoding
+import TestSupport
 import Testing
 
 @Suite("JSON") struct JSONTests {
@@ -85,7 +86,7 @@ import Testing
   @Test("any mutation of a valid text is read or refused, and what is read survives a round trip")
   func mutations() throws {
     let seed = Array(#"{"a":[1,-2.5e3,"\u00e4\n",{"b":null,"c":[true,false]}],"d":"𝄞"}"#.utf8)
-    var generator = SplitMix(state: 7)
+    var generator = SplitMix(7)
     for _ in 0..<20_000 {
       var bytes = seed
       for _ in 0...Int(generator.next() % 4) {
@@ -94,17 +95,5 @@ import Testing
       guard let value = try? JSON(parsing: bytes) else { continue }
       #expect(try JSON(parsing: value.bytes) == value)
     }
-  }
-}
-
-/// Repeatable randomness (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
   }
 }

@@ -1,16 +1,17 @@
 import Glibc
 import MQTT
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite(
   "Connection", .serialized, .timeLimit(.minutes(1)),
-  .enabled(if: Mosquitto.isInstalled, "\(Mosquitto.path) is not installed"))
+  .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct ConnectionTests {
   @Test("publishes and receives")
   func roundTrip() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let connection = try fixture.connect(to: broker, subscribing: ["a/b"])
       let id = try #require(connection.publish(topic: "a/b", payload: [0, 0xFF, 1], retain: false))
       try connection.expect(.connected)
@@ -23,7 +24,7 @@ struct ConnectionTests {
   @Test("carries an empty payload")
   func emptyPayload() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let connection = try fixture.connect(to: broker, subscribing: ["a"])
       connection.publish(topic: "a", payload: [], retain: false)
       #expect(try connection.nextMessage() == Message(topic: "a", payload: [], isRetained: false))
@@ -33,7 +34,7 @@ struct ConnectionTests {
   @Test("says whether a message is a retained one")
   func retainedFlag() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let publisher = try fixture.connect(to: broker)
       let id = try #require(publisher.publish(topic: "status", payload: [1], retain: true))
       try publisher.wait(for: .acknowledged(id))
@@ -48,7 +49,7 @@ struct ConnectionTests {
   @Test("serves two clients of one broker")
   func twoClients() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let controller = try fixture.connect(to: broker, subscribing: ["set"])
       try controller.wait(for: .connected)
       let rider = try fixture.connect(to: broker, subscribing: ["status"])
@@ -64,7 +65,7 @@ struct ConnectionTests {
   @Test("does not wait 40 ms an exchange for a broker with Nagle's algorithm on")
   func quickAcknowledgements() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto(fixture, "allow_anonymous true", "set_tcp_nodelay false").broker()
+      let broker = try fixture.broker("allow_anonymous true", "set_tcp_nodelay false").broker()
       let rider = try fixture.connect(to: broker, subscribing: ["status"])
       let controller = try fixture.connect(to: broker, subscribing: ["set"])
       try rider.wait(for: .connected)
@@ -86,7 +87,7 @@ struct ConnectionTests {
   func keepAlive() throws {
     try Fixture.with { fixture in
       // The broker drops a client after one and a half keep-alives without a packet.
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let connection = try fixture.connect(to: broker, subscribing: ["a"], keepAlive: .seconds(5))
       try connection.wait(for: .connected)
       #expect(try connection.next(until: .now + .seconds(9)) == nil)
@@ -98,7 +99,7 @@ struct ConnectionTests {
   @Test("drops a message above the limit, and lives")
   func oversized() throws {
     try Fixture.with { fixture in
-      let mosquitto = try Mosquitto.open(fixture)
+      let mosquitto = try fixture.openBroker()
       let connection = try fixture.connect(to: mosquitto.broker(), subscribing: ["a"])
       try connection.wait(for: .connected)
       try mosquitto.publish("-t", "a", "-f", fixture.write("large", String(repeating: "x", count: 1 << 20)))
@@ -112,7 +113,7 @@ struct ConnectionTests {
   @Test("drops the newest messages when nobody fetches them")
   func overflow() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       var limits = MQTTConnection.Limits()
       limits.queuedMessages = 3
       let subscriber = try fixture.connect(to: broker, subscribing: ["a"], limits: limits)
@@ -131,7 +132,7 @@ struct ConnectionTests {
   func accessList() throws {
     try Fixture.with { fixture in
       let list = try fixture.write("acl", "topic read #\ntopic write allowed\n")
-      let broker = try Mosquitto(fixture, "allow_anonymous true", "acl_file \(list)").broker()
+      let broker = try fixture.broker("allow_anonymous true", "acl_file \(list)").broker()
       let connection = try fixture.connect(to: broker, subscribing: ["allowed", "denied"])
       let denied = try #require(connection.publish(topic: "denied", payload: [1], retain: false))
       try connection.wait(for: .acknowledged(denied))
@@ -144,7 +145,7 @@ struct ConnectionTests {
   func addresses() throws {
     try Fixture.with { fixture in
       // The system resolves it to ::1 as well where it has IPv6; the broker is not there.
-      let broker = try Mosquitto.open(fixture).broker("localhost")
+      let broker = try fixture.openBroker().broker("localhost")
       try fixture.connect(to: broker).expect(.connected)
     }
   }
@@ -152,7 +153,7 @@ struct ConnectionTests {
   @Test("says with which code a broker refused")
   func notAuthorized() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto(fixture, "allow_anonymous false").broker()
+      let broker = try fixture.broker("allow_anonymous false").broker()
       let connection = try fixture.connect(to: broker, subscribing: ["a"])
       connection.publish(topic: "a", payload: [1], retain: false)
       try connection.expect(.disconnected(.refused(broker, .notAuthorized)))
@@ -164,7 +165,7 @@ struct ConnectionTests {
   @Test("ends when the broker goes, and sends nothing later")
   func lost() throws {
     try Fixture.with { fixture in
-      let mosquitto = try Mosquitto.open(fixture)
+      let mosquitto = try fixture.openBroker()
       let connection = try fixture.connect(to: mosquitto.broker())
       try connection.wait(for: .connected)
       mosquitto.stop()
@@ -177,7 +178,7 @@ struct ConnectionTests {
   @Test("is not readable until something happened")
   func descriptor() throws {
     try Fixture.with { fixture in
-      let broker = try Mosquitto.open(fixture).broker()
+      let broker = try fixture.openBroker().broker()
       let connection = try fixture.connect(to: broker)
       #expect(try waitReadable([connection.descriptor], until: .now + .seconds(10)) == [true])
       #expect(try connection.next(until: .now) == .connected)
@@ -188,23 +189,14 @@ struct ConnectionTests {
   @Test("tells the broker that it leaves, once")
   func close() throws {
     try Fixture.with { fixture in
-      let log = fixture.path("log")
-      let broker = try Mosquitto(
-        fixture, "allow_anonymous true", "log_dest file \(log)", "log_type all"
-      ).broker()
-      let connection = try fixture.connect(to: broker)
+      let mosquitto = try fixture.broker("allow_anonymous true", "log_type all")
+      let connection = try fixture.connect(to: mosquitto.broker())
       try connection.wait(for: .connected)
       connection.close()
       connection.close()
       #expect(try connection.next(until: nil) == nil)
       #expect(connection.publish(topic: "a", payload: [1], retain: true) == nil)
-      let deadline = ContinuousClock.now + .seconds(5)
-      var text = ""
-      while !text.contains("Received DISCONNECT"), .now < deadline {
-        text = String(decoding: try Files.read(log), as: UTF8.self)
-        usleep(10000)
-      }
-      #expect(text.contains("Received DISCONNECT"))
+      #expect(mosquitto.waits(for: "Received DISCONNECT"))
     }
   }
 

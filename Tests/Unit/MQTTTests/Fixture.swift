@@ -1,20 +1,17 @@
 import Glibc
 import MQTT
 import SystemIO
+import TestSupport
 import Testing
 
 /// What one test has made: undone in reverse order when the test ends, however it does.
 final class Fixture {
-  let folder: String
+  private let made: TemporaryFolder
   private var undoings: [() -> Void] = []
 
-  private init() throws {
-    var template = Array("/tmp/mqtt-tests.XXXXXX".utf8CString)
-    let made = try #require(mkdtemp(&template))
-    folder = String(cString: made)
-    let folder = folder
-    undo { try? run("rm", "-r", folder) }
-  }
+  private init() throws { made = try TemporaryFolder() }
+
+  var folder: String { made.path }
 
   func undo(_ undoing: @escaping () -> Void) { undoings.append(undoing) }
 
@@ -26,9 +23,30 @@ final class Fixture {
 
   func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-  func write(_ name: String, _ text: String) throws -> String {
-    try Files.replace(path(name), with: Array(text.utf8), mode: 0o600)
-    return path(name)
+  func write(_ name: String, _ text: String) throws -> String { try made.write(name, text) }
+
+  /// A broker that is stopped at the end of the test.
+  ///
+  /// - Parameter lines: mosquitto.conf(5) below the listener's line.
+  func broker(_ lines: String...) throws -> Mosquitto {
+    let port = try Port.unused()
+    let configuration = try write(
+      "mosquitto-\(port).conf",
+      // Started by root, it would become a user that cannot read this folder's files.
+      (["user root", "listener \(port) 127.0.0.1", "set_tcp_nodelay true"] + lines).joined(separator: "\n") + "\n")
+    let mosquitto = try Mosquitto(configuration: configuration, port: port)
+    undo { mosquitto.stop() }
+    return mosquitto
+  }
+
+  /// A broker that lets everyone in, in the clear.
+  func openBroker() throws -> Mosquitto { try broker("allow_anonymous true") }
+
+  /// A broker with TLS.
+  func securedBroker(_ server: Broker.Identity, _ lines: String...) throws -> Mosquitto {
+    try broker(
+      (["certfile \(server.certificate)", "keyfile \(server.key)", "allow_anonymous true"] + lines)
+        .joined(separator: "\n"))
   }
 
   /// A connection that is closed at the end of the test.
@@ -87,4 +105,28 @@ extension MQTTConnection {
     }
     Issue.record("never came: \(wanted)", sourceLocation: sourceLocation)
   }
+}
+
+extension Mosquitto {
+  func broker(_ host: String = "127.0.0.1", _ tls: Broker.TLS? = nil) -> Broker {
+    Broker(host: host, port: port, tls: tls)
+  }
+
+  /// Publishes in the clear.
+  func publish(_ options: String...) throws { try #require(publish(options).status == 0) }
+}
+
+extension Port {
+  var broker: Broker { Broker(host: "127.0.0.1", port: number, tls: nil) }
+}
+
+struct ProgramFailure: Error {
+  let arguments: [String]
+  let printed: String
+}
+
+/// Runs a program to its end, which must be success.
+func run(_ arguments: String...) throws {
+  let outcome = try Subprocess.run(arguments)
+  if outcome.status != 0 { throw ProgramFailure(arguments: arguments, printed: outcome.printed) }
 }

@@ -1,15 +1,16 @@
 import Glibc
 import MQTT
+import TestSupport
 import Testing
 
 @Suite(
   "Reconnecting", .serialized, .timeLimit(.minutes(1)),
-  .enabled(if: Mosquitto.isInstalled, "\(Mosquitto.path) is not installed"))
+  .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct ReconnectingTests {
   @Test("returns to a restarted broker, subscribes again and publishes the latest status")
   func restarted() throws {
     try Fixture.with { fixture in
-      let mosquitto = try Mosquitto.open(fixture)
+      let mosquitto = try fixture.openBroker()
       let controller = try fixture.connect(to: mosquitto.broker(), subscribing: ["set"], reconnecting: .forever)
       let first = try #require(controller.publish(topic: "status", payload: [1], retain: true))
       try controller.wait(for: .acknowledged(first))
@@ -33,7 +34,7 @@ struct ReconnectingTests {
   @Test("restores a status that the broker forgot, without acknowledging it twice")
   func forgetfulBroker() throws {
     try Fixture.with { fixture in
-      let mosquitto = try Mosquitto.open(fixture)
+      let mosquitto = try fixture.openBroker()
       let controller = try fixture.connect(to: mosquitto.broker(), reconnecting: .forever)
       let id = try #require(controller.publish(topic: "status", payload: [1], retain: true))
       try controller.wait(for: .acknowledged(id))
@@ -49,7 +50,7 @@ struct ReconnectingTests {
   @Test("begins before there is a broker")
   func brokerComesLater() throws {
     try Fixture.with { fixture in
-      let mosquitto = try Mosquitto.open(fixture)
+      let mosquitto = try fixture.openBroker()
       mosquitto.stop()
       let connection = try fixture.connect(to: mosquitto.broker(), reconnecting: .forever)
       try connection.expect(.disconnected(.cannotConnect(mosquitto.broker(), code: ECONNREFUSED)))

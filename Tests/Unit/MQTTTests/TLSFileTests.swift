@@ -1,6 +1,7 @@
 import Glibc
 import MQTT
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite("TLS files", .serialized, .timeLimit(.minutes(1)))

@@ -1,11 +1,12 @@
 import Glibc
 import MQTT
 import SystemIO
+import TestSupport
 import Testing
 
 @Suite(
   "TLS", .serialized, .timeLimit(.minutes(1)),
-  .enabled(if: Mosquitto.isInstalled, "\(Mosquitto.path) is not installed"))
+  .enabled(if: Mosquitto.isInstalled, "mosquitto or its clients are not installed"))
 struct TLSTests {
   @Test("proves both sides, by name or by address", arguments: ["localhost", "127.0.0.1"])
   func mutual(host: String) throws {
@@ -13,8 +14,8 @@ struct TLSTests {
       let certificates = try Certificates(fixture)
       let server = try certificates.issue("server", alternativeName: "DNS:localhost,IP:127.0.0.1")
       let client = try certificates.issue("client")
-      let mosquitto = try Mosquitto.secured(
-        fixture, server, "cafile \(certificates.authority)", "require_certificate true",
+      let mosquitto = try fixture.securedBroker(
+        server, "cafile \(certificates.authority)", "require_certificate true",
         "use_identity_as_username true")
       let broker = mosquitto.broker(host, Broker.TLS(authority: certificates.authority, identity: client))
       let connection = try fixture.connect(to: broker, subscribing: ["a"])
@@ -52,7 +53,7 @@ struct TLSTests {
   func clientAsServer() throws {
     try Fixture.with { fixture in
       let certificates = try Certificates(fixture)
-      let mosquitto = try Mosquitto.secured(fixture, try certificates.issue("127.0.0.1"))
+      let mosquitto = try fixture.securedBroker(try certificates.issue("127.0.0.1"))
       let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: nil))
       // X509_V_ERR_INVALID_PURPOSE
       try fixture.connect(to: broker).expect(.disconnected(.untrustedBroker(broker, .other(26))))
@@ -66,7 +67,7 @@ struct TLSTests {
   ) throws {
     try Fixture.with { fixture in
       let certificates = try Certificates(fixture)
-      let mosquitto = try Mosquitto.secured(fixture, try issue(certificates))
+      let mosquitto = try fixture.securedBroker(try issue(certificates))
       let authority = try otherAuthority.map { try Certificates(fixture, $0).authority } ?? certificates.authority
       let broker = mosquitto.broker(host, Broker.TLS(authority: authority, identity: nil))
       let connection = try fixture.connect(to: broker, subscribing: ["a"])
@@ -98,8 +99,7 @@ struct TLSTests {
     try Fixture.with { fixture in
       let certificates = try Certificates(fixture)
       let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
-      let mosquitto = try Mosquitto.secured(
-        fixture, server, "cafile \(certificates.authority)", "require_certificate true")
+      let mosquitto = try fixture.securedBroker(server, "cafile \(certificates.authority)", "require_certificate true")
       let broker = mosquitto.broker(
         "127.0.0.1", Broker.TLS(authority: certificates.authority, identity: try identity(fixture, certificates)))
       let connection = try fixture.connect(to: broker, subscribing: ["a", "b"])
@@ -119,7 +119,7 @@ struct TLSTests {
         "openssl", "s_server", "-quiet", "-tls1_2", "-Verify", "1", "-accept", "127.0.0.1:\(number)", "-cert",
         server.certificate, "-key", server.key, "-CAfile", certificates.authority,
       ])
-      fixture.undo { peer.kill() }
+      fixture.undo { peer.stop() }
       try Port.waitForListener(number)
       let broker = Broker(
         host: "127.0.0.1", port: number, tls: Broker.TLS(authority: certificates.authority, identity: nil))
@@ -163,8 +163,7 @@ struct TLSTests {
       let certificates = try Certificates(fixture)
       let server = try certificates.issue("server", alternativeName: "IP:127.0.0.1")
       let stale = try certificates.issue("client", days: -1)
-      let mosquitto = try Mosquitto.secured(
-        fixture, server, "cafile \(certificates.authority)", "require_certificate true")
+      let mosquitto = try fixture.securedBroker(server, "cafile \(certificates.authority)", "require_certificate true")
       let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: stale))
       let connection = try fixture.connect(to: broker, reconnecting: .forever)
       try connection.expect(.disconnected(.refusedByAlert(broker, 45)))

@@ -1,6 +1,7 @@
 import Glibc
 import MQTT
 import SystemIO
+import TestSupport
 import Testing
 
 /// Other sides that are no broker, or none that works.

@@ -21,7 +21,7 @@ struct BrokerTests {
 
   @Test("lets riders command and the controller answer, each at its steps, and nobody anything else")
   func access() throws {
-    let broker = try Mosquitto(in: folder)
+    let broker = try VehicleBroker(in: folder)
     let riderHears = try broker.subscribe(as: broker.rider)
     let controllerHears = try broker.subscribe(as: broker.controller)
     for topic in Self.topics {
@@ -47,7 +47,7 @@ struct BrokerTests {
 
   @Test("gives a retained status to a rider who comes later, and no retained command to another rider")
   func retained() throws {
-    let broker = try Mosquitto(in: folder)
+    let broker = try VehicleBroker(in: folder)
     try broker.publish("secret", to: "\(Self.prefix)/left/set_position", as: broker.rider, "-r")
     try broker.publish("open", to: "\(Self.prefix)/left/status", as: broker.controller, "-r")
     let rider = try broker.subscribe(as: broker.rider)
@@ -57,7 +57,7 @@ struct BrokerTests {
 
   @Test("takes the largest command, and ends the connection of a client that sends much more")
   func sizes() throws {
-    let broker = try Mosquitto(in: folder)
+    let broker = try VehicleBroker(in: folder)
     let controller = try broker.subscribe(as: broker.controller)
     let topic = "\(Self.prefix)/left/set_position"
     let largest = String(repeating: "a", count: 8192)
@@ -67,23 +67,24 @@ struct BrokerTests {
     try broker.publish("after", to: topic, as: broker.rider)
     #expect(controller.waits(for: "after"))
     #expect(controller.messages == ["\(topic) \(largest)", "\(topic) after"])
-    #expect(broker.log.contains("disconnected due to oversize packet"), "\(broker.log)")
+    #expect(broker.mosquitto.log.contains("disconnected due to oversize packet"), "\(broker.mosquitto.log)")
   }
 
   /// Whether somebody comes as far as to be a client.
-  func connects(_ broker: Mosquitto, as identity: Mosquitto.Identity, host: String = "localhost") throws -> Bool {
+  func connects(_ broker: VehicleBroker, as identity: VehicleBroker.Identity, host: String = "localhost") throws -> Bool
+  {
     try broker.publish("x", to: "\(Self.prefix)/left/set_position", as: identity, host: host).status == 0
   }
 
   @Test("lets in who has a certificate of this vehicle for clients, under its role, and nobody else")
   func certificates() throws {
-    let broker = try Mosquitto(in: folder)
+    let broker = try VehicleBroker(in: folder)
     #expect(try connects(broker, as: broker.rider))
-    #expect(broker.log.contains("u'rider'"))
+    #expect(broker.mosquitto.log.contains("u'rider'"))
     #expect(try connects(broker, as: broker.controller))
-    #expect(broker.log.contains("u'controller'"))
+    #expect(broker.mosquitto.log.contains("u'controller'"))
 
-    let clients = broker.clients
+    let clients = broker.mosquitto.clients
     var anonymous = broker.rider
     anonymous.certificate = nil
     #expect(try !connects(broker, as: anonymous))
@@ -93,7 +94,7 @@ struct BrokerTests {
     let other = VehicleFolder("\(folder.path)/other")
     _ = try other.provisionVehicle(.sample(), now: now, force: false)
     _ = try other.provisionToken(.sample(), now: now, force: false)
-    var foreign = Mosquitto.Identity.rider(other)
+    var foreign = VehicleBroker.Identity.rider(other)
     foreign.authority = broker.rider.authority
     #expect(try !connects(broker, as: foreign))
 
@@ -101,20 +102,20 @@ struct BrokerTests {
     let former = RiderName("former")!
     _ = try broker.vehicle.provisionToken(.sample(former, from: past), now: past, force: false)
     #expect(try !connects(broker, as: .rider(broker.vehicle, "former")))
-    #expect(broker.clients == clients)
+    #expect(broker.mosquitto.clients == clients)
   }
 
   @Test("shows riders a certificate that they believe for the names it was made for, and for no others")
   func hostNames() throws {
-    let broker = try Mosquitto(in: folder)
+    let broker = try VehicleBroker(in: folder)
     #expect(try connects(broker, as: broker.rider, host: "127.0.0.1"))
     // The same computer, by an address that is not in the certificate; the broker is not asked to listen there.
     let elsewhere = VehicleFolder("\(folder.path)/elsewhere")
-    let port = try Mosquitto.unusedPort()
+    let port = try Port.unused()
     _ = try elsewhere.provisionVehicle(
       .sample(host: BrokerHost("vehicle.example")!, port: port), now: now, force: false)
     _ = try elsewhere.provisionToken(.sample(), now: now, force: false)
-    let everywhere = try Mosquitto(elsewhere, port: port, in: folder)
+    let everywhere = try VehicleBroker(elsewhere, port: port)
     #expect(try connects(everywhere, as: everywhere.rider))
     #expect(try !connects(everywhere, as: everywhere.rider, host: "127.0.0.2"))
     var believer = everywhere.rider
@@ -124,8 +125,8 @@ struct BrokerTests {
 
   @Test("listens on the computer itself alone when it is only for that")
   func loopback() throws {
-    let broker = try Mosquitto(in: folder)
-    #expect(!broker.log.contains("Error"), "\(broker.log)")
+    let broker = try VehicleBroker(in: folder)
+    #expect(!broker.mosquitto.log.contains("Error"), "\(broker.mosquitto.log)")
     // All of 127.0.0.0/8 is the computer itself, but only one address of it was asked for.
     let result = try broker.publish(
       "x", to: "\(Self.prefix)/left/set_position", as: broker.rider, host: "127.0.0.2")
@@ -134,7 +135,7 @@ struct BrokerTests {
 
   @Test(
     "speaks TLS 1.2 and 1.3, and 1.1 not even where OpenSSL would",
-    .enabled(if: Program.isInstalled("openssl"), "openssl is not installed"))
+    .enabled(if: Subprocess.isInstalled("openssl"), "openssl is not installed"))
   func versions() throws {
     let configuration = "\(folder.path)/openssl.cnf"
     let text = """
@@ -149,47 +150,47 @@ struct BrokerTests {
 
       """
     try Files.create(configuration, with: text.utf8, mode: 0o600)
-    let environment = ["OPENSSL_CONF=\(configuration)"]
-    let broker = try Mosquitto(in: folder, environment: environment)
+    let environment = ["OPENSSL_CONF": configuration]
+    let broker = try VehicleBroker(in: folder, environment: environment)
     for (version, isSpoken) in [("-tls1_1", false), ("-tls1_2", true), ("-tls1_3", true)] {
-      let client = try Program(
+      let client = try Subprocess.run(
         [
-          "openssl", "s_client", version, "-connect", "localhost:\(broker.port)", "-CAfile", broker.rider.authority,
+          "openssl", "s_client", version, "-connect", "localhost:\(broker.mosquitto.port)", "-CAfile",
+          broker.rider.authority,
           "-verify_return_error",
-        ], in: folder, environment: environment
-      ).finish()
+        ], environment: environment)
       #expect(client.printed.contains("Cipher is (NONE)") != isSpoken, "\(version): \(client.printed)")
     }
   }
 
   @Test("does not start from a folder that was moved, and does once that was said")
   func relocation() throws {
-    let port = try Mosquitto.unusedPort()
+    let port = try Port.unused()
     let vehicle = try folder.vehicle(.sample(port: port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     // With all that people put into the names of folders.
     let moved = VehicleFolder("\(folder.path)/a vehicle, # 2 (\"Ω\")")
     _ = try check("rename") { rename(vehicle.path, moved.path) }
-    let failing = try Program(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"], in: folder).finish()
+    let failing = try Subprocess.run(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"])
     #expect(failing.status != 0 && failing.printed.contains("Unable to open acl_file"), "\(failing.printed)")
 
     try moved.relocate()
-    let broker = try Mosquitto(moved, port: port, in: folder)
+    let broker = try VehicleBroker(moved, port: port)
     #expect(try connects(broker, as: broker.rider))
   }
 
   @Test("takes up renewed certificates, which riders believe as they did the old ones")
   func renewal() throws {
-    let port = try Mosquitto.unusedPort()
+    let port = try Port.unused()
     let long = 1000 * day
     let vehicle = try folder.vehicle(.sample(port: port), now: now - long)
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     do {
-      let broker = try Mosquitto(vehicle, port: port, in: folder)
+      let broker = try VehicleBroker(vehicle, port: port)
       #expect(try !connects(broker, as: broker.rider))
     }
     #expect(try vehicle.renewCertificates(now: now) == now + 825 * day)
-    let broker = try Mosquitto(vehicle, port: port, in: folder)
+    let broker = try VehicleBroker(vehicle, port: port)
     #expect(try connects(broker, as: broker.rider))
     #expect(try connects(broker, as: broker.controller))
   }
@@ -201,7 +202,7 @@ struct BrokerTests {
     .enabled(if: isRoot && getpwnam("mosquitto") != nil, "needs root and Debian's user mosquitto"))
   func user() throws {
     chmod(folder.path, 0o755)
-    let port = try Mosquitto.unusedPort()
+    let port = try Port.unused()
     let vehicle = try folder.vehicle(.sample(port: port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
     #expect(try TemporaryFolder.text("\(vehicle.path)/mosquitto.conf").hasSuffix("\nuser root\n"))
@@ -210,28 +211,28 @@ struct BrokerTests {
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", user, gid_t.max) }
     try vehicle.relocate()
     #expect(try TemporaryFolder.text("\(vehicle.path)/mosquitto.conf").hasSuffix("\nuser mosquitto\n"))
-    let broker = try Mosquitto(vehicle, port: port, in: folder)
+    let broker = try VehicleBroker(vehicle, port: port)
     #expect(try connects(broker, as: broker.rider))
     var status = stat()
-    _ = try check("stat") { stat("/proc/\(broker.id)", &status) }
+    _ = try check("stat") { stat("/proc/\(broker.mosquitto.id)", &status) }
     #expect(status.st_uid == user)
   }
 
   @Test(
     "runs as the user who provisioned, when that is not root",
-    .enabled(if: isRoot && Program.isInstalled("setpriv"), "needs root, to become another user"))
+    .enabled(if: isRoot && Subprocess.isInstalled("setpriv"), "needs root, to become another user"))
   func ordinaryUser() throws {
     chmod(folder.path, 0o755)
-    let port = try Mosquitto.unusedPort()
+    let port = try Port.unused()
     let vehicle = try folder.vehicle(.sample(port: port))
     let user: uid_t = 65534
-    _ = try Program(["chown", "-R", "\(user)", vehicle.path], in: folder).finish()
+    _ = try Subprocess.run(["chown", "-R", "\(user)", vehicle.path])
     try vehicle.relocate()
-    let process = try Program(
+    let process = try Subprocess(
       [
         "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "mosquitto", "-c",
         "\(vehicle.path)/mosquitto.conf",
-      ], in: folder)
+      ])
     #expect(process.waits(for: " running\n"), "\(process.printed)")
   }
 }

@@ -4,22 +4,22 @@ import TestSupport
 import Testing
 
 /// What OpenSSL's command says of the certificates.
-@Suite("Certificates", .enabled(if: Program.isInstalled("openssl"), "openssl is not installed"))
+@Suite("Certificates", .enabled(if: Subprocess.isInstalled("openssl"), "openssl is not installed"))
 struct CertificateTests {
   let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }
 
-  func openssl(_ arguments: String...) throws -> (status: Int32, printed: String) {
-    try Program(["openssl"] + arguments, in: folder).finish()
+  func openssl(_ arguments: String...) throws -> Subprocess.Outcome {
+    try Subprocess.run(["openssl"] + arguments)
   }
 
   /// What `openssl x509` prints of a certificate in the folder.
   func read(_ name: String, _ options: String...) throws -> String {
-    try Program(
+    try Subprocess.run(
       ["openssl", "x509", "-noout", "-in", "\(folder.path)/vehicle/\(name)", "-nameopt", "utf8,sep_comma_plus"]
-        + options, in: folder
-    ).finish().printed
+        + options
+    ).output
   }
 
   static let authority = "tls/ca.pem"

@@ -1,5 +1,5 @@
-import Ranging
 import Domain
+import Ranging
 import Testing
 
 @Suite("iBeacon frames in advertising data")

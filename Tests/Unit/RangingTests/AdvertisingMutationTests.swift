@@ -1,21 +1,9 @@
 import Ranging
+import TestSupport
 import Testing
 
 @Suite("advertising reports under mutation")
 struct AdvertisingMutationTests {
-  /// A small generator with a seed (SplitMix64), so that a failure can be repeated.
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-      state &+= 0x9E37_79B9_7F4A_7C15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-      z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-      return z ^ (z >> 31)
-    }
-  }
-
   private static let seeds: [[UInt8]] = [
     [
       0x3E, 0x2A, 0x02, 0x01, 0x03, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0xC0, 0x1E, 0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C,
@@ -32,7 +20,7 @@ struct AdvertisingMutationTests {
 
   @Test("never read outside of their event", arguments: 0..<16 as Range<UInt64>)
   func mutations(seed: UInt64) {
-    var random = Generator(state: seed)
+    var random = SplitMix(seed)
     var state = AdvertisingReports()
     for _ in 0..<4000 {
       var event = Self.seeds.randomElement(using: &random)!

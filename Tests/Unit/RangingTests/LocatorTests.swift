@@ -1,7 +1,7 @@
-import TestSupport
-import Foundation
 import Domain
 import Encoding
+import Foundation
+import TestSupport
 import Testing
 
 @testable import Ranging

@@ -14,7 +14,8 @@ import Testing
 
   /// A request that has sent its command.
   private func commanded() throws -> (StepRequest, Sent) {
-    var request = StepRequest(.move(.open, World.sighting(step)), to: step.id, with: World.access, limit: now + .seconds(10))
+    let goal = StepRequest.Goal.move(.open, World.sighting(step))
+    var request = StepRequest(goal, to: step.id, with: World.access, limit: now + .seconds(10))
     let question = try Sent(request.begin())
     let updates = request.receive(answer(to: question, outcome: .challenge(.init(bytes(16), policy: policy))))
     return (request, try Sent(updates))

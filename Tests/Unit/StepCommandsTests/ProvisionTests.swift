@@ -33,7 +33,7 @@ struct ProvisionTests {
     #expect(Files.exists("\(car)/vehicle.toml"))
     let again = makes()
     #expect(again.ending == .status(.failure))
-    #expect(again.errors == "stepctl: error: \(car)/tls exists already; use --force to replace it\n")
+    #expect(again.errors == "stepctl: error: \(car)/tls already exists; use --force to replace it\n")
   }
 
   @Test("prints as JSON what it made, by its own clock")
@@ -91,7 +91,7 @@ struct ProvisionTests {
     #expect(ended.errors == "try: stepctl open --side facing --vehicle \(file)\n")
     let again = shell.types("provision", "token", car, "--rider", "anna")
     #expect(again.ending == .status(.failure))
-    #expect(again.errors == "stepctl: error: \(car)/riders/anna exists already; use --force to renew its token\n")
+    #expect(again.errors == "stepctl: error: \(car)/riders/anna already exists; use --force to renew its token\n")
     let renewed = shell.types("provision", "token", car, "--rider", "anna", "--force", "--json", "-q")
     #expect(renewed.errors == "")
     let object = try #require(try renewed.objects.first)

@@ -1,5 +1,5 @@
 import Encoding
-import Foundation
+import FoundationEssentials
 import TestSupport
 import Testing
 
@@ -151,20 +151,12 @@ extension ModuleGraph {
   /// What `swift package dump-package` prints. Its own scratch folder: `swift test` may hold the lock on the usual one.
   private static func manifest(of root: String) throws -> JSON {
     let folder = try TemporaryFolder()
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["swift", "package", "--scratch-path", folder.path, "--package-path", root, "dump-package"]
-    // The targets that are only there when asked for have to keep the rules, too.
-    process.environment = ProcessInfo.processInfo.environment.merging(["STEPCTL_FUZZ": "1", "STEPCTL_BENCH": "1"]) {
-      $1
-    }
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0, "swift package dump-package")
-    return try JSON(parsing: Array(bytes), maximumDepth: 32)
+    let ended = try Subprocess.run(
+      ["swift", "package", "--scratch-path", folder.path, "--package-path", root, "dump-package"],
+      // The targets that are only there when asked for have to keep the rules, too.
+      environment: ["STEPCTL_FUZZ": "1", "STEPCTL_BENCH": "1"])
+    try #require(ended.status == 0, "\(ended.errors)")
+    return try JSON(parsing: Array(ended.output.utf8), maximumDepth: 32)
   }
 
   private static func imports(in folder: String, of root: String) throws -> Set<Import> {

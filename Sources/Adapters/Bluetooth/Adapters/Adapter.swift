@@ -3,7 +3,7 @@ import Glibc
 package import Ranging
 import SystemIO
 
-/// A Bluetooth adapter of this machine, as far as anybody may ask the kernel about it.
+/// A Bluetooth adapter of this machine, with what the kernel tells everyone.
 package struct Adapter: Sendable, Equatable {
   /// The number in `hci0`.
   package let number: UInt16
@@ -12,7 +12,7 @@ package struct Adapter: Sendable, Equatable {
   package let hasLowEnergy: Bool
   package let block: Block?
 
-  /// What rfkill(8) keeps an adapter from sending with.
+  /// How rfkill(8) keeps an adapter from sending.
   package enum Block: Sendable, Equatable {
     /// Software, such as an airplane mode.
     case soft
@@ -20,10 +20,10 @@ package struct Adapter: Sendable, Equatable {
     case hard
   }
 
-  /// The most that libbluetooth and the kernel's list have room for (hci.h, HCI_MAX_DEV).
+  /// The largest number in libbluetooth and the kernel's list (hci.h, HCI_MAX_DEV).
   private static let most: UInt16 = 16
 
-  /// Those that the kernel knows, in the order of their numbers; none where it has no Bluetooth.
+  /// The adapters that the kernel knows, by number; none if it has no Bluetooth.
   package static func all() -> [Adapter] { (0..<most).compactMap(Adapter.init) }
 
   private init?(number: UInt16) {
@@ -40,9 +40,9 @@ package struct Adapter: Sendable, Equatable {
     block = Self.block(of: number)
   }
 
-  /// As sysfs has it (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
+  /// From sysfs (Linux, Documentation/ABI/stable/sysfs-class-rfkill).
   private static func block(of number: UInt16) -> Block? {
-    // An adapter that comes back, as after each sleep, has another number here.
+    // An adapter that comes back, as after sleep, has another number here.
     for name in (try? Files.names(in: "/sys/class/rfkill")) ?? [] {
       let folder = "/sys/class/rfkill/\(name)"
       guard content("\(folder)/name") == "hci\(number)" else { continue }

@@ -1,15 +1,15 @@
 import Glibc
 import SystemIO
 
-/// A program that has raw HCI sockets open, so that it can scan, advertise or end somebody else's scan.
+/// A program that has raw HCI sockets open, so that it can scan, advertise or end another program's scan.
 package struct BluetoothUser: Sendable, Hashable {
   package let process: Int32
-  /// Its name as the kernel has it, 15 bytes at most.
+  /// The kernel's name of it, at most 15 bytes.
   package let name: String
 
-  /// Those that this user may see; other users' processes show their files to root alone.
+  /// The programs that this user may see. Only root sees the files of other users' processes.
   ///
-  /// The kernel does not say which adapter a socket is bound to, nor what it is used for.
+  /// The kernel does not tell which adapter a socket is bound to, nor its use.
   package static func others() -> [BluetoothUser] {
     let sockets = hciSockets()
     if sockets.isEmpty { return [] }
@@ -23,7 +23,7 @@ package struct BluetoothUser: Sendable, Hashable {
   /// Whether a program of that name runs.
   package static func isRunning(_ name: String) -> Bool { processes().contains { self.name(of: $0) == name } }
 
-  /// As links in /proc name them: `socket:[4711]`.
+  /// As links in /proc show them: `socket:[4711]`.
   private static func hciSockets() -> Set<String> {
     // net/bluetooth/af_bluetooth.c, bt_seq_show: a heading, then a line each, the inode in the sixth place.
     guard let table = try? Files.read("/proc/net/hci") else { return [] }
@@ -42,7 +42,7 @@ package struct BluetoothUser: Sendable, Hashable {
     return String(decoding: bytes.prefix { $0 != 0x0A }, as: UTF8.self)
   }
 
-  /// None of a process that has ended, or that is not to be looked at.
+  /// Empty for a process that has ended, or that this user may not see.
   private static func names(in folder: String) -> [String] { (try? Files.names(in: folder)) ?? [] }
 
   private static func link(at path: String) -> String? {

@@ -1,22 +1,22 @@
 package import Ranging
 import SystemIO
 
-/// A controller that sends iBeacon frames, each every 100 ms, until it is told to stop.
+/// A controller that sends iBeacon frames, each every 100 ms, until it has to stop.
 ///
-/// A Bluetooth 5 controller has an advertising set for each beacon, an older one is one beacon. They are spoken to in
-/// the commands that scanning uses too, extended or legacy: a controller that was given the ones refuses the others
-/// (Core 5.4, Vol 4, Part E, 3.1.1).
+/// A Bluetooth 5 controller has an advertising set for each beacon; an older controller can send one beacon. The commands
+/// are of the same kind as those for scanning, extended or legacy: after one kind, a controller refuses the other (Core
+/// 5.4, Vol 4, Part E, 3.1.1).
 ///
-/// **An adapter of this machine** is shared with bluetoothd and with whoever has a raw socket. Its sets are therefore
-/// made under handles that nobody else is likely to use, and only those are touched; a Bluetooth 4 controller can
-/// advertise for one program only, and the last one to ask has it. Whatever ended the advertising meanwhile (the
-/// adapter was reset, or bluetoothd took it), the next `update` begins it anew.
+/// **An adapter of this machine** is shared with bluetoothd and with every program that has a raw socket. So its sets get
+/// handles that other programs are unlikely to use, and only those are touched. A Bluetooth 4 controller can advertise
+/// for one program only: the last that asked. If something ended the advertising meanwhile (a reset, or bluetoothd), the
+/// next `update` begins it again.
 ///
-/// **Threads.** There are none inside. One thread makes it, updates it and closes it.
+/// **Threads.** It has none. One thread makes it, updates it and closes it.
 package final class Advertiser {
-  /// Linux numbers the sets of bluetoothd's from 1.
+  /// Linux numbers bluetoothd's sets from 1.
   private static let firstHandle: UInt8 = 0xE0
-  /// A vehicle has two sides. So many of ours are looked for that a killed program may have left.
+  /// A vehicle has two sides. A killed program may have left so many sets.
   private static let mostBeacons = 2
 
   private let controller: HCIController
@@ -49,45 +49,44 @@ package final class Advertiser {
 
   deinit { close() }
 
-  /// Readable when the controller has something to say: lent to `waitReadable`, not to be read or closed. Then call
-  /// `check`.
+  /// Readable when the controller has sent something: then call `check`. It is lent, not to be read or closed.
   package var descriptor: Int32 { controller.descriptor }
 
-  /// Takes note of what the controller said.
+  /// Reads what the controller has sent.
   ///
   /// - Throws: `RadioError` when it is lost.
   package func check() throws(RadioError) {
     while try controller.receive(until: .now, interruption) != nil {}
   }
 
-  /// Gives the beacons other frames, without a pause between the old and the new but for the milliseconds in which a
-  /// Bluetooth 4 controller is told everything anew.
+  /// Gives the beacons other frames, without a pause between the old and the new. Only a Bluetooth 4 controller pauses
+  /// for some milliseconds.
   ///
-  /// To be called now and then also when nothing has changed: it begins anew what somebody else has ended.
+  /// To be called now and then even if nothing has changed: it begins again what another program has ended.
   ///
   /// - Parameter beacons: as many as at the start.
   /// - Throws: `RadioError`; after any but `.interrupted` the beacons may be off the air.
   package func update(_ beacons: [IBeacon]) throws(RadioError) {
     precondition(beacons.count == data.count, "another number of beacons")
     data = beacons.map(\.advertisingData)
-    // Its one beacon has no handle: what was reset, or is somebody else's by now, takes data just the same, and would
-    // send them connectable (7.8.5: ADV_IND is the default), every 1.28 s.
+    // An old controller's beacon has no handle. After a reset, or when another program uses it, it still accepts data,
+    // and would send them connectable (7.8.5: ADV_IND is the default), every 1.28 s.
     guard extended else { return try begin() }
     do {
       try setData()
     } catch .refused {
-      // The set is no longer there: somebody has reset the controller, or removed all sets.
+      // The set is gone: another program has reset the controller, or removed all sets.
       return try begin()
     }
     do {
-      // What is on already stays so; some controllers say 0x0C then.
+      // Some controllers refuse this with 0x0C when it is already on.
       try setEnable(true)
     } catch .refused {}
   }
 
   /// Takes the beacons off the air, and waits for the controller to confirm it (1 s at most for each command).
   ///
-  /// Idempotent; going out of scope does the same. After it, nothing else may be called.
+  /// Idempotent; `deinit` does the same. After it, nothing else may be called.
   package func close() {
     guard isOn else { return }
     isOn = false
@@ -97,7 +96,7 @@ package final class Advertiser {
   // MARK: - Commands
 
   private func begin() throws(RadioError) {
-    // A program that was killed leaves the controller advertising, and then it takes no parameters.
+    // A program that was killed leaves the controller advertising, and then the controller accepts no parameters.
     end(timeout: .seconds(5), interruption)
     if extended {
       for (handle, address) in zip(handles, addresses) {
@@ -112,7 +111,7 @@ package final class Advertiser {
       try controller.request(.setAdvertisingParameters(.public), interruption)
     }
     try setData()
-    // From here on it may be advertising, whatever becomes of the answer.
+    // From here on it may be advertising, even if no answer comes.
     isOn = true
     try setEnable(true)
   }
@@ -132,20 +131,20 @@ package final class Advertiser {
       extended ? .setExtendedAdvertisingEnable(enable, sets: handles) : .setAdvertisingEnable(enable), interruption)
   }
 
-  /// Ends what is on, as far as it is; of that nothing needs to be told.
+  /// Ends the advertising if it is on; failures are ignored.
   private func end(timeout: Duration, _ interruption: Interruption?) {
     guard extended else {
       _ = try? controller.request(.setAdvertisingEnable(false), timeout: timeout, interruption)
       return
     }
-    // One by one: a set that is not there has the whole command refused. A set goes only when it is off.
+    // One by one: for a set that does not exist the whole command is refused. Only a set that is off can be removed.
     for index in 0..<Self.mostBeacons {
       let handle = Self.firstHandle + UInt8(index)
       for command in [.setExtendedAdvertisingEnable(false, sets: [handle]), HCICommand.removeAdvertisingSet(handle)] {
         do {
           try controller.request(command, timeout: timeout, interruption)
         } catch .refused {
-          // It is not there.
+          // The set does not exist.
         } catch {
           return
         }

@@ -10,11 +10,11 @@ extension RadioSpec {
     }
   }
 
-  /// Puts beacons on the air: when this returns, they are.
+  /// Sends beacons: when this returns, they are on the air.
   ///
   /// - Parameters:
   ///   - beacons: one or two.
-  ///   - interruption: what ends every wait.
+  ///   - interruption: ends every wait.
   /// - Throws: `RadioError`, also `cannotAdvertise` and `tooFewSets`.
   package func advertise(
     _ beacons: [IBeacon], interruption: Interruption? = nil
@@ -29,7 +29,7 @@ extension RadioSpec {
     }
   }
 
-  /// Finds out, without changing anything about it, whether an adapter of this machine could be so many beacons.
+  /// Finds out, without changing anything, whether an adapter of this machine could send so many beacons.
   package func checkAdvertising(_ beacons: Int) throws(RadioError) {
     try abilities()?.check(beacons, radio: description)
   }

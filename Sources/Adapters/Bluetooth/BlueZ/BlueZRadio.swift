@@ -1,14 +1,14 @@
-import Ranging
 import Domain
+import Ranging
 import SystemIO
 
 /// An adapter that bluetoothd scans with for us, without any privilege (BlueZ's doc/adapter-api.txt, device-api.txt).
 ///
-/// bluetoothd lets the controller report each device once in a scan (5.66: once in 10 s), even where all duplicates are
-/// asked for. A filter that differs makes it start the scan anew, and then each is reported once more. So the filter is
-/// changed back and forth, in something that excludes nobody: two readings a second instead of one in ten.
+/// bluetoothd lets the controller report each device once in a scan (5.66: once in 10 s), even if all duplicates are
+/// asked for. A changed filter makes it start the scan again, and then each device is reported once more. So a part of
+/// the filter that excludes nothing is changed back and forth: two readings a second instead of one in ten.
 ///
-/// `AdvertisementMonitor1` would be no better: it is experimental (`bluetoothd -E`), and tells an RSSI only where it
+/// `AdvertisementMonitor1` would not be better: it is experimental (`bluetoothd -E`), and tells an RSSI only when it
 /// differs from the last by 8 dB or more.
 final class BlueZRadio: Radio {
   private let name: String
@@ -16,15 +16,15 @@ final class BlueZRadio: Radio {
   private let bus: SystemBus
   private let clock: LiveClock
   var start: UnixTime { clock.start }
-  /// bluetoothd, by a name that nobody else can have: anyone may send us a signal.
+  /// bluetoothd's unique name on the bus: anyone may send us a signal.
   private var daemon = ""
   private var isOpen = false
   private var heard = HeardQueue()
 
-  /// How long a scan lasts: as many readings a second as it is begun.
+  /// How long a scan lasts. Each scan gives one reading.
   private static let period = Duration.milliseconds(500)
   private var nextPeriod = ContinuousClock.now
-  /// dBm below which devices are not reported. No receiver goes down to either value.
+  /// Devices below this level, dBm, are not reported. No receiver reaches either value.
   private var threshold: Int16 = -127
 
   private static let service = "org.bluez"
@@ -56,7 +56,7 @@ final class BlueZRadio: Radio {
     let end = deadline.map(clock.instant)
     while true {
       if let first = heard.first {
-        // It was already in the socket when its reader came, too late for this deadline.
+        // It was already in the socket, but was heard after this deadline.
         if let deadline, first.time > deadline { return .deadline(first.time) }
         _ = heard.popFirst()
         return .heard(first)
@@ -69,7 +69,7 @@ final class BlueZRadio: Radio {
         throw RadioError(error, radio: name)
       }
       if let message { read(message) }
-      // Also while messages keep coming that tell nothing.
+      // Also while useless messages keep coming.
       if let end, end <= .now, heard.first == nil { return .deadline(clock.now) }
     }
   }
@@ -77,7 +77,7 @@ final class BlueZRadio: Radio {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // If this fails there is no scan of ours: it ends with the connection.
+    // If this fails, the scan ends with the connection.
     _ = try? call("StopDiscovery", timeout: .seconds(1))
   }
 
@@ -93,7 +93,7 @@ final class BlueZRadio: Radio {
     }
   }
 
-  /// Lets a scan begin, or begin anew. Whatever has happened to bluetoothd or to the adapter is found out here.
+  /// Begins a scan, or begins it again. This also notices what happened to bluetoothd or to the adapter.
   private func scan() throws(RadioError) {
     do {
       try begin()
@@ -127,7 +127,7 @@ final class BlueZRadio: Radio {
     do {
       _ = try call("StartDiscovery")
     } catch .bluetoothd(_, _, "org.bluez.Error.InProgress", _) {
-      // It is ours that is.
+      // Our own scan is in progress.
     }
   }
 
@@ -145,7 +145,7 @@ final class BlueZRadio: Radio {
 
   private func read(_ signal: BusMessage) {
     guard signal.sender == daemon else { return }
-    // A signal of another form is none of those that are waited for.
+    // A signal of another form is ignored.
     _ = try? { () throws(BusMessage.Malformed) in
       if signal.isSignal(Self.properties, "PropertiesChanged") {
         guard try signal.string() == Self.device else { return }
@@ -160,7 +160,7 @@ final class BlueZRadio: Radio {
     }()
   }
 
-  /// A report of the controller brings both at once. Where one is missing, the other came from somewhere else.
+  /// A report of the controller brings both. If one is missing, the other did not come from a report.
   private func add(_ properties: DeviceProperties, of device: String) {
     guard device.hasPrefix("\(path)/dev_"), let address = DeviceAddress(path: device),
       let rssi = properties.rssi, let data = properties.advertisingData

@@ -1,7 +1,7 @@
 /// What can go wrong on the system bus.
 enum BusError: Error, Equatable {
   case interrupted
-  /// libsystemd cannot be loaded, or there is no bus; in the system's words.
+  /// libsystemd cannot be loaded, or there is no bus. The reason is the system's.
   case unavailable(reason: String)
   /// The bus went away.
   case disconnected(reason: String)
@@ -14,7 +14,7 @@ enum BusError: Error, Equatable {
 extension RadioError {
   /// What an error on the bus means for a radio.
   ///
-  /// - Parameter method: of bluetoothd that was called.
+  /// - Parameter method: the called method of bluetoothd.
   init(_ error: BusError, radio: String, method: String = "AddMatch") {
     self =
       switch error {

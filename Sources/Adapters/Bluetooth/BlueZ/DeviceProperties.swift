@@ -1,7 +1,7 @@
-/// What bluetoothd tells of a device, as far as a controller would report it: `org.bluez.Device1`.
+/// The properties of a device that a controller would report, as bluetoothd tells them: `org.bluez.Device1`.
 struct DeviceProperties {
   private(set) var rssi: Int8?
-  /// AD structures, of those that were received the ones with data of a manufacturer.
+  /// The received AD structures with a manufacturer's data.
   private(set) var advertisingData: [UInt8]?
 
   /// Reads a dictionary of properties, `a{sv}`.

@@ -2,14 +2,14 @@ import CSystemd
 import Glibc
 import SystemIO
 
-/// A connection to the system bus (sd-bus(3)), closed when it goes.
+/// A connection to the system bus (sd-bus(3)), closed on `deinit`.
 final class SystemBus {
   private let library: SDBus
   private let bus: OpaquePointer
   private let interruption: Interruption?
-  /// What came while a reply was waited for.
+  /// Messages that came while a call waited for its reply.
   private var setAside: ArraySlice<BusMessage> = []
-  /// When there was last nothing left to read: what is read now has not waited for longer.
+  /// When there was last nothing to read: whatever is read now came later.
   private(set) var emptied = ContinuousClock.now
 
   init(_ interruption: Interruption?) throws(BusError) {
@@ -21,7 +21,7 @@ final class SystemBus {
     bus = pointer
   }
 
-  // Nothing is left to be sent: every call was waited for, or given up.
+  // Nothing waits to be sent: each call had its reply, or was given up.
   deinit { _ = library.closeUnref(bus) }
 
   /// Calls a method and waits for its reply.
@@ -35,14 +35,14 @@ final class SystemBus {
     let status = library.messageNewMethodCall(bus, &pointer, destination, path, interface, member)
     guard status >= 0, let pointer else { throw .disconnected(reason: Self.reason(status)) }
     let call = BusMessage(adopting: pointer, library)
-    // To start a service is for its administrator.
+    // Only the administrator starts services.
     _ = library.messageSetAutoStart(pointer, 0)
     arguments(call)
     var cookie: UInt64 = 0
     _ = try check(library.send(bus, pointer, &cookie))
 
     let deadline = ContinuousClock.now + timeout
-    // Anyone may send us signals, and so many that there is always another.
+    // Anyone may send us signals, without end.
     while let message = try next(until: deadline) {
       if message.replyCookie == cookie {
         if let failure = message.failure { throw failure }
@@ -56,7 +56,7 @@ final class SystemBus {
 
   /// Waits for the next message.
   ///
-  /// - Returns: nil when the deadline passed and none waits.
+  /// - Returns: nil when the deadline passed and no message waits.
   func receive(until deadline: ContinuousClock.Instant?) throws(BusError) -> BusMessage? {
     if let message = setAside.popFirst() { return message }
     return try next(until: deadline)

@@ -1,5 +1,5 @@
-package import Ranging
 package import Domain
+package import Ranging
 
 /// Writes advertisements as a btsnoop file (RFC 1761 with data link type 1002, H4), for `BTSnoopDecoder`, btmon and
 /// Wireshark.

@@ -1,9 +1,9 @@
+import Domain
 import Glibc
 import Ranging
-import Domain
 import SystemIO
 
-/// A recording, replayed as fast as it can be read. It holds no more of it than one chunk and one record.
+/// A recording, replayed as fast as it can be read. One chunk and one record of it are in memory.
 final class CaptureRadio: Radio {
   private let path: String
   private let interruption: Interruption?
@@ -16,7 +16,7 @@ final class CaptureRadio: Radio {
   private var decoder = BTSnoopDecoder()
   private var heard = HeardQueue()
 
-  /// What is read at a time.
+  /// The bytes that are read at a time.
   private let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 1)
 
   /// Opens the capture and reads its header and its first record.
@@ -29,7 +29,7 @@ final class CaptureRadio: Radio {
       file =
         path == "-"
         ? Descriptor(adopting: try check("read", "standard input") { fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) })
-        // Not blocking: a named pipe is opened at once, and waited for where a signal ends the wait.
+        // Not blocking: a named pipe opens immediately, and the later wait can be ended by a signal.
         : try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
     } catch {
       throw .file(error)
@@ -71,7 +71,7 @@ final class CaptureRadio: Radio {
     }
   }
 
-  /// Adds to a defect which file has it.
+  /// Adds the file's path to a defect.
   private func reporting<Result>(
     _ decode: () throws(BTSnoopDecoder.Defect) -> Result
   ) throws(RadioError) -> Result {

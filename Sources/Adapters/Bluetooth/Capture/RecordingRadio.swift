@@ -1,11 +1,11 @@
-import Glibc
 package import Domain
+import Glibc
 import SystemIO
 
-/// Another radio, of which everything that it tells is written to a btsnoop file before it is handed on.
+/// Wraps another radio, and writes everything that it tells to a btsnoop file before handing it on.
 ///
-/// The file has the radio's clock: it begins with a mark at the radio's start, and has one wherever a deadline passed
-/// or the radio ended. So whoever asks a replay for the same deadlines gets the same answers at the same times.
+/// The file keeps the radio's clock: it has a mark at the radio's start, at each deadline that passed, and at the radio's
+/// end. So a replay that is asked for the same deadlines gives the same answers at the same times.
 package final class RecordingRadio: Radio {
   private let radio: any Radio
   private let path: String
@@ -13,7 +13,7 @@ package final class RecordingRadio: Radio {
   /// Bytes of whole records.
   private var length: off_t = 0
 
-  /// - Parameter path: of a file that must not exist yet. Only its owner may read it: it tells who was near.
+  /// - Parameter path: the file must not exist yet. Only its owner may read it: it tells who was near.
   /// - Throws: `RadioError.file`; then the radio is closed.
   package init(_ radio: any Radio, to path: String) throws(RadioError) {
     self.radio = radio
@@ -28,7 +28,7 @@ package final class RecordingRadio: Radio {
       try write(BTSnoopEncoder.fileHeader)
       try write(BTSnoopEncoder.mark(at: radio.start))
     } catch {
-      // Nothing was saved, and an empty file would be in the way of the next attempt.
+      // An empty file would be in the way of the next attempt.
       unlink(path)
       radio.close()
       throw error
@@ -37,7 +37,7 @@ package final class RecordingRadio: Radio {
 
   package var start: UnixTime { radio.start }
 
-  /// - Throws: also `RadioError.file`, when the record cannot be written; the file then ends with the one before.
+  /// - Throws: also `RadioError.file` when the record cannot be written; the file then ends with the record before.
   package func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
     let event = try radio.next(until: deadline)
     switch event {
@@ -54,7 +54,7 @@ package final class RecordingRadio: Radio {
       try file.write(record, path)
       length += off_t(record.count)
     } catch {
-      // Without the part of a record that still went in, the file can be replayed.
+      // The file can be replayed once the partial record is cut off.
       ftruncate(file.number, length)
       throw .file(SystemError("save to", path, code: error.code))
     }

@@ -4,15 +4,15 @@ package import SystemIO
 package struct ControllerAbilities: Sendable, Equatable {
   /// Whether it has Bluetooth 5's extended commands for scanning and advertising.
   package let isExtended: Bool
-  /// How many beacons it can be at a time.
+  /// How many beacons it can send at a time.
   package let advertisingSets: Int
 }
 
 extension RadioSpec {
   /// Asks an adapter of this machine what it can do, without changing anything about it.
   ///
-  /// - Parameter interruption: what ends every wait.
-  /// - Returns: nil for other radios. A controller at the end of a stream would have to be reset first.
+  /// - Parameter interruption: ends every wait.
+  /// - Returns: nil for other radios: a controller at the end of a stream would have to be reset first.
   /// - Throws: `RadioError`, as when it is opened.
   package func abilities(interruption: Interruption? = nil) throws(RadioError) -> ControllerAbilities? {
     guard case .hci(let index) = self else { return nil }
@@ -21,7 +21,7 @@ extension RadioSpec {
 }
 
 extension HCIController {
-  /// The same of a controller that may be initialised for it.
+  /// The same for a controller, which is initialised if it is ours alone.
   func abilities(_ interruption: Interruption?) throws(RadioError) -> ControllerAbilities {
     let isExtended = try initialize(interruption)
     let sets = isExtended ? try request(.readNumberOfAdvertisingSets, interruption).first ?? 0 : 1
@@ -30,8 +30,8 @@ extension HCIController {
 }
 
 extension HCIController {
-  /// Makes a controller that is ours alone ready for Low Energy commands, and to report what it hears; of one that is
-  /// shared the kernel did.
+  /// Prepares a controller that is ours alone for Low Energy commands and reports. The kernel has prepared a shared
+  /// one.
   ///
   /// - Returns: whether it has Bluetooth 5's extended commands for scanning and advertising.
   /// - Throws: also `RadioError.noLowEnergy`.

@@ -1,17 +1,17 @@
 import Glibc
 import SystemIO
 
-/// A controller at the other end of a local or TCP socket, which is ours alone while the connection lasts.
+/// A controller at the other end of a local or TCP socket. It is ours alone while the connection lasts.
 final class H4Stream: HCILink {
   let name: String
   let needsInitialization = true
   private let socket: Descriptor
   private var deframer = H4Deframer()
   private(set) var emptied = ContinuousClock.now
-  /// When the socket had last nothing left, though what was read may not all have been handed on.
+  /// When the socket was last empty; bytes that were read may still wait in the deframer.
   private var drained = ContinuousClock.now
 
-  /// How long a connection may take; the kernel alone would try for two minutes.
+  /// How long connecting may take. The kernel alone would try for two minutes.
   private static let connectTimeout = Duration.seconds(5)
 
   init(connectingTo address: StreamAddress, _ interruption: Interruption?) throws(RadioError) {
@@ -27,7 +27,7 @@ final class H4Stream: HCILink {
   ) throws(RadioError) -> Descriptor {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
-    // RadioSpec sees to it that the path and its NUL fit.
+    // RadioSpec has checked that the path and its NUL fit.
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return try withUnsafeBytes(of: &address) { bytes throws(RadioError) in
       try connect(AF_UNIX, to: bytes, of: radio, interruption)
@@ -43,7 +43,7 @@ final class H4Stream: HCILink {
     let status = getaddrinfo(host, String(port), &hints, &found)
     guard status == 0 else { throw .cannotConnect(radio: radio, reason: String(cString: gai_strerror(status))) }
     defer { freeaddrinfo(found) }
-    // A name may stand for several addresses, not all of them listening: `localhost` is ::1 and 127.0.0.1.
+    // A name may have several addresses, and not all may listen: `localhost` is ::1 and 127.0.0.1.
     var failure = RadioError.cannotConnect(radio: radio, reason: "the name has no address")
     var next = found
     while let candidate = next?.pointee {
@@ -96,7 +96,7 @@ final class H4Stream: HCILink {
   var descriptor: Int32 { socket.number }
 
   func send(_ packet: [UInt8]) throws(RadioError) {
-    // A few bytes, and never more before they were answered: they fit into the socket's buffer.
+    // A few bytes, with an answer before the next: they always fit into the socket's buffer.
     let count = Glibc.send(socket.number, packet, packet.count, Int32(MSG_NOSIGNAL))
     guard count == packet.count else { throw .lost(radio: name, reason: SystemError("send").reason) }
   }

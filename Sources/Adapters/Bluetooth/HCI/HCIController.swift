@@ -2,16 +2,16 @@ import SystemIO
 
 /// A controller as its host sees it: one command at a time, each with its answer, and events in between.
 ///
-/// libbluetooth's `hci_send_req` gives up after ten events that are not the answer, which under a scan is at once,
-/// and it works on the kernel's sockets only.
+/// libbluetooth's `hci_send_req` gives up after ten events that are not the answer. During a scan they arrive within
+/// milliseconds. It also works on the kernel's sockets only.
 final class HCIController {
   private let link: any HCILink
-  /// How many commands it will take now (Core 5.4, Vol 4, Part E, 4.4). One may be sent without being told.
+  /// How many commands it accepts now (Core 5.4, Vol 4, Part E, 4.4). The first needs no permission.
   private var credits: UInt8 = 1
 
-  /// Whether it scans and reports every frame, by the last command that was given to it, by whomever.
+  /// Whether it scans and reports every frame, by the last command that any program gave it.
   private(set) var isScanning = false
-  /// When somebody else last gave a command that decides about that.
+  /// When another program last gave a command that changes that.
   private(set) var lastInterference = ContinuousClock.now
 
   init(_ link: any HCILink) { self.link = link }
@@ -21,9 +21,9 @@ final class HCIController {
   var descriptor: Int32 { link.descriptor }
   var emptied: ContinuousClock.Instant { link.emptied }
 
-  /// Sends a command and waits for its Command Complete event. What arrives in between is dropped.
+  /// Sends a command and waits for its Command Complete event. Other events in between are dropped.
   ///
-  /// - Parameter timeout: the kernel gives a controller 2 s; a busy machine at the other end of a network more.
+  /// - Parameter timeout: the kernel allows a controller 2 s; a busy machine at the other end of a network needs more.
   /// - Returns: the return parameters that follow the status.
   @discardableResult
   func request(
@@ -45,12 +45,12 @@ final class HCIController {
       else { continue }
       guard status == 0 else { throw .refused(radio: name, command: command.name, status: status) }
       isScanning = command.scan ?? isScanning
-      // A Command Status of 0 says that the answer is yet to come.
+      // After a Command Status of 0 the answer still follows.
       if let rest { return rest }
     }
   }
 
-  /// Waits for the next event, or for somebody else's command.
+  /// Waits for the next event, or for another program's command.
   ///
   /// - Returns: nil when the deadline passed.
   func receive(
@@ -75,7 +75,7 @@ final class HCIController {
     case 0x0E where event.count >= 5: credits = event[2]
     case 0x0F where event.count >= 6: credits = event[3]
     case 0x10:
-      // 7.7.16: a controller that says this has stopped what it was doing.
+      // 7.7.16: the controller has stopped what it was doing.
       throw .lost(radio: name, reason: "the controller reports a hardware error")
     default: break
     }

@@ -4,20 +4,20 @@ import SystemIO
 
 /// An adapter of this machine, over the kernel's raw HCI socket (libbluetooth's hci_lib.h).
 ///
-/// The kernel has initialised the controller and shares it with every program that has such a socket open.
+/// The kernel has initialised the controller. All programs that have such a socket open share it.
 final class HCISocket: HCILink {
   let name: String
   let needsInitialization = false
   private let adapter: UInt16
   private let socket: Descriptor
 
-  /// How many packets are read before it is waited again, where a signal is noticed.
+  /// How many packets are read before the next wait, which notices a signal.
   private static let packetsPerWait = 16
   private var untilWait = 0
   private(set) var emptied = ContinuousClock.now
 
-  /// How long nothing may arrive before it is asked whether the adapter is still there: its going down is silent, and
-  /// bluetoothd that is restarted takes it down for a moment.
+  /// After how long a silence the kernel is asked whether the adapter is still there. An adapter goes down silently, also
+  /// for a moment when bluetoothd is restarted.
   private static let patience = Duration.seconds(5)
   private var lastPacket = ContinuousClock.now
 
@@ -26,7 +26,7 @@ final class HCISocket: HCILink {
 
   /// - Parameters:
   ///   - adapter: the number in `hci0`.
-  ///   - hears: whether reports of advertisements are wanted, whoever has the adapter scan.
+  ///   - hears: whether to receive reports of advertisements.
   init(adapter: UInt16, hears: Bool) throws(RadioError) {
     self.adapter = adapter
     name = "hci\(adapter)"
@@ -44,26 +44,26 @@ final class HCISocket: HCILink {
     if hears { makeRoom() }
   }
 
-  /// Makes the socket's buffer as large as is allowed: what does not fit is lost, and what the kernel gives at first
-  /// (208 KiB for some 250 packets) is full in an eighth of a second of 200 beacons.
+  /// Makes the socket's buffer as large as possible: packets that do not fit are lost. 200 beacons fill the kernel's usual
+  /// one (208 KiB, about 250 packets) in an eighth of a second.
   private func makeRoom() {
     var bytes: Int32 = 4 << 20
     let size = socklen_t(MemoryLayout<Int32>.size)
-    // Beyond net.core.rmem_max it takes CAP_NET_ADMIN.
+    // More than net.core.rmem_max needs CAP_NET_ADMIN.
     if setsockopt(socket.number, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, size) == -1 {
       _ = setsockopt(socket.number, SOL_SOCKET, SO_RCVBUF, &bytes, size)
     }
   }
 
-  /// Sees to it that the adapter is there, up, and not somebody's own.
+  /// Checks that the adapter is there, up, and not used exclusively by another program.
   private func requireUsable() throws(RadioError) {
     var information = hci_dev_info()
     guard hci_devinfo(Int32(adapter), &information) == 0 else {
       throw .lost(radio: name, reason: SystemError("ask").reason)
     }
     guard hci_test_bit(Int32(HCI_UP), &information.flags) != 0 else { throw .adapterDown(radio: name) }
-    // While a program has the adapter for itself (HCI_CHANNEL_USER), the kernel refuses every request on it, this one
-    // for a connection that there is not, and lets commands through to collide with that program's.
+    // While a program uses the adapter exclusively (HCI_CHANNEL_USER), the kernel refuses every request on it, but lets
+    // commands through, which collide with that program's. So this asks about a connection that does not exist.
     var request = hci_conn_info_req()
     let number = socket.number
     if ioctl(number, Self.getConnectionInformation, &request) == -1, errno == EBUSY { throw .adapterInUse(radio: name) }
@@ -77,7 +77,7 @@ final class HCISocket: HCILink {
     for event in [EVT_CMD_COMPLETE, EVT_CMD_STATUS, EVT_HARDWARE_ERROR] { hci_filter_set_event(event, &filter) }
     if hears {
       hci_filter_set_event(EVT_LE_META_EVENT, &filter)
-      // The kernel shows the commands of everybody else, who may end the scan.
+      // The kernel shows other programs' commands, which may end the scan.
       hci_filter_set_ptype(HCI_COMMAND_PKT, &filter)
     }
     var size = socklen_t(MemoryLayout<hci_filter>.size)

@@ -1,33 +1,34 @@
-import Ranging
 import Domain
+import Ranging
 import SystemIO
 
-/// A controller that scans, whichever way leads to it.
+/// A controller that scans, at either kind of link.
 ///
-/// Others may share the controller, and it has but one scan: bluetoothd ends it when it starts and stops, or makes it
-/// one that reports each device once. The kernel shows their commands, and a moment after the last one the scan is
-/// started again. Who does that at once breaks into a sequence of commands, and the other's next is refused.
+/// Other programs may share the controller, and it has only one scan. bluetoothd ends it when it starts and stops, or
+/// makes it report each device once. The kernel shows their commands. A moment after the last one the scan is started
+/// again: earlier, this would break into their sequence of commands, and their next command would be refused.
 final class ScanningRadio: Radio {
   private let controller: HCIController
   private let interruption: Interruption?
-  /// Whether the controller has Bluetooth 5's commands. It must then be spoken to in those alone: after the first, it
-  /// refuses the old ones, and the other way round (Core 5.4, Vol 4, Part E, 3.1.1).
+  /// Whether the controller has Bluetooth 5's commands. Then only those may be used: after the first of them it refuses
+  /// the old ones, and the other way round (Core 5.4, Vol 4, Part E, 3.1.1).
   private let extended: Bool
   private var isOpen = false
 
-  /// How long others must have been done with the scan.
+  /// How long other programs must have left the scan alone.
   private static let settlingTime = Duration.milliseconds(500)
-  /// After so long a silence the scan is started again in any case: while this program was stopped (SIGSTOP, or a machine
-  /// that slept), the socket had no room for the commands of others. It harms nobody where there really is no beacon.
+  /// After such a silence the scan is started again in any case. While this program was stopped (SIGSTOP, or a machine
+  /// that slept), the socket may have had no room for other programs' commands. Where there is no beacon, it is
+  /// harmless.
   private static let longestSilence = Duration.seconds(10)
-  /// How often in a row that may fail: the controller refuses it when others are at it, and the adapter is down for a
-  /// second or so when bluetoothd is restarted.
+  /// How often in a row that may fail. The controller refuses it while other programs use it, and the adapter is down for
+  /// about a second when bluetoothd is restarted.
   private static let attempts = 10
   private var failures = 0
   private var lastPacket = ContinuousClock.now
   private var lastRestart = ContinuousClock.now
 
-  /// Says once that the scan was taken away; nil when it has been said.
+  /// Tells once that another program ended the scan; nil when that was told.
   private var tell: ((String) -> Void)?
 
   private let clock: LiveClock
@@ -51,19 +52,19 @@ final class ScanningRadio: Radio {
   }
 
   private func startScan() throws(RadioError) {
-    // A program that was killed leaves the controller scanning, and then it takes no parameters.
+    // A program that was killed leaves the controller scanning, and then the controller accepts no parameters.
     do {
       try controller.request(.setScanEnable(false, extended: extended), interruption)
     } catch .refused {
       // It was not scanning.
     }
     try controller.request(.setScanParameters(extended: extended), interruption)
-    // From here on the scan may be running, whatever becomes of the answer.
+    // From here on the scan may be running, even if no answer comes.
     isOpen = true
     try controller.request(.setScanEnable(true, extended: extended), interruption)
   }
 
-  /// Starts the scan that somebody else has ended.
+  /// Starts the scan again that another program has ended.
   private func restartScan() throws(RadioError) {
     if !controller.isScanning {
       tell?("another program ended the scan of \(controller.name); it is started again")
@@ -95,7 +96,7 @@ final class ScanningRadio: Radio {
   func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
     while true {
       if let first = heard.first {
-        // It was already in the socket when its reader came, too late for this deadline.
+        // It was already in the socket, but was heard after this deadline.
         if let deadline, first.time > deadline { return .deadline(first.time) }
         _ = heard.popFirst()
         return .heard(first)
@@ -110,7 +111,7 @@ final class ScanningRadio: Radio {
         }
         lastPacket = now
       }
-      // Also while packets keep coming that tell nothing.
+      // Also while useless packets keep coming.
       if let end, end <= now, heard.first == nil { return .deadline(clock.time(now)) }
       if let restart, restart <= now { try restartScan() }
     }
@@ -119,7 +120,7 @@ final class ScanningRadio: Radio {
   func close() {
     guard isOpen else { return }
     isOpen = false
-    // Nothing is left to be done if this fails: the controller is gone, or deaf.
+    // If this fails, the controller is gone: there is nothing left to do.
     _ = try? controller.request(.setScanEnable(false, extended: extended), timeout: .seconds(1), nil)
   }
 }

@@ -1,15 +1,13 @@
 import Glibc
-import MQTT
-import SystemIO
-import Testing
+package import SystemIO
 
 /// A listening socket on a loopback port, for a test to play the broker.
-struct Port: ~Copyable {
+package struct Port: ~Copyable {
   private let listener: Descriptor
-  let number: UInt16
+  package let number: UInt16
 
   /// - Parameter number: 0 is any.
-  init(_ number: UInt16 = 0, backlog: Int32 = 8) throws {
+  package init(_ number: UInt16 = 0, backlog: Int32 = 8) throws {
     let listener = Descriptor(
       adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0) })
     let socket = listener.number
@@ -26,16 +24,14 @@ struct Port: ~Copyable {
     self.number = UInt16(bigEndian: address.sin_port)
   }
 
-  var broker: Broker { Broker(host: "127.0.0.1", port: number, tls: nil) }
-
-  func accept() throws -> Descriptor {
+  package func accept() throws -> Descriptor {
     let socket = listener.number
     return Descriptor(adopting: try check("accept") { Glibc.accept(socket, nil, nil) })
   }
 
   /// A port that nobody listens on, below those that the kernel gives to outgoing connections, one of which could
   /// take it.
-  static func unused() throws -> UInt16 {
+  package static func unused() throws -> UInt16 {
     while true {
       do {
         return try Port(.random(in: 20_000..<32_000)).number
@@ -44,16 +40,16 @@ struct Port: ~Copyable {
   }
 
   /// Waits until somebody listens there.
-  static func waitForListener(_ number: UInt16) throws {
+  package static func waitForListener(_ number: UInt16) throws {
     let deadline = ContinuousClock.now + .seconds(30)
     while (try? connect(to: number)) == nil {
-      try #require(.now < deadline, "nobody listens on \(number)")
+      guard .now < deadline else { throw Subprocess.Missing(description: "nobody listens on \(number)") }
       usleep(5000)
     }
   }
 
   /// - Parameter flags: SOCK_NONBLOCK begins to connect and does not wait.
-  static func connect(to number: UInt16, flags: Int32 = 0) throws -> Descriptor {
+  package static func connect(to number: UInt16, flags: Int32 = 0) throws -> Descriptor {
     let descriptor = Descriptor(
       adopting: try check("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | flags, 0) })
     let socket = descriptor.number

@@ -1,4 +1,36 @@
-/// What is to be published on the connection that exists or is being made, and what the next one must repeat.
+/// Events that were not fetched yet. Bounded, because the other side decides how much it sends.
+struct Inbox {
+  private var events: [MQTTConnection.Event] = []
+  private var messages = 0
+  private let limits: MQTTConnection.Limits
+  private(set) var discarded = MQTTConnection.Discarded()
+
+  init(limits: MQTTConnection.Limits) { self.limits = limits }
+
+  var isEmpty: Bool { events.isEmpty }
+
+  mutating func add(_ event: MQTTConnection.Event) {
+    if case .message = event {
+      guard messages < limits.queuedMessages else {
+        discarded.overflowing += 1
+        return
+      }
+      messages += 1
+    }
+    events.append(event)
+  }
+
+  mutating func discardOversized() { discarded.oversized += 1 }
+
+  mutating func take() -> MQTTConnection.Event? {
+    if events.isEmpty { return nil }
+    let event = events.removeFirst()
+    if case .message = event { messages -= 1 }
+    return event
+  }
+}
+
+/// Messages for the present connection, and those that the next one must repeat.
 ///
 /// A message without the retain flag belongs to one connection and dies with it. A retained one is a state: the
 /// latest of each topic is published again on every later connection, acknowledged or not, since a broker may have
@@ -11,7 +43,7 @@ struct Outbox {
     let isRetained: Bool
   }
 
-  /// How many may wait for the connection; a retained message is always taken, in the place of an older one.
+  /// How many messages may wait for the connection. A retained one is always taken, in place of an older one.
   let limit: Int
   private var waiting: [Publication] = []
   private var latest: [String: Publication] = [:]
@@ -22,7 +54,7 @@ struct Outbox {
 
   init(limit: Int) { self.limit = limit }
 
-  /// - Returns: nil when the message was not taken: there is no connection and none being made, or too many wait.
+  /// - Returns: nil when the message was not taken: there is no connection, or too many messages wait.
   mutating func add(topic: String, payload: [UInt8], isRetained: Bool) -> PublishID? {
     guard isRetained || (isOnline && waiting.count < limit) else { return nil }
     last += 1
@@ -44,7 +76,7 @@ struct Outbox {
     return taken
   }
 
-  /// - Returns: whether it is the first time: what is repeated on a later connection is acknowledged again.
+  /// - Returns: whether it is the first acknowledgement. A message that is repeated on a later connection gets another.
   mutating func acknowledge(_ publication: Publication) -> Bool {
     guard latest[publication.topic]?.id == publication.id else { return true }
     return acknowledged.insert(publication.id).inserted

@@ -1,0 +1,178 @@
+"""stepd that is held up, whose disk or servo is slow, or that nobody can tell where its steps are: nothing is thrown.
+
+What the servos were told, and when, is written by slow.c, which is loaded before stepd.
+"""
+
+import itertools
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from programs import STEPD, wait_until
+
+TICK_S = 0.020
+# Two cores may be busy with something else. Ten frames without a turn would be a fault.
+WORST_TICK_S = 0.15
+TRAVEL_S = 4
+CLOSED, OPEN, FRAME = 1_000_000, 2_000_000, 20_000_000  # ns
+# The most in one frame: the speed has the shape of a trapezoid, and its ramps are a quarter of the time each.
+LONGEST_STRIDE = (OPEN - CLOSED) * TICK_S / TRAVEL_S / 0.75 + 1
+
+
+class Rig:
+    """A vehicle whose servos are on a PWM chip of files, `pwm0` the left one and `pwm1` the right one."""
+
+    def __init__(self, vehicle, library: Path):
+        self.vehicle, self.library = vehicle, library
+        self.chip, self.log = vehicle.folder / "pwm/pwmchip0", vehicle.folder / "writes"
+        for channel in (0, 1):
+            (self.chip / f"pwm{channel}").mkdir(parents=True)
+            for name in ("period", "duty_cycle", "enable"):
+                (self.chip / f"pwm{channel}" / name).write_text("0\n")
+        vehicle.edit("stepd.toml", root="pwm", travel_s=TRAVEL_S, limit_s=20)
+        vehicle.starts_broker()
+
+    def starts_stepd(self, **environment):
+        variables = {"LD_PRELOAD": self.library, "WRITES": self.log} | environment
+        before = self.vehicle.broker.said
+        command = ("env", *(f"{name}={value}" for name, value in variables.items()))
+        config = self.vehicle.folder / "stepd.toml"
+        self.vehicle.stepd = self.vehicle.starts("stepd", *command, STEPD, "--config", config)
+        for step in ("left", "right"):
+            self.vehicle.broker.says(f"'{self.vehicle.status(step)}'", after=before)
+
+    def writes(self, channel: int) -> list[tuple[float, int]]:
+        """When a servo was told which pulse, in nanoseconds; not the zeros of a channel that is being set up."""
+        lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        told = [(float(at), int(value)) for at, path, value in lines if f"/pwm{channel}/" in path]
+        return [(at, value) for at, value in told if value]
+
+    def value(self, channel: int, name: str) -> int:
+        return int((self.chip / f"pwm{channel}" / name).read_text() or -1)
+
+    def moves(self, channel: int, count: int):
+        wait_until(lambda: len(self.writes(channel)) >= count, f"{count} pulses of pwm{channel}")
+
+
+@pytest.fixture
+def rig(new_vehicle, tmp_path):
+    library = tmp_path / "slow.so"
+    source = Path(__file__).with_name("slow.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
+    return Rig(new_vehicle("car", "--servo", "pwm"), library)
+
+
+def worst_tick(writes: list[tuple[float, int]]) -> float:
+    return max(b - a for (a, _), (b, _) in itertools.pairwise(writes))
+
+
+def longest_stride(writes: list[tuple[float, int]]) -> int:
+    return max(abs(b - a) for (_, a), (_, b) in itertools.pairwise(writes))
+
+
+def test_a_disk_that_takes_two_seconds_leaves_the_other_step_its_tick(rig, record_property):
+    rig.starts_stepd(SLOW_SYNC_MS=2_000)
+    alice, bob = rig.vehicle.rider("alice"), rig.vehicle.rider("bob")
+    opening = alice.starts_to_move("open", "left")
+    rig.moves(0, 5)
+    assert bob.moves("open", "right", at="right").status == 0
+    assert opening.ends().status == 0
+    writes = rig.writes(0)
+    record_property("worst tick, s", worst_tick(writes))
+    print(f"worst tick with a disk of 2 s: {worst_tick(writes) * 1000:.1f} ms")
+    assert worst_tick(writes) < WORST_TICK_S
+    assert longest_stride(writes) <= LONGEST_STRIDE
+    assert writes[-1][1] == OPEN
+
+
+def test_a_servo_that_takes_half_a_second_leaves_the_other_step_its_tick(rig, record_property):
+    rig.starts_stepd(SLOW_WRITE="/pwm1/", SLOW_WRITE_MS=500)
+    alice, bob = rig.vehicle.rider("alice"), rig.vehicle.rider("bob")
+    opening = alice.starts_to_move("open", "left")
+    rig.moves(0, 5)
+    ended = bob.moves("open", "right", at="right")
+    assert (ended.status, ended.error) == (6, "the step stopped on its way (driver): the right step may have moved")
+    rig.vehicle.stepd.says("right: fault driver: the servo did not answer for ")
+    assert opening.ends().status == 0
+    writes = rig.writes(0)
+    record_property("worst tick, s", worst_tick(writes))
+    print(f"worst tick with a servo of 500 ms: {worst_tick(writes) * 1000:.1f} ms")
+    assert worst_tick(writes) < WORST_TICK_S
+    assert longest_stride(writes) <= LONGEST_STRIDE
+    wait_until(lambda: rig.value(1, "enable") == 0, "the slow servo is let go")
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3])
+def test_a_stall_in_a_motion_is_a_fault_and_no_jump(rig, seconds):
+    rig.starts_stepd()
+    opening = rig.vehicle.rider("alice").starts_to_move("open", "left")
+    rig.moves(0, 30)
+    rig.vehicle.stepd.signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    rig.vehicle.stepd.signal(signal.SIGCONT)
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "the step stopped on its way (timeout): the left step may have moved")
+    rig.vehicle.stepd.says("left: fault timeout: the controller was held up for ")
+    writes = rig.writes(0)
+    assert longest_stride(writes) <= LONGEST_STRIDE
+    assert rig.value(0, "enable") == 1, "it is held where it is"
+
+    # And from there to where the rider wants it.
+    assert rig.vehicle.rider("bob").moves("close", "left").status == 0
+    writes = rig.writes(0)
+    assert longest_stride(writes) <= LONGEST_STRIDE
+    assert writes[-1][1] == CLOSED
+
+
+def test_after_a_crash_the_step_goes_on_from_where_it_is_held(rig):
+    rig.starts_stepd()
+    rig.vehicle.rider("alice").starts_to_move("open", "left")
+    rig.moves(0, 20)
+    rig.vehicle.stepd.kill()
+    held = rig.value(0, "duty_cycle")
+    assert CLOSED < held < CLOSED + 0.1 * (OPEN - CLOSED)
+    rig.starts_stepd()
+    assert rig.vehicle.rider("bob").moves("close", "left").status == 0
+    writes = rig.writes(0)
+    assert longest_stride(writes) <= LONGEST_STRIDE
+    assert max(value for _, value in writes) == held, "it is not thrown out first"
+    assert writes[-1][1] == CLOSED
+
+
+def test_a_step_that_nobody_knows_is_turned_by_single_pulses(rig):
+    rig.starts_stepd()
+    rig.vehicle.stepd.close()
+    (rig.vehicle.folder / "journal.json").unlink()
+    rig.starts_stepd()
+    bob = rig.vehicle.rider("bob")
+    assert bob.types("status").lines[0] == "left     somewhere between open and closed; fault: interrupted"
+    closing = bob.starts_to_move("close", "left")
+    closing.says("moving")
+    enabled = 0
+    begun = time.monotonic()
+    samples = 0
+    while len(rig.writes(0)) < 6:
+        enabled += rig.value(0, "enable") == 1
+        samples += 1
+        time.sleep(0.001)
+    seconds = time.monotonic() - begun
+    assert seconds > 2, "a pulse each half a second"
+    assert enabled / samples < 0.1, "and then it rests"
+    assert {value for _, value in rig.writes(0)} == {CLOSED}
+    ended = closing.ends(60)
+    assert (ended.status, ended.stdout) == (0, "the left step is closed\n")
+    assert rig.value(0, "enable") == 1
+    assert len(rig.writes(0)) == 41
+
+
+def test_the_first_start_of_a_vehicle_finds_the_steps_where_they_were_installed(rig):
+    rig.vehicle.edit("stepd.toml", installed="open")
+    alice = rig.vehicle.rider("alice")
+    for _ in range(2):
+        rig.starts_stepd()
+        assert alice.types("status").lines == ["left     open", "right    open"]
+        rig.vehicle.stepd.close()
+    assert rig.writes(0) == []
