@@ -188,7 +188,7 @@ let package = Package(
       "StepCommandsTests",
       [
         "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "NFC", "Ranging", "StepProtocol",
-        "SystemIO", "Tags", "Terminal",
+        "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Domain
 import Encoding
 import Glibc
