@@ -152,7 +152,7 @@ let package = Package(
 
     // What tests of several modules share.
     .target(
-      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "Tags", "StepController"],
+      name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "Tags", "NFC", "StepController"],
       path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
@@ -186,7 +186,10 @@ let package = Package(
       ]),
     tests(
       "StepCommandsTests",
-      ["StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "Ranging", "SystemIO", "Terminal"]),
+      [
+        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "NFC", "Ranging", "StepProtocol",
+        "SystemIO", "Tags", "Terminal", argumentParser,
+      ]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),

@@ -52,14 +52,15 @@ modules() {
 
 # Most of these wait for most of the time: a worker more than there are cores. A file's tests share a vehicle.
 programs() {
-  .build/venv/bin/python -m pytest -q -rs --numprocesses $(($(nproc) + 1)) --dist loadfile --no-loadscope-reorder \
+  "$STEPCTL_PYTHON" -m pytest -q -rs --numprocesses $(($(nproc) + 1)) --dist loadfile --no-loadscope-reorder \
     --junit-xml "$results/programs.xml" Tests
 }
 
 check 'lint' make --no-print-directory lint
 if check 'build' swift build --build-tests "${quiet[@]}"; then
+  STEPCTL_PYTHON=$PWD/.build/venv/bin/python
   STEPCTL_BIN_DIR=$(swift build --show-bin-path)
-  export STEPCTL_BIN_DIR
+  export STEPCTL_BIN_DIR STEPCTL_PYTHON
   modules >"$results/modules.txt" &
   if [[ ${1-} != modules ]]; then
     title 'programs'

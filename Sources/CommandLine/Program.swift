@@ -35,7 +35,7 @@ package enum Program {
       if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
       return .status(.done)
     } catch {
-      return end(root, error, typed, context)
+      return report(error, of: root, typed, context)
     }
   }
 
@@ -70,8 +70,11 @@ package enum Program {
     }
   }
 
-  private static func end(
-    _ root: any ParsableCommand.Type, _ error: any Error, _ typed: String, _ context: Context
+  /// Writes the lines that say why a command failed.
+  ///
+  /// - Parameter typed: the command with its groups, for the hint below a usage error.
+  package static func report(
+    _ error: any Error, of root: any ParsableCommand.Type, _ typed: String, _ context: Context
   ) -> Ending {
     let failure: any Failure
     switch error {
@@ -85,7 +88,7 @@ package enum Program {
           try Console(context).result(root.fullMessage(for: error, columns: columns))
           return .status(.done)
         } catch {
-          return end(root, error, typed, context)
+          return report(error, of: root, typed, context)
         }
       }
       failure = CommandFailure(ArgumentParser: root.message(for: error), root.exitCode(for: error), typed)

@@ -28,8 +28,9 @@ def pytest_sessionstart():
 
 def pytest_collection_modifyitems(items):
     """The files that take longest come first, so that no worker is left with one of them at the end."""
-    longest = ["test_rig", "test_tags", "test_peers", "test_dynamic_tags", "test_codes", "test_beacons", "test_crash"]
-    items.sort(key=lambda item: longest.index(item.path.stem) if item.path.stem in longest else len(longest))
+    longest = ["kiosk", "rig", "tags", "peers", "dynamic_tags", "codes", "beacons", "crash"]
+    first = {f"test_{name}": place for place, name in enumerate(longest)}
+    items.sort(key=lambda item: first.get(item.path.stem, len(first)))
 
 
 @pytest.fixture(scope="session")

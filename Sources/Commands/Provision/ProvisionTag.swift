@@ -57,6 +57,17 @@ struct ProvisionTag: ContextCommand {
   }
 
   func run(in context: Context) throws {
+    try run(in: context) { settings, interruption, body in
+      let reader = try NFCReader(settings.reader(), interruption: interruption)
+      defer { reader.close() }
+      try body(reader)
+    }
+  }
+
+  /// - Parameter withField: opens a reader's field for the body, and closes it afterwards.
+  func run(
+    in context: Context, withField: (Settings, Interruption, (any TagField) throws -> Void) throws -> Void
+  ) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.vehicleFile())
@@ -69,23 +80,22 @@ struct ProvisionTag: ContextCommand {
     }
     let interruption = try context.interruption()
     try askWhetherToLock(input.questions(context, interruption))
-    let reader = try NFCReader(settings.reader(), interruption: interruption)
-    defer { reader.close() }
-    let job = TagJob(
-      reader: reader, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
-      // Where the file lists some, the vehicle refuses all others, except dynamic ones.
-      list: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagList(path: file.path, step: step.id) : nil,
-      dynamicIn: sdm ? place : nil, patience: settings.patience,
-      progress: console.progress)
-    if batch {
-      let limit = timeout.timeout == nil ? nil : settings.patience
-      try TagBatch(job: job, count: count, limit: limit, console: console, interruption: interruption).run()
-    } else {
-      console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
-      let report = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
-      try console.isJSON ? console.result(report.json) : report.lines.forEach(console.result)
-      if report.needsRestart { console.note("restart stepd to apply this") }
-      if let failure = report.failure { throw failure }
+    try withField(settings, interruption) { field in
+      let job = TagJob(
+        field: field, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
+        // Where the file lists some, the vehicle refuses all others, except dynamic ones.
+        list: !dryRun && (register || !sdm && !step.tags.isEmpty) ? TagList(path: file.path, step: step.id) : nil,
+        dynamicIn: sdm ? place : nil, patience: settings.patience, progress: console.progress)
+      if batch {
+        let limit = timeout.timeout == nil ? nil : settings.patience
+        try TagBatch(job: job, count: count, limit: limit, console: console).run()
+      } else {
+        console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
+        let report = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
+        try console.isJSON ? console.result(report.json) : report.lines.forEach(console.result)
+        if report.needsRestart { console.note("restart stepd to apply this") }
+        if let failure = report.failure { throw failure }
+      }
     }
   }
 

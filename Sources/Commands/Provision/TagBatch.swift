@@ -14,7 +14,6 @@ struct TagBatch {
   /// How long to wait for each; nil for ever.
   let limit: Duration?
   let console: Console
-  let interruption: Interruption
 
   /// Ends at the count, when no tag came in time, at a signal, or with an error that is not of one tag. An error of one
   /// tag does not stop the others.
@@ -46,7 +45,7 @@ struct TagBatch {
           console.note("\(target.uid): \(reason); take it away")
         }
         if done.count == count { break }
-        try job.reader.waitForRemoval(of: target.uid, until: deadline)
+        try job.field.waitForRemoval(of: target.uid, until: deadline)
       }
     } catch let error as any Failure where error.isInterruption {
       // This is how a pile of tags ends.
@@ -63,12 +62,12 @@ struct TagBatch {
     let deadline = deadline
     defer { job.progress.clear() }
     while true {
-      let target = try job.reader.waitForTag(until: deadline) { left in
+      let target = try job.field.waitForTag(until: deadline) { left in
         job.progress.show("hold the next tag to the reader\(left.map { ", \(Int($0.inSeconds)) s left" } ?? "")")
       }
       guard done.contains(target.uid) else { return target }
       job.progress.show("\(target.uid) is done already")
-      try job.reader.waitForRemoval(of: target.uid, until: deadline)
+      try job.field.waitForRemoval(of: target.uid, until: deadline)
     }
   }
 

@@ -9,7 +9,7 @@ import Terminal
 
 /// What `provision tag` does with one tag.
 struct TagJob {
-  let reader: NFCReader
+  let field: any TagField
   let vehicle: Vehicle
   let step: Step
   let replacesAll: Bool
@@ -42,7 +42,7 @@ struct TagJob {
   /// - Parameter tell: is told in which state a signal has left the tag.
   func run(until deadline: ContinuousClock.Instant, tell: (String) -> Void) throws -> TagReport {
     defer { progress.clear() }
-    let target = try reader.waitForTag(until: deadline) { left in
+    let target = try field.waitForTag(until: deadline) { left in
       if let left { progress.show("waiting for a tag, \(Int(left.inSeconds)) s left") }
     }
     do {
@@ -67,7 +67,7 @@ struct TagJob {
     try list?.check(target.uid)
     defer { progress.clear() }
     var hasBegun = false
-    let writer = TagWriter(reader, target, patience: patience) { progress in
+    let writer = TagWriter(field, target, patience: patience) { progress in
       if case .written = progress { hasBegun = true }
       show(progress)
     }

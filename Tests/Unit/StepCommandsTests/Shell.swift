@@ -45,19 +45,35 @@ struct Shell {
   func types(_ arguments: String...) -> Ended { types(arguments) }
 
   func types(_ arguments: [String]) -> Ended {
+    ends { context in Program.run(StepctlCommand.self, arguments, in: context) }
+  }
+
+  /// Runs a part of a command, and reports its errors as the program does.
+  func runs(_ body: (Context) throws -> Void) -> Ended {
+    ends { context in
+      do {
+        try body(context)
+        return .status(.done)
+      } catch {
+        return Program.report(error, of: StepctlCommand.self, "stepctl", context)
+      }
+    }
+  }
+
+  private func ends(_ body: (Context) -> Program.Ending) -> Ended {
     let output = Record(size: size, fault: outputFault)
     let errors = Record(size: size, fault: nil)
     let (now, isInterrupted) = (now, isInterrupted)
-    let context = Context(
-      output: output, errors: errors, input: Answers(answers), environment: environment,
-      folders: ConfigurationFolders(environment: environment, system: "\(folder.path)/etc"),
-      clocks: Context.Clocks(wall: { now }, steady: { .now }),
-      interruption: { () throws(SystemError) in
-        let interruption = try Interruption.manual()
-        if isInterrupted { interruption.interrupt() }
-        return interruption
-      })
-    let ending = Program.run(StepctlCommand.self, arguments, in: context)
+    let ending = body(
+      Context(
+        output: output, errors: errors, input: Answers(answers), environment: environment,
+        folders: ConfigurationFolders(environment: environment, system: "\(folder.path)/etc"),
+        clocks: Context.Clocks(wall: { now }, steady: { .now }),
+        interruption: { () throws(SystemError) in
+          let interruption = try Interruption.manual()
+          if isInterrupted { interruption.interrupt() }
+          return interruption
+        }))
     return Ended(output: output.text, errors: errors.text, ending: ending)
   }
 

@@ -1,10 +1,9 @@
 import Domain
-import NFC
-import Tags
-import TestSupport
+package import NFC
+package import Tags
 
 /// A tag that a `PlayedField` has before it.
-protocol PlayedTag: AnyObject {
+package protocol PlayedTag: AnyObject {
   var target: NFCTarget { get }
   /// The tag was selected.
   func reset()
@@ -15,9 +14,9 @@ protocol PlayedTag: AnyObject {
 }
 
 /// A reader's field in memory, with a tag that leaves, lies and comes back as it is told.
-final class PlayedField: TagField {
+package final class PlayedField: TagField {
   /// What goes wrong with a command.
-  enum Fault: CaseIterable {
+  package enum Fault: CaseIterable {
     /// The tag carries it out, but its answer is lost.
     case lostAnswer
     /// The tag does not get it.
@@ -28,32 +27,32 @@ final class PlayedField: TagField {
     case torn
   }
 
-  var tag: any PlayedTag
+  package var tag: any PlayedTag
   /// By the number of the command, from 0 on.
-  var faults: [Int: Fault] = [:]
+  package var faults: [Int: Fault] = [:]
   /// How many looks at the field a tag misses that has left.
-  var absence = 2
+  package var absence = 2
   /// What comes back in place of a tag that has left.
-  var successor: (any PlayedTag)?
+  package var successor: (any PlayedTag)?
   /// Called when the tag has left: what it then holds is what everybody would read.
-  var hasLeft: () -> Void = {}
-  private(set) var commands: [[UInt8]] = []
-  private(set) var rests = 0
-  var interruptsRest: Int?
+  package var hasLeft: () -> Void = {}
+  package private(set) var commands: [[UInt8]] = []
+  package private(set) var rests = 0
+  package var interruptsRest: Int?
 
   private var missing = 0
   private var isSelected = false
   private var random: SplitMix
 
-  init(_ tag: any PlayedTag, seed: UInt64 = 1) {
+  package init(_ tag: any PlayedTag, seed: UInt64 = 1) {
     self.tag = tag
     random = SplitMix(seed)
   }
 
   /// There is no tag until it was looked for that often.
-  func remove(for looks: Int) { (missing, isSelected) = (looks, false) }
+  package func remove(for looks: Int) { (missing, isSelected) = (looks, false) }
 
-  func select() -> NFCTarget? {
+  package func select() -> NFCTarget? {
     if missing > 0 {
       missing -= 1
       return nil
@@ -70,7 +69,7 @@ final class PlayedField: TagField {
 
   private var wasAway = false
 
-  func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) -> TagOutcome {
+  package func exchange(_ command: [UInt8], _ framing: NFCRequest.Framing) -> TagOutcome {
     let fault = faults[commands.count]
     commands.append(command)
     guard isSelected else { return .noAnswer }
@@ -91,37 +90,37 @@ final class PlayedField: TagField {
     return .noAnswer
   }
 
-  func rest() throws {
+  package func rest() throws {
     rests += 1
     if rests == interruptsRest { throw NFCError.interrupted }
   }
 }
 
 /// A Type 2 tag, whose memory is a `SimulatedTag`.
-final class PlayedType2: PlayedTag {
-  private(set) var tag: SimulatedTag
-  let target: NFCTarget
+package final class PlayedType2: PlayedTag {
+  package private(set) var tag: SimulatedTag
+  package let target: NFCTarget
   /// Pages that acknowledge what is written to them, and stay as they are.
-  var deafPages: Set<Int> = []
+  package var deafPages: Set<Int> = []
 
-  init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51) {
+  package init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51) {
     var bytes = bytes ?? SimulatedTag.factory(chip)
     bytes[1] = uid
     tag = SimulatedTag(chip, bytes)
     target = NFCTarget(atqa: [0x00, 0x44], sak: 0x00, uid: Array(bytes[0..<3] + bytes[4..<8]), ats: [])!
   }
 
-  var memory: Type2Memory { tag.memory }
+  package var memory: Type2Memory { tag.memory }
 
   /// The bytes of its message; nil where there is none that can be read.
-  var message: [UInt8]? {
+  package var message: [UInt8]? {
     guard case .done(let layout) = try? Type2Layout.read(memory) else { return nil }
     return layout.message
   }
 
-  func reset() {}
+  package func reset() {}
 
-  func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
+  package func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
     switch (command[0], framing) {
     case (0x60, .raw):
       let sizes: [Type2Chip: UInt8] = [.ntag213: 0x0F, .ntag215: 0x11, .ntag216: 0x13]
@@ -140,7 +139,7 @@ final class PlayedType2: PlayedTag {
     }
   }
 
-  func tear(_ command: [UInt8], using random: inout SplitMix) {
+  package func tear(_ command: [UInt8], using random: inout SplitMix) {
     guard command[0] == 0xA2 else { return }
     let write = Type2Plan.Write(page: Int(command[1]), bytes: Array(command[2...]))
     guard let memory = try? tag.torn(write).randomElement(using: &random) else { return }
@@ -149,22 +148,22 @@ final class PlayedType2: PlayedTag {
 }
 
 /// A Type 4 tag with an NDEF file (NFC Forum, Type 4 Tag Operation 2.0).
-final class PlayedType4: PlayedTag {
-  let target: NFCTarget
-  private(set) var file: [UInt8]
+package final class PlayedType4: PlayedTag {
+  package let target: NFCTarget
+  package private(set) var file: [UInt8]
   private var selected: UInt16?
   /// What it acknowledges and does not do.
-  var ignoresWrites = false
+  package var ignoresWrites = false
 
-  init(size: Int = 512, uid: UInt8 = 1) {
+  package init(size: Int = 512, uid: UInt8 = 1) {
     file = [UInt8](repeating: 0, count: size)
     target = NFCTarget(
       atqa: [0x03, 0x44], sak: 0x20, uid: [0x04, uid, 2, 3, 4, 5, 6], ats: [0x77, 0x77, 0x71, 0x02, 0x80])!
   }
 
-  var message: [UInt8] { Array(file[2..<2 + (Int(file[0]) << 8 | Int(file[1]))]) }
+  package var message: [UInt8] { Array(file[2..<2 + (Int(file[0]) << 8 | Int(file[1]))]) }
 
-  func hold(_ message: [UInt8]) {
+  package func hold(_ message: [UInt8]) {
     file.replaceSubrange(
       0..<2 + message.count, with: [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message)
   }
@@ -174,9 +173,9 @@ final class PlayedType4: PlayedTag {
       + [UInt8(file.count & 0xFF), 0x00, 0x00]
   }
 
-  func reset() { selected = nil }
+  package func reset() { selected = nil }
 
-  func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
+  package func answer(_ command: [UInt8], _ framing: NFCRequest.Framing) -> [UInt8]? {
     let done: [UInt8] = [0x90, 0x00]
     let offset = Int(command[2]) << 8 | Int(command[3])
     switch command[1] {
@@ -197,7 +196,7 @@ final class PlayedType4: PlayedTag {
   }
 
   /// A part of the data is written; a length is written wholly or not at all.
-  func tear(_ command: [UInt8], using random: inout SplitMix) {
+  package func tear(_ command: [UInt8], using random: inout SplitMix) {
     guard command[1] == 0xD6, selected == 0xE104 else { return }
     let offset = Int(command[2]) << 8 | Int(command[3])
     let data = command[5...]
