@@ -74,6 +74,8 @@ struct TagJob {
     var report: TagReport
     do {
       report = try dynamicIn.map { try setUp(writer, $0) } ?? write(writer)
+    } catch let error as Unfinished {
+      throw error
     } catch let error as any Failure where hasBegun {
       let state = dynamicIn == nil ? "may be empty" : "may be set up in part"
       throw Unfinished(uid: target.uid, state: state, cause: error)
