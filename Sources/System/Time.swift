@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The wall clock, in the unit that captures and tokens use.

@@ -17,9 +17,11 @@ from terminal import Terminal
 from vehicle import Rider, Vehicle
 
 
+# Ignored under nohup(1), and then by every program that is started here.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def pytest_sessionstart():
-    # Ignored under nohup(1), and then by every program that is started here.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     missing = [str(path) for path in (STEPCTL, STEPD) if not path.exists()]
     missing += [program for program in ("mosquitto", "setpriv") if not shutil.which(program)]
     if missing:

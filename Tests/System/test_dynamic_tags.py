@@ -207,7 +207,7 @@ def test_a_tag_of_one_step_is_not_made_anothers(operator):
     assert operator.provisions().status == 0
     before = operator.known
     ended = operator.provisions(step="right")
-    assert ended.status == 78 and f"lists the tag {UID} for the left step" in ended.error
+    assert ended.status == 78 and f"lists the tag {UID} for the left step; use another tag" in ended.error
     assert operator.known == before
 
 

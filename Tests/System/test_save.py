@@ -257,5 +257,5 @@ def test_a_disk_that_was_full_before_gets_no_empty_file(stepctl, folder):
 @pytest.mark.parametrize("given", [("--save", "x"), ("--watch",)], ids=["save", "watch"])
 def test_what_listens_goes_with_beacons_alone(stepctl, folder, method, given):
     ended = stepctl("locate", "--by", method, "--vehicle", "car.toml", *given, folder=folder)
-    assert ended.status == 64 and f"{given[0]} listens: it goes with beacons alone." in ended.stderr
+    assert ended.status == 64 and f"{given[0]} needs the radio: use it with --by beacon" in ended.stderr
     assert not (folder / "x").exists()

@@ -14,8 +14,9 @@ import pytest
 from programs import STEPD, wait_until
 
 TICK_S = 0.020
-# Two cores may be busy with something else. Ten frames without a turn would be a fault.
-WORST_TICK_S = 0.15
+# Two cores may be busy with something else. Ten frames without a turn (200 ms) would be a fault. A step that had to
+# wait for the other's disk or servo would wait for 500 ms or more.
+WORST_TICK_S = 0.19
 TRAVEL_S = 4
 CLOSED, OPEN, FRAME = 1_000_000, 2_000_000, 20_000_000  # ns
 # The most in one frame: the speed has the shape of a trapezoid, and its ramps are a quarter of the time each.

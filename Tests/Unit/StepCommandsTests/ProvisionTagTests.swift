@@ -131,14 +131,14 @@ struct ProvisionTagTests {
 
     let tag = PlayedType2(.ntag213)
     let leaving = PlayedField(tag)
-    leaving.faults = [30: .leaves]
+    leaving.faults = [20: .leaves]
     leaving.absence = .max
     let gone = try writes(leaving, "--timeout", "0.1")
     #expect(gone.ending == .status(.inputOutput))
     #expect(gone.notes.last == "hint: the tag \(tag.target.uid) may be empty; run the command again with it")
 
     let stopped = PlayedField(PlayedType2(.ntag213))
-    stopped.faults = [30: .leaves]
+    stopped.faults = [20: .leaves]
     stopped.interruptsRest = 1
     let interrupted = try writes(stopped)
     #expect(interrupted.ending == .signal(SIGINT))
@@ -175,6 +175,7 @@ struct ProvisionTagTests {
     let ended = shell.runs { context in try command.run(in: context) { _, _, body in try body(pile) } }
     #expect(ended.ending == .status(.badData))
     #expect(ended.lines.first == "uid,step,outcome,chip,changes,locked,registered,reason")
+    try #require(ended.lines.count == 4)
     #expect(ended.lines[1] == "\(first.target.uid),left,written,NTAG213,20,false,false,")
     #expect(
       ended.lines[2].hasPrefix("\(bad.target.uid),left,failed,,,,,\"the tag does not take what is written to page 5"))
@@ -208,14 +209,18 @@ struct ProvisionTagTests {
 /// Tags that somebody holds to a reader, one after the other: each is taken away after it was done.
 private final class Pile: TagField {
   private var fields: [PlayedField]
-  /// Whether the tag was left alone since the last look: then it is taken away.
+  /// Whether the tag was left alone since the last look: then it is taken away, and the next one comes.
   private var isIdle = false
 
   init(_ tags: [any PlayedTag]) { fields = tags.map { PlayedField($0) } }
 
   func select() throws -> NFCTarget? {
-    if isIdle, !fields.isEmpty { fields.removeFirst() }
-    isIdle = true
+    if isIdle {
+      isIdle = false
+      fields.removeFirst()
+      return nil
+    }
+    isIdle = !fields.isEmpty
     return fields.first?.select()
   }
 
