@@ -16,8 +16,11 @@ package enum Program {
   }
 
   /// Runs what was typed, and ends the process.
-  package static func main(_ root: any ParsableCommand.Type) -> Never {
+  ///
+  /// - Parameter locksMemory: whether it runs for long with secrets in memory.
+  package static func main(_ root: any ParsableCommand.Type, locksMemory: Bool = false) -> Never {
     occupyStandardDescriptors()
+    Confinement.keepSecrets(locksMemory: locksMemory)
     switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process) {
     case .status(let status): exit(status.rawValue)
     case .signal(let number): Interruption.die(of: number)

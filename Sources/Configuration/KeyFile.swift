@@ -24,7 +24,7 @@ package enum KeyFile {
 
   /// A token as its file has it, without the line end.
   package static func token(_ path: String) throws -> String {
-    var bytes = try Files.read(path)
+    var bytes = try Files.readRegular(path)
     while let last = bytes.last, last == 0x0A || last == 0x0D || last == 0x20 { bytes.removeLast() }
     guard !bytes.isEmpty, bytes.allSatisfy({ (0x21..<0x7F).contains($0) }) else {
       throw ConfigurationError(path, "not a token: expected a compact JWT")
@@ -43,7 +43,7 @@ package enum KeyFile {
     _ path: String, isPrivate: Bool, _ key: (JSON) throws -> Key
   ) throws -> Key {
     if isPrivate { try checkPrivate(path) }
-    let bytes = try Files.read(path)
+    let bytes = try Files.readRegular(path)
     // These errors give a position, or what was expected.
     do { return try key(JSON(parsing: bytes)) } catch { throw ConfigurationError(path, "\(error)") }
   }

@@ -46,6 +46,8 @@ package enum ProvisioningError: Failure, Equatable {
   case unusableVehicleName(String)
   /// The vehicle's file has no folder of its own.
   case looseFile(String)
+  /// A vehicle file that is to be imported names a file outside its folder.
+  case outside(String, folder: String)
   case openSSL(String, OpenSSLError)
   case token(String, ProtocolError)
 
@@ -85,6 +87,8 @@ package enum ProvisioningError: Failure, Equatable {
       "\(name): a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
     case .looseFile(let path):
       "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
+    case .outside(let path, let folder):
+      "\(path) is not in \(folder), where the vehicle file is; put the files that belong together into one folder"
     case .openSSL(let path, let error): "\(path): \(error)"
     case .token(let path, let error): "\(path): \(error)"
     }
@@ -95,7 +99,7 @@ package enum ProvisioningError: Failure, Equatable {
     case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority, .unusableVehicleName,
       .nameTaken, .knownAs:
       .usage
-    case .openSSL, .token, .otherOperator, .notSigned, .outdated: .badData
+    case .openSSL, .token, .otherOperator, .notSigned, .outdated, .outside: .badData
     case .noHome, .tagOfAnotherStep, .tooManyTags: .configuration
     case .inTheWay, .riderExists, .unfinished, .noSteps, .otherDevice, .looseFile: .failure
     }

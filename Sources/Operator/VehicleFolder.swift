@@ -7,6 +7,8 @@ import SystemIO
 ///     vehicle.toml                     the vehicle, for everyone
 ///     stepd.toml                       the controller
 ///     mosquitto.conf, mosquitto.acl    the broker
+///     mosquitto-limits.conf            the broker's unit, for systemd
+///     mosquitto.nft                    who may connect to it how often, for nftables
 ///     tls/                             certificates, and the keys of broker and controller
 ///     keys/                            the controller's keys of the protocol
 ///     operator/                        the keys that sign certificates and tokens; need not be on the vehicle
@@ -46,14 +48,14 @@ package struct VehicleFolder: Sendable {
 
   func readCertificate(_ name: String) throws -> Certificate {
     let path = path(name)
-    let pem = try Files.read(path)
+    let pem = try Files.readRegular(path)
     return try about(path) { try Certificate(pem: pem) }
   }
 
   func readPrivateKey(_ name: String) throws -> PrivateKey {
     let path = path(name)
     try KeyFile.checkPrivate(path)
-    let pem = try Files.read(path)
+    let pem = try Files.readRegular(path)
     return try about(path) { try PrivateKey(pem: pem) }
   }
 
@@ -73,6 +75,9 @@ enum VehiclePaths {
   static let controller = "stepd.toml"
   static let broker = "mosquitto.conf"
   static let accessList = "mosquitto.acl"
+  /// For systemd and for nftables: what keeps strangers from using up the broker.
+  static let brokerLimits = "mosquitto-limits.conf"
+  static let firewall = "mosquitto.nft"
 
   /// Certificates, and the private keys of broker and controller.
   static let tls = "tls"

@@ -22,6 +22,21 @@ package enum Confinement {
     try limit(RLIMIT_CPU, seconds)
   }
 
+  /// Keeps what this process knows out of core dumps, and away from debuggers of the same user (PR_SET_DUMPABLE in
+  /// prctl(2)); with `locksMemory` also out of the swap, where locked memory has no limit (`LimitMEMLOCK=infinity`).
+  ///
+  /// It cannot fail in a way that anybody could mend, so it says nothing.
+  package static func keepSecrets(locksMemory: Bool = false) {
+    _ = control_process(PR_SET_DUMPABLE, 0, 0)
+    try? limit(RLIMIT_CORE, 0)
+    var memory = rlimit()
+    guard locksMemory, getrlimit(__rlimit_resource_t(RLIMIT_MEMLOCK.rawValue), &memory) == 0,
+      memory.rlim_cur == rlim_t(bitPattern: -1)
+    else { return }
+    // Pages as they are used, or every library's whole text would be read at once. Linux 4.4 and later.
+    _ = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
+  }
+
   /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and access to what belongs
   /// to root. What is open stays open.
   package static func dropPrivileges() throws(SystemError) {

@@ -15,6 +15,21 @@ package struct Descriptor: ~Copyable, Sendable {
     Descriptor(adopting: try check("open", path) { Glibc.open(path, flags | O_CLOEXEC, mode) })
   }
 
+  /// Opens a regular file to read it. Opening a pipe that nobody writes to, or a device, could wait for ever.
+  ///
+  /// - Throws: EINVAL for what is no regular file.
+  package static func openRegular(_ path: String, _ flags: Int32 = 0) throws(SystemError) -> Descriptor {
+    let file = try open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags)
+    let number = file.number
+    var status = stat()
+    _ = try check("open", path) { fstat(number, &status) }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return file
+    case S_IFDIR: throw SystemError("read", path, code: EISDIR)
+    default: throw SystemError("read", "\(path), which is not a regular file", code: EINVAL)
+    }
+  }
+
   /// Reads what is there, up to the buffer's size; 0 at the end.
   package func read(into buffer: UnsafeMutableRawBufferPointer, _ subject: String = "") throws(SystemError) -> Int {
     try check("read", subject) { Glibc.read(number, buffer.baseAddress, buffer.count) }

@@ -1,3 +1,4 @@
+import CLinux
 package import Glibc
 
 /// Whole files: read with a limit, written so that a crash leaves the old content or the new, never a part.
@@ -8,6 +9,11 @@ package enum Files {
   package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     let file = try Descriptor.open(path, O_RDONLY)
     return try readAll(file, path, limit: limit)
+  }
+
+  /// Reads a whole regular file. Anything else that a path can name may keep a reader waiting for ever: EINVAL.
+  package static func readRegular(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
+    try readAll(.openRegular(path), path, limit: limit)
   }
 
   /// Reads what is left of an open file.
@@ -31,7 +37,16 @@ package enum Files {
   package static func replace(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) {
-    try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
+    _ = try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
+  }
+
+  /// The same for a file that one program at a time uses, and holds an exclusive flock(2) of.
+  ///
+  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked.
+  package static func replaceLocked(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
+  ) throws(SystemError) -> Descriptor {
+    try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isLocked: true)
   }
 
   /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its
@@ -76,7 +91,7 @@ package enum Files {
     guard found.st_dev == known.st_dev, found.st_ino == known.st_ino else {
       throw SystemError("replace", path, code: ESTALE)
     }
-    try replace(
+    _ = try replace(
       path, in: folder, as: name, with: bytes, mode: known.st_mode & 0o7777, owner: (known.st_uid, known.st_gid))
   }
 
@@ -85,17 +100,18 @@ package enum Files {
   ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
   private static func replace(
     _ path: String, in folder: borrowing Descriptor, as name: String, with bytes: some Sequence<UInt8>, mode: mode_t,
-    owner: (user: uid_t, group: gid_t)? = nil
-  ) throws(SystemError) {
+    owner: (user: uid_t, group: gid_t)? = nil, isLocked: Bool = false
+  ) throws(SystemError) -> Descriptor {
     let temporary = "\(name).\(getpid()).new"
     let place = folder.number
     unlinkat(place, temporary, 0)
+    let file = Descriptor(
+      adopting: try check("write", path) {
+        openat(place, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+      })
     do throws(SystemError) {
-      let file = Descriptor(
-        adopting: try check("write", path) {
-          openat(place, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
-        })
       let number = file.number
+      if isLocked { _ = try check("lock", path) { flock(number, LOCK_EX | LOCK_NB) } }
       // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
       if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", path) { fchmod(number, mode) }
@@ -107,6 +123,7 @@ package enum Files {
       throw error
     }
     try folder.synchronize(path)
+    return file
   }
 
   private static func folder(of path: String, for subject: String) throws(SystemError) -> Descriptor {

@@ -178,6 +178,8 @@ def main():
     parser.add_argument("--beside", type=Path, help="the folder of another build, to be measured in the same rounds")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stepctl-cold.") as folder, ExitStack() as stack:
+        # Started by root, mosquitto becomes a user of its own, who has to reach its files.
+        os.chmod(folder, 0o755)
         runner = Runner(Path(folder) / "new", stack)
         timed = prepare(runner, options.bin.resolve(), options.python.absolute())
         runners = {"stepd": runner}

@@ -14,6 +14,8 @@ fi
 
 started=()
 folder=$(mktemp -d "${TMPDIR:-/tmp}/stepctl-demo.XXXXXX")
+# Started by root, mosquitto becomes a user of its own, who has to reach its files.
+chmod 755 "$folder"
 clean_up() {
   trap '' INT TERM
   kill "${started[@]}" 2>/dev/null || true

@@ -1,16 +1,21 @@
 """Vehicle files and configuration that are wrong, who wins where two say different things, and what is provisioned."""
 
 import json
+import os
 import re
+import resource
 import shutil
+import socket
 import stat
 import subprocess
+import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from programs import AS_ANYBODY, STEPD, can_mount, mounted
+from programs import AS_ANYBODY, STEPCTL, STEPD, can_mount, mounted
 
 LINES = """\
 name = "Rolling Chassis"
@@ -392,8 +397,7 @@ def test_a_folder_that_was_moved_works_again_when_it_is_relocated(new_vehicle):
     assert broker.status != 0, "its paths are those of the old place"
     relocated = vehicle.stepctl("provision", "vehicle", moved, "--relocate")
     assert (relocated.status, relocated.stdout, relocated.stderr) == (0, f"rewrote {moved}/mosquitto.conf\n", "")
-    with open(moved / "mosquitto.conf", "a") as file:
-        file.write("\nlog_type all\n")
+    vehicle.prepares_broker()
     vehicle.starts_all()
     opened = vehicle.rider("bob").moves("open", "left")
     assert (opened.status, opened.stdout) == (0, "the left step is open\n")
@@ -479,3 +483,127 @@ def test_a_device_can_keep_its_private_key_to_itself(new_vehicle, tmp_path):
     assert (missing.status, missing.error) == (66, f"cannot stat {folder}/device.jwk: No such file or directory")
     shutil.copy(device.folder / "device.jwk", folder)
     assert vehicle.stepctl("status", "--vehicle", folder / "vehicle.toml").status == 0
+
+
+# --- Files that are none, or too large, or somebody else's ---
+
+
+@pytest.mark.parametrize("name", ["tls/ca.pem", "tls/controller.key", "tls/controller.pem", "keys/signing.jwk"])
+def test_a_pipe_in_place_of_a_file_of_the_controller_is_told_and_not_waited_for(parked, name):
+    file = parked.folder / name
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    for arguments in ((), ("--check",)):
+        ended = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml", *arguments).ends()
+        assert ended.status in (74, 78) and ended.seconds < 5
+        assert str(file) in ended.error and "not a regular file" in ended.error
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "rider.key", "rider.pem", "device.jwk", "token.jwt"])
+def test_a_pipe_in_place_of_a_file_of_a_rider_is_told_and_not_waited_for(parked, name):
+    alice = parked.rider("alice")
+    file = alice.folder / name
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    ended = alice.types("status")
+    assert ended.status in (74, 78) and ended.seconds < 5
+    assert str(file) in ended.error and "not a regular file" in ended.error
+
+
+def test_a_journal_that_is_none_or_too_large_is_told_and_ends_with_65(parked):
+    """With which systemd does not start it again and again."""
+    journal = parked.folder / "journal.json"
+    starts = lambda: parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml").ends()  # noqa: E731
+    os.mkfifo(journal)
+    ended = starts()
+    assert (ended.status, ended.seconds < 5) == (65, True)
+    assert ended.error.startswith(f"{journal} is damaged: not a regular file; ")
+    journal.unlink()
+    journal.write_text(" " * 70_000 + "{}")
+    ended = starts()
+    assert ended.status == 65 and ended.error.startswith(f"{journal} is damaged: larger than 65536 bytes; ")
+    assert journal.stat().st_size == 70_002
+
+
+def test_a_second_controller_does_not_run_though_the_lock_file_is_removed(vehicle, alice):
+    (vehicle.folder / "journal.json.lock").unlink()
+    second = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
+    assert (second.status, second.error) == (69, f"{vehicle.folder}/journal.json is in use by another stepd")
+    # The journal is another file after a motion.
+    assert alice.moves("open", "left").status == 0
+    (vehicle.folder / "journal.json.lock").unlink(missing_ok=True)
+    second = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml").ends()
+    assert second.status == 69
+    assert vehicle.stepd.lives and vehicle.motions == [("left", "close", "open")]
+
+
+@pytest.mark.skipif(not AS_ANYBODY, reason="needs root, to start programs that have no capabilities")
+def test_nobody_looks_into_the_memory_of_programs_that_hold_keys(parked):
+    pipe = parked.folder / "pipe"
+    os.mkfifo(pipe)
+    controller = parked.starts("stepd", *AS_ANYBODY, STEPD, "--config", parked.folder / "stepd.toml")
+    controller.says("; trying again")
+    rider = parked.starts("stepctl", *AS_ANYBODY, STEPCTL, "config", "import", pipe)
+    time.sleep(0.5)
+    for running in (controller, rider):
+        assert running.lives
+        process = Path(f"/proc/{running.process.pid}")
+        assert re.search(r"^Max core file size +0 +0 ", (process / "limits").read_text(), re.MULTILINE)
+        read = subprocess.run([*AS_ANYBODY, "cat", process / "environ"], capture_output=True, text=True)
+        assert "Permission denied" in read.stderr, "a debugger needs the same permission"
+
+
+# --- What keeps strangers from using up the broker ---
+
+
+def drop_in(vehicle) -> dict[str, str]:
+    text = (vehicle.folder / "mosquitto-limits.conf").read_text()
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+
+
+def test_a_thousand_silent_connections_lock_nobody_out_of_a_broker_with_the_limits_of_its_unit(parked):
+    limit = drop_in(parked)["LimitNOFILE"]
+    prefix = ("prlimit", f"--nofile={limit}:{limit}")
+    parked.broker = parked.starts("mosquitto", *prefix, "mosquitto", "-c", parked.folder / "mosquitto.conf")
+    parked.broker.says("running")
+    parked.starts_stepd()
+    alice = parked.rider("alice")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        silent = [socket.create_connection(("localhost", parked.port)) for _ in range(1_100)]
+        ended = alice.types("status")
+        assert (ended.status, ended.lines) == (0, ["left     closed", "right    closed"])
+        for each in silent:
+            each.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+FROM_ONE_ADDRESS = """
+import socket, subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+subprocess.run(["nft", "-f", sys.argv[1]], check=True)
+listener = socket.create_server(("127.0.0.1", int(sys.argv[2])), backlog=100)
+made = []
+for _ in range(40):
+    try:
+        made.append(socket.create_connection(listener.getsockname(), timeout=0.3))
+    except OSError:
+        pass
+print(len(made))
+"""
+
+
+@pytest.mark.skipif(
+    not shutil.which("nft") or subprocess.run(["unshare", "-n", "nft", "list", "ruleset"], capture_output=True).returncode,
+    reason="needs nft(8), ip(8), a kernel with nf_tables, and root",
+)
+def test_the_firewall_gives_one_address_a_few_connections(parked, tmp_path):
+    # What is local is let through otherwise, and a name space has nothing else.
+    rules = (parked.folder / "mosquitto.nft").read_text()
+    assert 'iifname != "lo"' in rules
+    (tmp_path / "rules").write_text(rules.replace('iifname != "lo"', ""))
+    command = ["unshare", "-n", sys.executable, "-c", FROM_ONE_ADDRESS, tmp_path / "rules", str(parked.port)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    assert made.stderr == "" and 1 <= int(made.stdout) <= 16

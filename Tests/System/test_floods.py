@@ -4,12 +4,13 @@ import multiprocessing
 import signal
 import socket
 import ssl
+import time
 
 import pytest
 
 import client
 import stepproto as proto
-from peers import Connection, PlayedController, new_challenge
+from peers import Connection, PlayedController, Witness, new_challenge
 from programs import wait_until
 from test_crash import begins_to_open, seconds_of_work
 
@@ -126,3 +127,19 @@ def test_a_signal_ends_a_riders_command_in_a_flood(parked, repeat):
     assert ended.status == 6
     assert ended.error == "interrupted after the command was sent: the left step may have moved"
     assert ended.stderr.count("moving") == 1
+
+
+def test_the_log_has_a_few_lines_a_second_in_a_flood_though_answers_are_logged(parked, begin_flood):
+    parked.starts_broker()
+    parked.starts_stepd("--verbose")
+    login = parked.rider("mallory").peer
+    before = parked.stepd.said
+    begin_flood(login, parked.set_position("right"), client.build(login, "right", "unknown").payload)
+    witness = parked.rider("alice").peer
+    with Witness(parked, witness) as alice:
+        alice.connection.messages.get(timeout=10)
+        for _ in range(20):
+            alice.publish("left", client.build(witness, "left", "unknown").payload)
+            time.sleep(0.1)
+    lines = parked.stepd.stderr.read_bytes()[before:].count(b"\n")
+    assert 2 < lines < 40

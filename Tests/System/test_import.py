@@ -623,3 +623,27 @@ def test_a_home_that_cannot_be_written_keeps_what_it_has(phone, van, tmp_path):
     finally:
         phone.vehicles.chmod(0o700)
     assert status == 77
+
+
+def test_only_files_of_the_folder_are_imported(phone, shared_rider, tmp_path):
+    """A vehicle file from somebody else could name any file that the user can read, to be copied and perhaps shown."""
+    folder = tmp_path / "given"
+    shutil.copytree(shared_rider.folder, folder)
+    secret = tmp_path / "secret"
+    shutil.copy(folder / "rider.key", secret)
+    file = folder / "vehicle.toml"
+    text = file.read_text()
+    for name in (str(secret), "../secret"):
+        file.write_text(text.replace('key = "rider.key"', f'key = "{name}"'))
+        status, line = phone.refuses(folder)
+        path = secret if name == str(secret) else folder / name
+        assert status == 65 and line.startswith(f"{path} is not in {folder}, where the vehicle file is")
+    file.write_text(text)
+    (folder / "rider.key").unlink()
+    (folder / "rider.key").symlink_to(secret)
+    status, line = phone.refuses(folder)
+    assert status == 65 and line.startswith(f"{folder}/rider.key is not in {folder}")
+    (folder / "rider.key").unlink()
+    os.mkfifo(folder / "rider.key", 0o600)
+    status, line = phone.refuses(folder)
+    assert status == 74 and "not a regular file" in line

@@ -81,13 +81,18 @@ class Vehicle:
         made = self.stepctl("provision", "vehicle", self.folder, "--port", self.port, *arguments)
         assert made.status == 0, made
         self.edit("stepd.toml", travel_s=TRAVEL_S)
-        # The broker's log is the witness of what was sent, and to whom.
-        with open(self.folder / "mosquitto.conf", "a") as file:
-            file.write("\nlog_type all\n")
+        self.prepares_broker()
         for secret in ("keys/encryption.jwk", "keys/signing.jwk", "operator/token.jwk"):
             self.keeps_secret(self.folder / secret)
         for secret in ("operator/ca.key", "tls/broker.key", "tls/controller.key"):
             self.keeps_secret(self.folder / secret)
+
+    def prepares_broker(self):
+        """Its log is the witness of what was sent, and to whom. Started by root, it would become a user who cannot reach
+        a test's folder."""
+        file = self.folder / "mosquitto.conf"
+        text = re.sub(r"^user .*$", "", file.read_text(), flags=re.MULTILINE)
+        file.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else "") + "\nlog_type all\n")
 
     def keeps_secret(self, file: Path):
         """Notes what in a file must not be shown: of a JWK `d`, of a token all but its header, of PEM the body."""

@@ -136,7 +136,7 @@ package enum MQTTError: Failure, Equatable {
 extension MQTTError.FileFault: CustomStringConvertible {
   package var description: String {
     switch self {
-    case .unreadable(let error): error.reason
+    case .unreadable(let error): error.code == EINVAL ? "not a regular file" : error.reason
     case .malformed(let code): "not usable PEM (\(reason(ofOpenSSL: code)))"
     case .encrypted: "it needs a passphrase; use a key without one that only its owner can read"
     case .mismatch: "it does not belong to the client certificate"

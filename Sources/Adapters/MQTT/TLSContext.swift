@@ -10,6 +10,7 @@ final class TLSContext {
   /// An `SSL_CTX`, owned.
   let handle: OpaquePointer
   private let broker: Broker
+  private let tls: Broker.TLS
   /// The name for the server name indication; a numeric address has none (RFC 6066 3).
   private let serverName: String?
   /// An `X509_V_ERR_*` value; 0 while nothing is wrong with the broker's certificate.
@@ -26,7 +27,7 @@ final class TLSContext {
     OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     guard let handle = SSL_CTX_new(TLS_client_method()) else { throw .tlsFailed(broker, code: ERR_get_error()) }
     self.handle = handle
-    self.broker = broker
+    (self.tls, self.broker) = (tls, broker)
     var address = in6_addr()
     let isNumeric = inet_pton(AF_INET, broker.host, &address) == 1 || inet_pton(AF_INET6, broker.host, &address) == 1
     serverName = isNumeric ? nil : broker.host
@@ -94,6 +95,8 @@ final class TLSContext {
   private func load(
     _ file: MQTTError.TLSFile, _ path: String, _ load: (String) -> Int32
   ) throws(MQTTError) {
+    // OpenSSL would wait for whoever writes to a pipe.
+    try tls.check(file, path)
     ERR_clear_error()
     if load(path) == 1 { return }
     // The first code is the cause; the later ones come from its callers.
@@ -191,7 +194,7 @@ extension Broker.TLS {
     }
   }
 
-  private func check(_ file: MQTTError.TLSFile, _ path: String) throws(MQTTError) {
-    do { _ = try Descriptor.open(path, O_RDONLY) } catch { throw .unusableFile(file, path: path, .unreadable(error)) }
+  fileprivate func check(_ file: MQTTError.TLSFile, _ path: String) throws(MQTTError) {
+    do { _ = try Descriptor.openRegular(path) } catch { throw .unusableFile(file, path: path, .unreadable(error)) }
   }
 }

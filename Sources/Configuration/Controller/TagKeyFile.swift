@@ -32,7 +32,7 @@ package struct TagKeyFile: Equatable, Sendable {
 
   package init(reading path: String) throws {
     try KeyFile.checkPrivate(path)
-    try self.init(parsing: Files.read(path, limit: 65536), path: path)
+    try self.init(parsing: Files.readRegular(path, limit: 65536), path: path)
   }
 
   /// No error repeats a part of a key.

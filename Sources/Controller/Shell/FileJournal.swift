@@ -1,18 +1,29 @@
 package import Domain
 import Glibc
 package import StepController
+import Synchronization
 import SystemIO
 
 /// The journal in a file, replaced as a whole and synced on a thread of its own: after a crash it is the old one or the
 /// new one.
 ///
-/// While a program has it open no other can (flock(2) on a file beside it). That file stays. Where it is there and the
-/// journal is not, the journal was lost, and nobody knows where the steps stand.
+/// While a program has it open no other can: it holds flock(2) on a file beside it, which stays, and on the journal
+/// itself, so that removing the one lets no other program in. Where the file beside it is there and the journal is not,
+/// the journal was lost, and nobody knows where the steps stand.
 package final class FileJournal: JournalStore, Sendable {
+  /// Bytes. The counters of as many tags as there can be take less.
+  private static let limit = 65536
+
   /// What the file said at the start.
   package let found: Journal
   private let lock: Descriptor
   private let writer: Worker<(Journal, CommitTicket)>
+
+  /// An open file, and with it the lock on it.
+  private final class Held: Sendable {
+    let file: Descriptor
+    init(_ file: consuming Descriptor) { self.file = file }
+  }
 
   /// Opens the journal, or makes one.
   ///
@@ -24,19 +35,20 @@ package final class FileJournal: JournalStore, Sendable {
     _ path: String, steps: [StepID], installed: Position, report: @escaping @Sendable (JournalReport) -> Void
   ) throws {
     let wasMade = Files.exists(path + ".lock")
-    lock = try Descriptor.open(path + ".lock", O_RDWR | O_CREAT, mode: 0o600)
+    lock = try Descriptor.open(path + ".lock", O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
     guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw JournalError.inUse(path) }
-    let old = try Self.read(path)
-    var journal = old ?? Journal()
-    let unheard = old == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
+    let held = try Self.hold(path)
+    var journal = try held.map { try Self.read($0.file, path) } ?? Journal()
+    let unheard = held == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
     for id in steps where journal.entries[id] == nil { journal.entries[id] = unheard }
-    if old == nil { try Files.replace(path, with: journal.bytes, mode: 0o600) }
     found = journal
+    let current = Mutex(try held ?? Held(Files.replaceLocked(path, with: journal.bytes, mode: 0o600)))
     writer = try Worker { commits in
       var reason: String?
       do throws(SystemError) {
         // The last says all that those before it said.
-        try Files.replace(path, with: commits.last!.0.bytes, mode: 0o600)
+        let new = Held(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
+        current.withLock { $0 = new }
       } catch {
         reason = error.description
       }
@@ -47,13 +59,39 @@ package final class FileJournal: JournalStore, Sendable {
   package func commit(_ journal: Journal, _ ticket: CommitTicket) { writer.post((journal, ticket)) }
 
   /// Throws when there is a journal that cannot be read.
-  package static func check(_ path: String) throws { _ = try read(path) }
+  package static func check(_ path: String) throws {
+    if let file = try open(path) { _ = try read(file.file, path) }
+  }
 
-  /// - Returns: nil when there is none. One that cannot be opened or read is not taken for that.
-  private static func read(_ path: String) throws -> Journal? {
+  /// Opens and locks it; nil when there is none.
+  private static func hold(_ path: String) throws -> Held? {
+    while let held = try open(path) {
+      let number = held.file.number
+      guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw JournalError.inUse(path) }
+      // Whoever had it may have replaced it since it was opened.
+      var (own, present) = (stat(), stat())
+      if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev {
+        return held
+      }
+    }
+    return nil
+  }
+
+  /// - Returns: nil when there is none. One that cannot be opened is not taken for that.
+  private static func open(_ path: String) throws -> Held? {
+    do throws(SystemError) { return Held(try .openRegular(path)) } catch {
+      switch error.code {
+      case ENOENT: return nil
+      case EINVAL, EISDIR: throw JournalError.damaged(path, "not a regular file")
+      default: throw error
+      }
+    }
+  }
+
+  private static func read(_ file: borrowing Descriptor, _ path: String) throws -> Journal {
     let bytes: [UInt8]
-    do throws(SystemError) { bytes = try Files.read(path, limit: 65536) } catch {
-      if error.code == ENOENT { return nil }
+    do throws(SystemError) { bytes = try Files.readAll(file, path, limit: limit) } catch {
+      if error.code == EFBIG { throw JournalError.damaged(path, "larger than \(limit) bytes") }
       throw error
     }
     do throws(Journal.Damage) { return try Journal(parsing: bytes) } catch {

@@ -70,7 +70,8 @@ final class Log {
       let text = "\(step): refused “\(rider)”: \(code.rawValue)"
       writeOnceASecond(.notice, text, text)
     case .answered(let step, let rider):
-      write(.debug, "\(step): answered “\(rider)”")
+      let text = "\(step): answered “\(rider)”"
+      if isVerbose { writeOnceASecond(.debug, text, text) }
     case .began(let step, let target, let rider):
       write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
     case .ended(let step, let position):

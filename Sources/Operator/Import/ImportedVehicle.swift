@@ -1,5 +1,6 @@
 package import Configuration
 import Domain
+import Glibc
 import MQTT
 package import StepProtocol
 import SystemIO
@@ -34,6 +35,8 @@ package struct ImportedVehicle: Sendable {
   /// From a vehicle file and the files that it names, as `provision token` makes them.
   package init(reading path: String) throws {
     var file = try VehicleFile(reading: path)
+    // Anyone may have written it, and could name any file that this user can read.
+    for name in file.fileNames { try Self.check(name, isWithin: Files.parent(of: path)) }
     var files: [NewFile] = []
     if let authority = file.broker?.tls?.authority {
       files.append(NewFile(RiderPaths.authorityCertificate, try Self.certificate(authority)))
@@ -101,7 +104,17 @@ package struct ImportedVehicle: Sendable {
     return pem
   }
 
-  private static func read(_ path: String) throws(SystemError) -> [UInt8] { try Files.read(path, limit: 1 << 16) }
+  private static func read(_ path: String) throws(SystemError) -> [UInt8] { try Files.readRegular(path, limit: 1 << 16) }
+
+  /// Links are followed before this is judged.
+  private static func check(_ file: String, isWithin folder: String) throws {
+    let paths = try [file, folder].map { path in
+      guard let resolved = realpath(path, nil) else { throw SystemError("open", path) }
+      defer { free(resolved) }
+      return String(cString: resolved)
+    }
+    guard paths[0].hasPrefix(paths[1] + "/") else { throw ProvisioningError.outside(file, folder: folder) }
+  }
 
   /// A token of another operator, for another vehicle or for another device would show only in front of the vehicle.
   private static func check(_ rider: VehicleFile.Rider, of vehicle: UUID, by operatorKey: VerificationKey?) throws {

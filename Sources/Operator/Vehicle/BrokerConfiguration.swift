@@ -9,7 +9,7 @@ struct BrokerConfiguration {
   let folder: String
   let host: BrokerHost
   let port: UInt16
-  /// The user that mosquitto becomes when root starts it.
+  /// The user that mosquitto becomes when root starts it; nil where that would be root, or has no name.
   let user: String?
 
   /// - Parameters:
@@ -27,7 +27,7 @@ struct BrokerConfiguration {
     self.folder = absolute
     self.host = host
     self.port = port
-    user = getpwuid(owner).map { String(cString: $0.pointee.pw_name) }
+    user = owner == 0 ? nil : getpwuid(owner).map { String(cString: $0.pointee.pw_name) }
   }
 
   var text: String {
@@ -68,8 +68,58 @@ struct BrokerConfiguration {
     """
   }
 
+  /// systemd.exec(5), a drop-in for the broker's unit. A connection that says nothing holds one of mosquitto's
+  /// descriptors for 90 s, and 1,024 is what a service has otherwise.
+  static let limits = """
+    # For a broker that systemd starts: copy this to /etc/systemd/system/mosquitto.service.d/, `systemctl daemon-reload`,
+    # and restart it. Without it, a thousand connections that say nothing lock everybody out.
+    [Service]
+    LimitNOFILE=16384
+    LimitCORE=0
+    MemoryMax=1G
+
+    """
+
+  /// nft(8). mosquitto has no limit on connections by address, and none on the time that a TLS handshake takes.
+  var firewall: String {
+    """
+    # For nftables: who may connect to the broker, and how often. `nft -f mosquitto.nft` loads it; a file of this content in
+    # /etc/nftables.d, or an `include` in /etc/nftables.conf, does at each start.
+    table inet stepctl_\(port) {}
+    delete table inet stepctl_\(port)
+    table inet stepctl_\(port) {
+      # Addresses that connect, and how many connections each has.
+      set connected4 { type ipv4_addr; size 65535; flags dynamic; }
+      set connected6 { type ipv6_addr; size 65535; flags dynamic; }
+      # How fast each may make new ones.
+      set hasty4 { type ipv4_addr; size 65535; flags dynamic,timeout; timeout 60s; }
+      set hasty6 { type ipv6_addr; size 65535; flags dynamic,timeout; timeout 60s; }
+
+      chain broker {
+        add @connected4 { ip saddr ct count over 16 } reject with tcp reset
+        add @connected6 { ip6 saddr and ffff:ffff:ffff:ffff:: ct count over 16 } reject with tcp reset
+        update @hasty4 { ip saddr limit rate over 5/second burst 20 packets } drop
+        update @hasty6 { ip6 saddr and ffff:ffff:ffff:ffff:: limit rate over 5/second burst 20 packets } drop
+      }
+
+      chain input {
+        type filter hook input priority filter; policy accept;
+        iifname != "lo" tcp dport \(port) ct state new jump broker
+      }
+    }
+
+    """
+  }
+
   private var userLines: String {
-    guard let user else { return "" }
+    guard let user else {
+      return """
+
+        # mosquitto is not to run as root. Give \(VehiclePaths.brokerKey) to the user that it becomes when root starts it
+        # (Debian's is "mosquitto"), let them reach this folder, and write this file again with --relocate.
+
+        """
+    }
     return """
 
       # The user that mosquitto becomes when root starts it: the owner of \(VehiclePaths.brokerKey), which it has to read. For

@@ -11,6 +11,8 @@ import StepProtocol
 struct NewVehicle {
   let files: [NewFile]
   let summary: VehicleSummary
+  /// Whose the broker's key is to be.
+  let brokerOwner: uid_t
 
   /// - Parameter folder: where the vehicle will be; it exists.
   init(_ plan: VehiclePlan, in folder: VehicleFolder, now: Int64) throws {
@@ -35,7 +37,9 @@ struct NewVehicle {
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
       servo: plan.servo.hardware(for: plan.vehicle.steps))
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
-    let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: geteuid())
+    // A broker is not to run as root: Debian's has a user of its own.
+    brokerOwner = geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid()
+    let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: brokerOwner)
 
     let (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
     files =
@@ -44,6 +48,8 @@ struct NewVehicle {
         NewFile(VehiclePaths.controller, controller.render()),
         NewFile(VehiclePaths.broker, broker.text),
         NewFile(VehiclePaths.accessList, AccessList(topic: plan.topic, steps: plan.vehicle.steps).text),
+        NewFile(VehiclePaths.brokerLimits, BrokerConfiguration.limits),
+        NewFile(VehiclePaths.firewall, broker.firewall),
         NewFile(VehiclePaths.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),

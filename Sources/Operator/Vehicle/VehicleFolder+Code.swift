@@ -16,7 +16,7 @@ extension VehicleFolder {
     let topic = try present(file.topic, "topic")
     let key = try KeyFile.signingKey(path(VehiclePaths.tokenKey))
     let authorityFile = broker.tls?.authority ?? path(VehiclePaths.authorityCertificate)
-    let pem = try Files.read(authorityFile)
+    let pem = try Files.readRegular(authorityFile)
     let authority = try about(authorityFile) { try Certificate(pem: pem).der() }
     let code = VehicleCode(
       vehicle: file.vehicle, topic: topic, host: broker.host, port: broker.port,

@@ -53,7 +53,7 @@ extension VehicleFolder {
     let path = path(isTaken ? VehiclePaths.masterKey(of: uid) : VehiclePaths.newMasterKey(of: uid))
     if Files.exists(path) {
       try KeyFile.checkPrivate(path)
-      let text = try Files.read(path, limit: 64)
+      let text = try Files.readRegular(path, limit: 64)
       let digits = String(decoding: text, as: UTF8.self).prefix { $0 != "\n" }
       guard let key = hexadecimal(digits), key.count == DynamicTag.Keys.size else {
         throw ConfigurationError(path, "expected \(2 * DynamicTag.Keys.size) hexadecimal digits")

@@ -9,7 +9,7 @@ extension VehicleFolder {
   /// complete vehicle.
   private static let parts = [
     VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
-    VehiclePaths.accessList, VehiclePaths.broker,
+    VehiclePaths.accessList, VehiclePaths.brokerLimits, VehiclePaths.firewall, VehiclePaths.broker,
   ]
 
   /// Makes all files of a vehicle, its broker and its controller, with new keys.
@@ -24,12 +24,13 @@ extension VehicleFolder {
     -> VehicleSummary
   {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
-    let isNew = !Files.exists(path)
+    var new = [path]
+    while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
     do {
       try Files.createFolder(path, mode: 0o755)
       return try provisionInPlace(plan, now: now, force: force)
     } catch {
-      if isNew { rmdir(path) }
+      for folder in new.dropLast() { rmdir(folder) }
       throw error
     }
   }
@@ -55,14 +56,33 @@ extension VehicleFolder {
     try staging.createFolder(VehiclePaths.operator, mode: 0o700)
     try staging.createFolder("replaced", mode: 0o700)
     for file in new.files { try staging.write(file) }
+    if new.brokerOwner != geteuid() {
+      let key = "\(staging.path)/\(VehiclePaths.brokerKey)"
+      _ = try check("give away", key) { chown(key, new.brokerOwner, gid_t.max) }
+    }
     for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."] {
       try staging.synchronize(folder)
     }
 
     // From here to the end the folder holds parts of two vehicles.
     staging.isToStay = true
-    for name in present { try staging.take(path(name), as: "replaced/\(name)") }
-    for name in Self.parts { try staging.move(name, to: path(name)) }
+    var (taken, moved): ([String], [String]) = ([], [])
+    do throws(SystemError) {
+      for name in present {
+        try staging.take(path(name), as: "replaced/\(name)")
+        taken.append(name)
+      }
+      for name in Self.parts {
+        try staging.move(name, to: path(name))
+        moved.append(name)
+      }
+    } catch {
+      // Back to what was there; where that fails too, the mark stays.
+      for name in moved { try staging.take(path(name), as: name) }
+      for name in taken { try staging.move("replaced/\(name)", to: path(name)) }
+      staging.isToStay = wasInterrupted
+      throw error
+    }
     try StagingFolder.synchronize(path)
     staging.isToStay = false
     return new.summary

@@ -26,5 +26,5 @@ struct Stepd: ParsableCommand {
     try check ? daemon.check() : daemon.run()
   }
 
-  static func main() { Program.main(Stepd.self) }
+  static func main() { Program.main(Stepd.self, locksMemory: true) }
 }

@@ -200,19 +200,22 @@ struct BrokerTests {
   static let isRoot = geteuid() == 0
 
   @Test(
-    "runs as the owner of its key when root starts it",
+    "runs as Debian's user for it, or as another owner of its key, when root made the vehicle and starts it",
     .enabled(if: isRoot && getpwnam("mosquitto") != nil, "needs root and Debian's user mosquitto"))
   func user() throws {
     chmod(folder.path, 0o755)
     let port = try Port.unused()
     let vehicle = try folder.vehicle(.sample(port: port))
     _ = try vehicle.provisionToken(.sample(), now: now, force: false)
-    #expect(try TemporaryFolder.text("\(vehicle.path)/mosquitto.conf").hasSuffix("\nuser root\n"))
-
     let user = try #require(getpwnam("mosquitto")).pointee.pw_uid
+    let configuration = "\(vehicle.path)/mosquitto.conf"
+    #expect(try TemporaryFolder.text(configuration).hasSuffix("\nuser mosquitto\n"))
+    // Given back to root, it is nobody's to run as.
+    _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", 0, gid_t.max) }
+    try vehicle.relocate()
+    #expect(try !TemporaryFolder.text(configuration).contains("\nuser "))
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", user, gid_t.max) }
     try vehicle.relocate()
-    #expect(try TemporaryFolder.text("\(vehicle.path)/mosquitto.conf").hasSuffix("\nuser mosquitto\n"))
     let broker = try VehicleBroker(vehicle, port: port)
     #expect(try connects(broker, as: broker.rider))
     var status = stat()

@@ -1,4 +1,6 @@
+import Glibc
 import Provisioning
+import SystemIO
 import TestSupport
 
 /// A real broker that runs from a vehicle's folder, and its clients.
@@ -9,6 +11,8 @@ struct VehicleBroker {
   /// - Parameter vehicle: provisioned with that port.
   init(_ vehicle: VehicleFolder, port: UInt16, environment: [String: String] = [:]) throws {
     self.vehicle = vehicle
+    // Started by root, it becomes a user who has to reach the folder.
+    chmod(Files.parent(of: vehicle.path), 0o755)
     mosquitto = try Mosquitto(configuration: "\(vehicle.path)/mosquitto.conf", port: port, environment: environment)
   }
 

@@ -15,8 +15,8 @@ import Testing
   init() throws { folder = try TemporaryFolder() }
 
   static let listing = [
-    "keys 700", "keys/encryption.jwk 600", "keys/signing.jwk 600", "keys/tags.json 600", "mosquitto.acl 644",
-    "mosquitto.conf 644", "operator 700", "operator/ca.key 600", "operator/token.jwk 600", "stepd.toml 644", "tls 755",
+    "keys 700", "keys/encryption.jwk 600", "keys/signing.jwk 600", "keys/tags.json 600", "mosquitto-limits.conf 644",
+    "mosquitto.acl 644", "mosquitto.conf 644", "mosquitto.nft 644", "operator 700", "operator/ca.key 600", "operator/token.jwk 600", "stepd.toml 644", "tls 755",
     "tls/broker.key 600", "tls/broker.pem 644", "tls/ca.pem 644", "tls/controller.key 600",
     "tls/controller.pem 644", "vehicle.toml 644",
   ]
@@ -101,6 +101,40 @@ import Testing
     }
     #expect(try folder.listing() == ["\(name) 640"])
     #expect(try TemporaryFolder.text("\(folder.path)/\(name)") == "mine")
+  }
+
+  @Test("that fails in the middle leaves what was there before: nothing", arguments: ["tls", "keys", "operator"])
+  func nothingBehind(name: String) throws {
+    // A folder cannot take the place of a link.
+    let link = "\(folder.path)/\(name)"
+    symlink("nowhere", link)
+    #expect(throws: SystemError("create", link, code: ENOTDIR)) {
+      try VehicleFolder(folder.path).provisionVehicle(.sample(), now: now, force: false)
+    }
+    #expect(try Files.names(in: folder.path) == [name])
+  }
+
+  @Test("that fails in the middle leaves what was there before: another vehicle")
+  func anotherVehicleBehind() throws {
+    let vehicle = try folder.vehicle()
+    let keys = "\(vehicle.path)/keys"
+    _ = try check("rename") { rename(keys, "\(folder.path)/keys") }
+    symlink("nowhere", keys)
+    let before = try folder.listing("vehicle")
+    let file = try TemporaryFolder.text("\(vehicle.path)/vehicle.toml")
+    #expect(throws: SystemError("create", keys, code: ENOTDIR)) {
+      try vehicle.provisionVehicle(.sample("Another"), now: now, force: true)
+    }
+    #expect(try folder.listing("vehicle") == before)
+    #expect(try TemporaryFolder.text("\(vehicle.path)/vehicle.toml") == file)
+  }
+
+  @Test("that fails leaves no folder that it made")
+  func noFolderBehind() throws {
+    #expect(throws: ProvisioningError.unusablePath) {
+      try VehicleFolder("\(folder.path)/a/b\u{1}/c").provisionVehicle(.sample(), now: now, force: false)
+    }
+    #expect(try Files.names(in: folder.path).isEmpty)
   }
 
   @Test("replaces a vehicle and its riders when it is forced to, and nothing else")

@@ -129,6 +129,39 @@ private struct Store {
     _ = journal.found
   }
 
+  @Test("has one program at a time, though the file beside it is removed, and the journal replaced again and again")
+  func lockedItself() throws {
+    let reports = try Mailbox<JournalReport>()
+    let journal = try open { reports.post($0) }
+    for ticket in 1...3 {
+      unlink(path + ".lock")
+      #expect(throws: JournalError.inUse(path)) { try open() }
+      journal.commit(Journal(entries: [left: .init(position: .open)]), ticket)
+      #expect(next(reports) == .committed(ticket))
+    }
+  }
+
+  @Test("that is a pipe, a device or a folder is damaged, and is not waited for", arguments: ["pipe", "device", "folder"])
+  func irregular(kind: String) throws {
+    switch kind {
+    case "pipe": mkfifo(path, 0o600)
+    case "device": try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/dev/zero")
+    default: mkdir(path, 0o700)
+    }
+    let damaged = JournalError.damaged(path, "not a regular file")
+    #expect(throws: damaged) { try open() }
+    #expect(throws: damaged) { try FileJournal.check(path) }
+  }
+
+  @Test("that is too large is damaged, which no restart mends")
+  func large() throws {
+    try folder.write("journal.json", String(repeating: " ", count: 65537) + "{}")
+    let damaged = JournalError.damaged(path, "larger than 65536 bytes")
+    #expect(throws: damaged) { try open() }
+    #expect(throws: damaged) { try FileJournal.check(path) }
+    #expect(damaged.exitStatus == .badData)
+  }
+
   @Test("that is damaged is not guessed at, and stays as it is")
   func damaged() throws {
     try folder.write("journal.json", #"{"left":{"position":"ajar"}}"#)
