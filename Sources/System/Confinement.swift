@@ -30,7 +30,7 @@ package enum Confinement {
     _ = control_process(PR_SET_DUMPABLE, 0, 0)
     try? limit(RLIMIT_CORE, 0)
     var memory = rlimit()
-    guard locksMemory, getrlimit(__rlimit_resource_t(RLIMIT_MEMLOCK.rawValue), &memory) == 0,
+    guard locksMemory, getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &memory) == 0,
       memory.rlim_cur == rlim_t(bitPattern: -1)
     else { return }
     // Pages as they are used, or every library's whole text would be read at once. Linux 4.4 and later.

@@ -1,4 +1,3 @@
-import CLinux
 package import Glibc
 
 /// Whole files: read with a limit, written so that a crash leaves the old content or the new, never a part.
@@ -111,7 +110,7 @@ package enum Files {
       })
     do throws(SystemError) {
       let number = file.number
-      if isLocked { _ = try check("lock", path) { flock(number, LOCK_EX | LOCK_NB) } }
+      if isLocked, !file.lock() { throw SystemError("lock", path) }
       // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
       if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", path) { fchmod(number, mode) }

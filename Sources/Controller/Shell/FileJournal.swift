@@ -36,7 +36,7 @@ package final class FileJournal: JournalStore, Sendable {
   ) throws {
     let wasMade = Files.exists(path + ".lock")
     lock = try Descriptor.open(path + ".lock", O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
-    guard flock(lock.number, LOCK_EX | LOCK_NB) == 0 else { throw JournalError.inUse(path) }
+    guard lock.lock() else { throw JournalError.inUse(path) }
     let held = try Self.hold(path)
     var journal = try held.map { try Self.read($0.file, path) } ?? Journal()
     let unheard = held == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
@@ -67,7 +67,7 @@ package final class FileJournal: JournalStore, Sendable {
   private static func hold(_ path: String) throws -> Held? {
     while let held = try open(path) {
       let number = held.file.number
-      guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw JournalError.inUse(path) }
+      guard held.file.lock() else { throw JournalError.inUse(path) }
       // Whoever had it may have replaced it since it was opened.
       var (own, present) = (stat(), stat())
       if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev {
