@@ -78,11 +78,11 @@ def test_a_signal_ends_it_in_a_flood(flooded):
     assert vehicle.stepd.ends().status == 0
 
 
-def test_what_is_lost_in_a_flood_is_told(flooded):
-    """A rider's own commands would leave no other trace in the log, and others' are lost with them."""
+def test_a_flood_that_cannot_be_read_is_told(flooded):
+    """Others' messages wait with the broker, which does not keep all of them."""
     vehicle, begin = flooded
     begin()
-    vehicle.stepd.says("messages were lost: more come than can be read")
+    vehicle.stepd.says("more messages come than can be read: the broker may lose some")
 
 
 # --- stepctl, with a broker that sends what the controller has signed again and again ---

@@ -43,7 +43,9 @@ final class Exchange: Sendable {
     while true {
       let (event, isLast) = state.withLock { state in
         if state.isClosing { return (MQTTConnection.Event?.none, true) }
+        let wasHeldBack = state.inbox.isHeldBack
         let event = state.inbox.take()
+        if wasHeldBack, !state.inbox.isHeldBack { work.signal() }
         if state.inbox.isEmpty { events.clear() }
         return (event, state.isOver)
       }
@@ -68,6 +70,8 @@ final class Exchange: Sendable {
   // MARK: The connection's side
 
   var isClosing: Bool { state.withLock { $0.isClosing } }
+
+  var isHeldBack: Bool { state.withLock { $0.inbox.isHeldBack } }
 
   func resolving<Result>(_ body: () -> Result) -> Result {
     state.withLock { $0.isResolving = true }

@@ -50,6 +50,8 @@ package final class MQTTConnection: Sendable {
     package var packet = 1 << 20
     /// Messages that were received and not fetched yet.
     package var queuedMessages = 128
+    /// Whether a full queue stops reading, so that what comes waits with the broker. Else it is dropped here.
+    package var holdsBack = false
     /// Messages that were published and wait for the connection.
     package var queuedPublications = 64
 
@@ -62,6 +64,8 @@ package final class MQTTConnection: Sendable {
     package internal(set) var oversized = 0
     /// The queue was full.
     package internal(set) var overflowing = 0
+    /// How often reading stopped because the queue was full; nothing was dropped then.
+    package internal(set) var heldBack = 0
   }
 
   private let exchange: Exchange

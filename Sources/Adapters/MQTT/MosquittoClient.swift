@@ -83,6 +83,11 @@ final class MosquittoClient {
     try check(mosquitto_threaded_set(handle, false))
     // A child process must not hold the connection open.
     _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
+    if settings.limits.holdsBack {
+      // What waits in the kernel waits before the controller can see it: megabytes, were it up to the kernel.
+      var size: Int32 = 65536
+      setsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
 
     var entries = [pollfd(), pollfd(fd: exchange.work.number, events: Int16(POLLIN), revents: 0)]
     while !exchange.isClosing {
@@ -183,7 +188,8 @@ final class MosquittoClient {
       case .handshake: SSL_want(OpaquePointer(mosquitto_ssl_get(handle))) == SSL_WRITING
       case .greeting, .established: mosquitto_want_write(handle)
       }
-    return Int16(POLLIN | (wantsWrite ? POLLOUT : 0))
+    let wantsRead = stage != .established || !exchange.isHeldBack
+    return Int16((wantsRead ? POLLIN : 0) | (wantsWrite ? POLLOUT : 0))
   }
 
   /// Milliseconds for poll(2): to the deadline, and then often enough for the keep-alive to be kept within an

@@ -9,13 +9,24 @@ struct Inbox {
 
   var isEmpty: Bool { events.isEmpty }
 
+  /// Whether no more messages are to be read.
+  private(set) var isHeldBack = false
+
+  /// Whether reading may go on that `isHeldBack` has stopped.
+  private var hasRoom: Bool { messages <= limits.queuedMessages / 2 }
+
   mutating func add(_ event: MQTTConnection.Event) {
     if case .message = event {
-      guard messages < limits.queuedMessages else {
+      // What is read at once may be more than one message.
+      guard messages < limits.queuedMessages * (limits.holdsBack ? 8 : 1) else {
         discarded.overflowing += 1
         return
       }
       messages += 1
+      if limits.holdsBack, !isHeldBack, messages >= limits.queuedMessages {
+        isHeldBack = true
+        discarded.heldBack += 1
+      }
     }
     events.append(event)
   }
@@ -26,6 +37,7 @@ struct Inbox {
     if events.isEmpty { return nil }
     let event = events.removeFirst()
     if case .message = event { messages -= 1 }
+    if isHeldBack, hasRoom { isHeldBack = false }
     return event
   }
 }

@@ -176,7 +176,10 @@ package struct Controller {
   private mutating func receive(_ request: Request) {
     guard let step = vehicle.step(request.step) else { return }
     let digest = CommandDigest(of: request.payload)
-    switch ReceivedCommand(request.payload, controller: keys.decryption, operatorKey: keys.operatorKey) {
+    let received =
+      request.command
+      ?? ReceivedCommand(request.payload, controller: keys.decryption, operatorKey: keys.operatorKey)
+    switch received {
     case .unauthenticated(let error):
       record(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):

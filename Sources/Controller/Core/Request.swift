@@ -1,5 +1,5 @@
 package import Domain
-import StepProtocol
+package import StepProtocol
 
 /// The controller's two clocks at one moment.
 package struct ControllerTime: Sendable, Equatable {
@@ -21,9 +21,12 @@ package struct Request: Sendable, Equatable {
   package let step: StepID
   /// The message's retain flag.
   package let isRetained: Bool
+  /// What `CommandReader` makes of the payload, where a shell has had that done beside the controller.
+  package let command: ReceivedCommand?
 
-  package init(_ payload: [UInt8], on step: StepID, isRetained: Bool) {
+  package init(_ payload: [UInt8], on step: StepID, isRetained: Bool, command: ReceivedCommand? = nil) {
     self.payload = payload
+    self.command = command
     self.step = step
     self.isRetained = isRetained
   }

@@ -12,6 +12,7 @@ final class ControllerLoop {
     let link: any CommandLink
     /// What the log calls it.
     let broker: String
+    let keys: Controller.Keys
     let journal: any JournalStore
     let journalReports: Mailbox<JournalReport>
     let servo: any ServoDriver
@@ -34,7 +35,7 @@ final class ControllerLoop {
   private var controller: Controller
   private let parts: Parts
   private let topic: TopicPrefix
-  private let topics: [String: StepID]
+  private let opener: CommandOpener
   private let loop: EventLoop
   private let start = ContinuousClock.now
   private var ending = Ending.no
@@ -43,29 +44,33 @@ final class ControllerLoop {
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
   private var (isConnected, wasConnected) = (false, false)
-  private var lost: (count: Int, told: ContinuousClock.Instant)
+  private var holdUps: (count: Int, told: ContinuousClock.Instant)
 
   init(_ controller: Controller, steps: [StepID], topic: TopicPrefix, _ parts: Parts) throws {
     self.controller = controller
     self.parts = parts
     self.topic = topic
-    topics = Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) })
+    opener = try CommandOpener(
+      parts.link, Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) }), parts.keys)
     loop = try EventLoop()
-    lost = (0, start)
+    holdUps = (0, start)
   }
 
   /// Runs until the interruption; a motion that is under way is brought to its end first, and the last statements to the
   /// broker, if there is one.
   func run(until interruption: Interruption) throws {
     var registrations = [
-      try loop.watch(parts.link.descriptor) { [unowned self] in try takeEvent() },
+      try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
       try loop.receive(parts.journalReports) { [unowned self] in handle(.journal($0)) },
       try loop.receive(parts.servoReports) { [unowned self] in handle(.servo($0)) },
     ]
     for sender in parts.beacons {
       registrations.append(try loop.receive(sender.events) { [parts] in parts.log.write($0, of: sender.plan) })
     }
-    defer { for registration in registrations { registration.cancel() } }
+    defer {
+      opener.close()
+      for registration in registrations { registration.cancel() }
+    }
     var signal: Registration?
     signal = try loop.watch(interruption.number) { [unowned self] in
       signal?.cancel()
@@ -102,37 +107,43 @@ final class ControllerLoop {
     }
   }
 
-  /// One at a time: whoever sends more than can be read holds up neither a motion nor the signal.
-  private func takeEvent() throws {
-    switch try parts.link.next() {
-    case .connected?:
+  private func take(_ arrival: CommandOpener.Arrival) throws {
+    opener.taken()
+    switch arrival {
+    case .event(let event): try take(event)
+    case .request(let request): if ending == .no { handle(.request(request)) }
+    case .ignored(let step, let reason, let count): parts.log.write(step, reason, count: count)
+    case .failed(let error): throw error
+    }
+    tellHoldUps()
+  }
+
+  private func take(_ event: MQTTConnection.Event) throws {
+    switch event {
+    case .connected:
       wasConnected = true
       unacknowledged = []
       isConnected = true
       parts.log.write(.notice, "connected to \(parts.broker)")
       publish(.online)
       handle(.connected)
-    case .disconnected(let error)?:
+    case .disconnected(let error):
       isConnected = false
       // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
-    case .message(let message)?:
-      guard ending == .no else { break }
-      guard let step = topics[message.topic] else {
-        // The broker has noticed only now that an older connection of this controller is gone, and has told its will.
-        if !message.isRetained, message.payload != Availability.online.payload { publish(.online) }
-        break
+    case .message(let message):
+      // The broker has noticed only now that an older connection of this controller is gone, and has told its will.
+      if ending == .no, message.topic == topic.availability, !message.isRetained,
+        message.payload != Availability.online.payload
+      {
+        publish(.online)
       }
-      handle(.request(Request(message.payload, on: step, isRetained: message.isRetained)))
-    case .acknowledged(let id)?:
+    case .acknowledged(let id):
       unacknowledged.remove(id)
       if ending == .delivering, unacknowledged.isEmpty { loop.stop() }
-    case nil:
-      break
     }
-    tellLost()
   }
 
   private func publish(_ availability: Availability) {
@@ -140,11 +151,11 @@ final class ControllerLoop {
     if let id { unacknowledged.insert(id) }
   }
 
-  private func tellLost() {
-    let count = parts.link.lost
-    guard count > lost.count, lost.told.duration(to: .now) > .seconds(1) else { return }
-    parts.log.write(.warning, "\(count - lost.count) messages were lost: more come than can be read")
-    lost = (count, .now)
+  private func tellHoldUps() {
+    let count = parts.link.holdUps
+    guard count > holdUps.count, holdUps.told.duration(to: .now) > .seconds(1) else { return }
+    parts.log.write(.warning, "more messages come than can be read: the broker may lose some")
+    holdUps = (count, .now)
   }
 
   // MARK: - The end

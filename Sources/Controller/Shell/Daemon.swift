@@ -65,16 +65,19 @@ package struct Daemon {
       }
       senders.append(try BeaconSender(plan))
     }
+    var limits = MQTTConnection.Limits()
+    limits.holdsBack = true
     let link = try MQTTConnection(
       broker: setup.broker,
       subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted() + [setup.topic.availability],
-      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever)
+      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
+      limits: limits)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
-        link: link, broker: "\(setup.broker)", journal: journal, journalReports: journalReports, servo: servo,
+        link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports, servo: servo,
         servoReports: servoReports, beacons: senders, log: log))
     try loop.run(until: interruption)
   }

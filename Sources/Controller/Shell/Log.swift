@@ -49,22 +49,22 @@ final class Log {
   /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.
   ///
   /// - Parameter kind: what counts as the same: nothing that whoever sends it can choose.
-  private func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String) {
+  private func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String, count: Int = 1) {
     let now = ContinuousClock.now
     let last = repetitions[kind]
     if let last, now - last.written < .seconds(1) {
-      repetitions[kind]?.unwritten += 1
+      repetitions[kind]?.unwritten += count
       return
     }
     repetitions[kind] = Repetition(written: now)
-    let more = last.map(\.unwritten) ?? 0
+    let more = (last?.unwritten ?? 0) + count - 1
     write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text)
   }
 
   func write(_ event: Controller.Event) {
     switch event {
     case .unauthenticated(let step, let error):
-      writeOnceASecond(.warning, "rubbish", "\(step): ignored a message that is no rider's command: \(error)")
+      write(step, .notRiders(error), count: 1)
     case .refused(let step, let code, let rider):
       // A copy of an old command is refused as well as a new one, and by whose it was.
       let text = "\(step): refused “\(rider)”: \(code.rawValue)"
@@ -80,6 +80,17 @@ final class Log {
       write(.error, "\(step): fault \(fault.rawValue): \(reason)")
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
+    }
+  }
+
+  func write(_ step: StepID, _ reason: CommandOpener.Reason, count: Int) {
+    switch reason {
+    case .notRiders(let error):
+      let text = "\(step): ignored a message that is no rider's command: \(error)"
+      writeOnceASecond(.warning, "rubbish", text, count: count)
+    case .excess(let rider):
+      let text = "ignored a message of “\(rider)”, who sends more than \(DeviceAllowance.perSecond) a second"
+      writeOnceASecond(.warning, text, text, count: count)
     }
   }
 

@@ -26,12 +26,16 @@ public enum Base64URL {
 
   /// Nil for padding, white space, other characters, and unused bits that are not zero: one value has one text, so
   /// a signed text cannot be varied without a trace.
-  public static func decode(_ text: some StringProtocol) -> [UInt8]? {
+  public static func decode(_ text: some StringProtocol) -> [UInt8]? { decode(utf8: Array(text.utf8)[...]) }
+
+  /// The same for text that is there as bytes.
+  public static func decode(utf8 text: ArraySlice<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.utf8.count * 3 / 4)
+    bytes.reserveCapacity(text.count * 3 / 4)
+    let values = values
     var pending: UInt32 = 0
     var bits = 0
-    for character in text.utf8 {
+    for character in text {
       let value = values[Int(character)]
       guard value != 0xFF else { return nil }
       pending = (pending << 6 | UInt32(value)) & 0xFFFF

@@ -5,7 +5,7 @@ import Encoding
 /// the operator's signature on the token, the device's signature on the command, and only then the claims.
 ///
 /// Whoever cannot sign gets no answer, whatever they send; what is refused later is refused to a known rider.
-public enum ReceivedCommand {
+public enum ReceivedCommand: Sendable, Equatable {
   /// Nothing that a rider of this vehicle sent: not answered.
   case unauthenticated(ProtocolError)
   /// A rider's, but not a command as version 1 defines it; the nonce is there when it could be read.
@@ -13,9 +13,37 @@ public enum ReceivedCommand {
   /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged.
   case command(Command, token: Token)
 
-  public init(
-    _ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey
-  ) {
+  public init(_ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey) {
+    var reader = CommandReader(controller: controller, operatorKey: operatorKey)
+    // Everybody is admitted.
+    self = reader.read(payload) { _ in true }!
+  }
+}
+
+/// Reads commands, and remembers whose tokens are good: the operator's signature on one is checked once.
+public struct CommandReader: Sendable {
+  /// How many tokens it remembers; the one that came least lately is forgotten first.
+  static let remembered = 256
+
+  private let controller: DecryptionKey
+  private let operatorKey: VerificationKey
+  private let usualHeader: [UInt8]
+  /// By their bytes: equal strings may have different ones.
+  private var tokens: [[UInt8]: (token: Token, used: UInt64)] = [:]
+  private var count: UInt64 = 0
+
+  public init(controller: DecryptionKey, operatorKey: VerificationKey) {
+    self.controller = controller
+    self.operatorKey = operatorKey
+    usualHeader = Array(EncryptedObject.header(for: controller.thumbprint).utf8)
+  }
+
+  /// Reads a payload.
+  ///
+  /// - Parameter admits: asked once the operator's signature shows whose token it is, and before the device's is checked.
+  ///   Nobody but the device, and the operator, has ever seen the token in the clear.
+  /// - Returns: nil when it was not admitted.
+  public mutating func read(_ payload: [UInt8], admits: (Token) -> Bool) -> ReceivedCommand? {
     let claims: JSON
     let token: Token
     let tokenText: String
@@ -23,25 +51,39 @@ public enum ReceivedCommand {
       guard payload.count <= Command.maximumSize else { throw .malformed("larger than \(Command.maximumSize) bytes") }
       // The compact form is ASCII; anything else ends here, before it costs a decryption.
       guard payload.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
-      let content = try EncryptedObject.open(
-        String(decoding: payload, as: UTF8.self), with: controller)
-      guard let signed = String(validating: content, as: UTF8.self) else { throw .malformed("not ASCII") }
-      let object = try SignedObject(parsing: signed, as: .command)
+      let content = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
+      guard content.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
+      let object = try SignedObject(utf8: content, as: .command)
       guard let text = object.payload["token"]?.string else { throw .malformed("token is missing") }
       tokenText = text
-      token = try Token(verifying: text, by: operatorKey)
+      token = try self.token(text)
+      guard admits(token) else { return nil }
       try object.verify(by: token.device)
       claims = object.payload
     } catch {
-      self = .unauthenticated(error)
-      return
+      return .unauthenticated(error)
     }
     do throws(ProtocolError) {
-      self = .command(try Command(claims: claims, token: tokenText), token: token)
+      return .command(try Command(claims: claims, token: tokenText), token: token)
     } catch {
       let nonce = claims["nonce"]?.string.flatMap { Base64URL.decode($0) }
-      self = .malformed(error, token: token, nonce: nonce?.count == Command.nonceSize ? nonce : nil)
+      return .malformed(error, token: token, nonce: nonce?.count == Command.nonceSize ? nonce : nil)
     }
+  }
+
+  private mutating func token(_ text: String) throws(ProtocolError) -> Token {
+    count += 1
+    let name = Array(text.utf8)
+    if let known = tokens[name] {
+      tokens[name]?.used = count
+      return known.token
+    }
+    let token = try Token(verifying: text, by: operatorKey)
+    if tokens.count >= Self.remembered, let oldest = tokens.min(by: { $0.value.used < $1.value.used })?.key {
+      tokens[oldest] = nil
+    }
+    tokens[name] = (token, count)
+    return token
   }
 }
 

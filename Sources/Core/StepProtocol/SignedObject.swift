@@ -43,9 +43,14 @@ struct SignedObject {
 
   /// Reads without checking the signature: the key is often named inside.
   init(parsing text: some StringProtocol, as kind: Kind) throws(ProtocolError) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
-      let signature = Base64URL.decode(parts[2]), signature.count == 64
+    try self.init(utf8: Array(text.utf8), as: kind)
+  }
+
+  init(utf8 text: [UInt8], as kind: Kind) throws(ProtocolError) {
+    let parts = compactParts(of: text)
+    guard parts.count == 3, let header = Base64URL.decode(utf8: parts[0]),
+      let payload = Base64URL.decode(utf8: parts[1]), let signature = Base64URL.decode(utf8: parts[2]),
+      signature.count == 64
     else { throw .malformed("not a compact JWS") }
 
     var members = try ObjectReader(parse(header, "the JWS header"), of: "the JWS header", isExtensible: false)
@@ -61,7 +66,7 @@ struct SignedObject {
 
     self.payload = try parse(payload, "the JWS payload")
     self.signature = signature
-    signingInput = Array(parts[0].utf8) + [0x2E] + Array(parts[1].utf8)
+    signingInput = Array(text[..<parts[1].endIndex])
   }
 
   /// Throws unless the header names that key, where it names one, and the signature is the key's.
@@ -80,6 +85,11 @@ struct SignedObject {
     let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(payload.bytes)
     return input + "." + Base64URL.encode(key.signature(for: Array(input.utf8)))
   }
+}
+
+/// The parts of a compact form (RFC 7515 3.1): what stands between full stops.
+func compactParts(of text: [UInt8]) -> [ArraySlice<UInt8>] {
+  text.split(separator: 0x2E, omittingEmptySubsequences: false)
 }
 
 /// JSON, with the protocol's error; names of parts are ours, so nothing of the input is repeated.

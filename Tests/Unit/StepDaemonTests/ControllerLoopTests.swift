@@ -52,7 +52,7 @@ private final class PlayedLink: CommandLink, Sendable {
     return id
   }
 
-  var lost: Int { 0 }
+  var holdUps: Int { 0 }
 }
 
 /// Writes as slowly as a worn card.
@@ -150,7 +150,7 @@ private final class Running {
       let loop = try ControllerLoop(
         controller(), steps: [left, right], topic: Self.topic,
         .init(
-          link: link, broker: "memory", journal: store, journalReports: journalReports, servo: servo,
+          link: link, broker: "memory", keys: keys, journal: store, journalReports: journalReports, servo: servo,
           servoReports: servoReports, log: log))
       try loop.run(until: interruption)
       log.finish()
