@@ -42,12 +42,16 @@ final class CommandOpener: Sendable {
   /// - Parameters:
   ///   - steps: by the topics that commands for them come on.
   ///   - keys: the controller's, and its operator's.
-  init(_ link: any CommandLink, _ steps: [String: StepID], _ keys: Controller.Keys) throws {
+  init(
+    _ link: any CommandLink, _ steps: [String: StepID], _ keys: Controller.Keys,
+    allowance: DeviceAllowance = DeviceAllowance()
+  ) throws {
     arrivals = try Mailbox()
     room = try Wakeup()
     end = try Interruption.manual()
     self.link = link
-    let opening = Opening(steps, CommandReader(controller: keys.decryption, operatorKey: keys.operatorKey))
+    let opening = Opening(
+      steps, CommandReader(controller: keys.decryption, operatorKey: keys.operatorKey), allowance)
     try DetachedThread.start { self.run(opening) }
   }
 
@@ -103,11 +107,13 @@ private struct Opening: Sendable {
 
   private let steps: [String: StepID]
   private var reader: CommandReader
-  private var allowance = DeviceAllowance()
+  private var allowance: DeviceAllowance
   private var strangers = Ignored()
   private var excess = Ignored()
 
-  init(_ steps: [String: StepID], _ reader: CommandReader) { (self.steps, self.reader) = (steps, reader) }
+  init(_ steps: [String: StepID], _ reader: CommandReader, _ allowance: DeviceAllowance) {
+    (self.steps, self.reader, self.allowance) = (steps, reader, allowance)
+  }
 
   /// - Returns: nil for what the loop need not see.
   mutating func open(_ event: MQTTConnection.Event) -> CommandOpener.Arrival? {
@@ -163,14 +169,20 @@ struct DeviceAllowance: Sendable {
   /// What may come at once.
   static let burst = 500
 
-  private static let interval = Duration.seconds(1) / perSecond
+  private let interval: Duration
+  private let burst: Int
   /// Until when each device has used up its allowance.
   private var until: [VerificationKey: ContinuousClock.Instant] = [:]
 
+  init(perSecond: Int = DeviceAllowance.perSecond, burst: Int = DeviceAllowance.burst) {
+    interval = .seconds(1) / perSecond
+    self.burst = burst
+  }
+
   mutating func admits(_ device: VerificationKey, at now: ContinuousClock.Instant) -> Bool {
     let used = max(until[device] ?? now, now)
-    guard used - now <= Self.interval * (Self.burst - 1) else { return false }
-    until[device] = used + Self.interval
+    guard used - now <= interval * (burst - 1) else { return false }
+    until[device] = used + interval
     // Only devices with the operator's token come here, so there are not many.
     if until.count > 1024 { until = until.filter { $0.value > now } }
     return true

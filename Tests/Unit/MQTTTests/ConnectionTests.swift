@@ -110,6 +110,22 @@ struct ConnectionTests {
     }
   }
 
+  @Test("leaves messages with the broker while nobody fetches them, where it is to")
+  func heldBack() throws {
+    try Fixture.with { fixture in
+      let broker = try fixture.openBroker().broker()
+      var limits = MQTTConnection.Limits()
+      (limits.queuedMessages, limits.holdsBack) = (3, true)
+      let subscriber = try fixture.connect(to: broker, subscribing: ["a"], limits: limits)
+      try subscriber.wait(for: .connected)
+      let publisher = try fixture.connect(to: broker)
+      for number in UInt8(0)..<60 { publisher.publish(topic: "a", payload: [number], retain: false) }
+      while subscriber.discarded.heldBack < 1 { usleep(1000) }
+      for number in UInt8(0)..<60 { #expect(try subscriber.nextMessage()?.payload == [number]) }
+      #expect(subscriber.discarded.overflowing == 0)
+    }
+  }
+
   @Test("drops the newest messages when nobody fetches them")
   func overflow() throws {
     try Fixture.with { fixture in

@@ -1,0 +1,107 @@
+import Crypto
+import Domain
+import Encoding
+import Testing
+
+@testable import StepProtocol
+
+@Suite("Reading commands") struct CommandReaderTests {
+  private let operatorKey = SigningKey()
+  private let controller = DecryptionKey()
+  private let device = SigningKey()
+  private let vehicle = Domain.UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
+  private let step = StepID("left")!
+  private var reader: CommandReader
+
+  init() { reader = CommandReader(controller: controller, operatorKey: operatorKey.verificationKey) }
+
+  private func token(by key: SigningKey, _ name: String = "ann") -> String {
+    Token(
+      issuer: "test", subject: name, vehicle: vehicle, steps: [step], notBefore: 0, expires: 1 << 40,
+      device: device.verificationKey
+    ).signed(by: key)
+  }
+
+  private func question(_ token: String, by key: SigningKey) -> [UInt8] {
+    Command(vehicle: vehicle, step: step, request: .status, token: token).sealed(by: key, to: controller.encryptionKey)
+      .bytes
+  }
+
+  @Test("asks whether a rider is admitted once the token is good, and before the device's signature is looked at")
+  mutating func admission() {
+    let forged = question(token(by: SigningKey()), by: device)
+    var asked: [String] = []
+    let answer = reader.read(forged) { token in
+      asked.append(token.subject)
+      return true
+    }
+    #expect(answer == .unauthenticated(.unknownKey) && asked.isEmpty)
+
+    let unsigned = question(token(by: operatorKey), by: SigningKey())
+    #expect(reader.read(unsigned) { _ in false } == nil)
+    #expect(reader.read(unsigned) { _ in true } == .unauthenticated(.badSignature))
+  }
+
+  @Test("remembers whose tokens are good, and that of no other token, whatever stands in it")
+  mutating func memory() {
+    let good = token(by: operatorKey)
+    guard case .command(_, let token)? = reader.read(question(good, by: device), admits: { _ in true }) else {
+      Issue.record("not read")
+      return
+    }
+    #expect(token.subject == "ann")
+    let parts = good.split(separator: ".")
+    let other = parts.dropLast().joined(separator: ".") + "." + Base64URL.encode([UInt8](repeating: 7, count: 64))
+    for _ in 0..<3 {
+      #expect(reader.read(question(other, by: device)) { _ in true } == .unauthenticated(.badSignature))
+    }
+  }
+
+  @Test("still reads a rider's command after more riders than it remembers")
+  mutating func manyRiders() {
+    for number in 0...CommandReader.remembered + 1 {
+      let answer = reader.read(question(token(by: operatorKey, "rider \(number % 300)"), by: device)) { _ in true }
+      guard case .command? = answer else {
+        Issue.record("not read: \(number)")
+        return
+      }
+    }
+  }
+
+  @Test("takes a header whose members come in another order")
+  mutating func order() throws {
+    let sealed = String(decoding: question(token(by: operatorKey), by: device), as: UTF8.self)
+    let signed = try EncryptedObject.open(sealed, with: controller)
+    let header = Base64URL.encode(
+      Array(#"{"kid":"\#(controller.thumbprint)","cty":"JWT","typ":"step-command+jwe","alg":"HPKE-4"}"#.utf8))
+    var sender = try HPKE.Sender(
+      recipientKey: controller.encryptionKey.key, ciphersuite: .Curve25519_SHA256_ChachaPoly, info: .init())
+    let ciphertext = try sender.seal(signed, authenticating: Array(header.utf8))
+    let text = "\(header).\(Base64URL.encode(sender.encapsulatedKey))..\(Base64URL.encode(ciphertext))."
+    guard case .command? = reader.read(Array(text.utf8), admits: { _ in true }) else {
+      Issue.record("not read")
+      return
+    }
+  }
+
+  @Test("knows the points of low order by name: those with which every agreed secret is zero, and no others")
+  func lowOrder() throws {
+    let p: [UInt8] = [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]
+    var points: [[UInt8]] = [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31), p]
+    points += [[0xEC] + p.dropFirst(), [0xEE] + p.dropFirst()]
+    // RFC 7748 has no list; these two are of order 8 (Bernstein, cr.yp.to/ecdh.html).
+    for text in [
+      "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+      "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+    ] {
+      points.append(try #require(hexadecimal(text)))
+    }
+    for point in points + points.map({ $0.dropLast() + [$0[31] | 0x80] }) {
+      #expect(isLowOrder(point))
+      let key = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: point)
+      #expect(!isContributory(Curve25519.KeyAgreement.PrivateKey(), key))
+    }
+    for _ in 0..<100 { #expect(!isLowOrder(Array(Curve25519.KeyAgreement.PrivateKey().publicKey.rawRepresentation))) }
+    #expect(!isLowOrder([2] + [UInt8](repeating: 0, count: 31)) && !isLowOrder([0xEF] + p.dropFirst()))
+  }
+}
