@@ -3,6 +3,8 @@ import Domain
 import Encoding
 import Testing
 
+import struct FoundationEssentials.Data
+
 @testable import StepProtocol
 
 @Suite("Reading commands") struct CommandReaderTests {
@@ -38,8 +40,10 @@ import Testing
     #expect(answer == .unauthenticated(.unknownKey) && asked.isEmpty)
 
     let unsigned = question(token(by: operatorKey), by: SigningKey())
-    #expect(reader.read(unsigned) { _ in false } == nil)
-    #expect(reader.read(unsigned) { _ in true } == .unauthenticated(.badSignature))
+    let passedOver = reader.read(unsigned) { _ in false }
+    #expect(passedOver == nil)
+    let admitted = reader.read(unsigned) { _ in true }
+    #expect(admitted == .unauthenticated(.badSignature))
   }
 
   @Test("remembers whose tokens are good, and that of no other token, whatever stands in it")
@@ -53,7 +57,8 @@ import Testing
     let parts = good.split(separator: ".")
     let other = parts.dropLast().joined(separator: ".") + "." + Base64URL.encode([UInt8](repeating: 7, count: 64))
     for _ in 0..<3 {
-      #expect(reader.read(question(other, by: device)) { _ in true } == .unauthenticated(.badSignature))
+      let answer = reader.read(question(other, by: device)) { _ in true }
+      #expect(answer == .unauthenticated(.badSignature))
     }
   }
 
@@ -75,7 +80,7 @@ import Testing
     let header = Base64URL.encode(
       Array(#"{"kid":"\#(controller.thumbprint)","cty":"JWT","typ":"step-command+jwe","alg":"HPKE-4"}"#.utf8))
     var sender = try HPKE.Sender(
-      recipientKey: controller.encryptionKey.key, ciphersuite: .Curve25519_SHA256_ChachaPoly, info: .init())
+      recipientKey: controller.encryptionKey.key, ciphersuite: .Curve25519_SHA256_ChachaPoly, info: Data())
     let ciphertext = try sender.seal(signed, authenticating: Array(header.utf8))
     let text = "\(header).\(Base64URL.encode(sender.encapsulatedKey))..\(Base64URL.encode(ciphertext))."
     guard case .command? = reader.read(Array(text.utf8), admits: { _ in true }) else {
