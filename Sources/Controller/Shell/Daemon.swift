@@ -77,8 +77,8 @@ package struct Daemon {
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
-        link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports, servo: servo,
-        servoReports: servoReports, beacons: senders, log: log))
+        link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
+        servo: servo, servoReports: servoReports, beacons: senders, log: log))
     try loop.run(until: interruption)
   }
 }

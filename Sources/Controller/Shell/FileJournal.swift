@@ -70,7 +70,8 @@ package final class FileJournal: JournalStore, Sendable {
       guard held.file.lock() else { throw JournalError.inUse(path) }
       // Whoever had it may have replaced it since it was opened.
       var (own, present) = (stat(), stat())
-      if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev {
+      if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev
+      {
         return held
       }
     }

@@ -63,7 +63,8 @@ enum EncryptedObject {
     _ ciphertext: [UInt8], _ encapsulated: [UInt8], info: [UInt8], additional: [UInt8], with key: DecryptionKey
   ) throws(ProtocolError) -> [UInt8] {
     // The points that 7.1.4 is about, by name: to agree on a secret and look at it would double what opening costs.
-    guard !isLowOrder(encapsulated), var recipient = try? HPKE.Recipient(
+    guard !isLowOrder(encapsulated),
+      var recipient = try? HPKE.Recipient(
         privateKey: key.key, ciphersuite: suite, info: .init(info), encapsulatedKey: .init(encapsulated)),
       let content = try? recipient.open(ciphertext, authenticating: additional)
     else { throw .undecipherable }

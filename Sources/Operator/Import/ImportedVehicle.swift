@@ -104,7 +104,9 @@ package struct ImportedVehicle: Sendable {
     return pem
   }
 
-  private static func read(_ path: String) throws(SystemError) -> [UInt8] { try Files.readRegular(path, limit: 1 << 16) }
+  private static func read(_ path: String) throws(SystemError) -> [UInt8] {
+    try Files.readRegular(path, limit: 1 << 16)
+  }
 
   /// Links are followed before this is judged.
   private static func check(_ file: String, isWithin folder: String) throws {

@@ -141,7 +141,8 @@ private struct Store {
     }
   }
 
-  @Test("that is a pipe, a device or a folder is damaged, and is not waited for", arguments: ["pipe", "device", "folder"])
+  @Test(
+    "that is a pipe, a device or a folder is damaged, and is not waited for", arguments: ["pipe", "device", "folder"])
   func irregular(kind: String) throws {
     switch kind {
     case "pipe": mkfifo(path, 0o600)
