@@ -191,6 +191,8 @@ package struct Controller {
         record(.answered(step.id, rider: sender.rider))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         answer(sender, .challenge(Statement.Challenge(challenge, policy: presence)))
+      case .stop:
+        refuse(sender, Refusal(.unavailable))
       case .move(let move):
         judge(Undertaking(move: move, sender: sender), for: step)
       }
@@ -233,6 +235,8 @@ package struct Controller {
   /// Looks at the step's state; where it is to move, writes that first.
   private mutating func undertake(_ undertaking: Undertaking) {
     let (step, target) = (undertaking.sender.step, undertaking.move.target)
+    // A tag's reading took time to be written: a stop or a newer command may have come meanwhile.
+    guard session.stands(undertaking.move) else { return refuse(undertaking.sender, Refusal(.expired)) }
     guard let state = steps[step], case .resting = state.activity else {
       return refuse(undertaking.sender, Refusal(.busy))
     }

@@ -22,6 +22,10 @@ public struct Command: Sendable, Equatable {
   public enum Request: Sendable, Equatable {
     /// "Tell me your status": moves nothing, and is answered with a challenge.
     case status
+    /// "Hold the step where it is": needs neither a challenge nor a proof, because it starts nothing.
+    ///
+    /// `epoch` is the controller's, from any statement of its present run.
+    case stop(epoch: [UInt8])
     case move(Move)
   }
 
@@ -77,7 +81,12 @@ public struct Command: Sendable, Equatable {
     ]
     switch request {
     case .status:
-      members.append(.init("position", .string(Position.unknown.rawValue)))
+      members.append(.init("position", .string(ReceivedCommand.Asked.unknown.rawValue)))
+    case .stop(let epoch):
+      members += [
+        .init("position", .string(ReceivedCommand.Asked.stop.rawValue)),
+        .init("epoch", .string(Base64URL.encode(epoch))),
+      ]
     case .move(let move):
       members += [
         .init("position", .string(move.target.rawValue)),

@@ -40,6 +40,9 @@ import Testing
       #expect(token.subject == example["token-claims"]!.text("sub"))
       switch command.request {
       case .status: #expect(claims.text("position") == "unknown")
+      case .stop(let epoch):
+        #expect(claims.text("position") == "stop")
+        #expect(Base64URL.encode(epoch) == claims.text("epoch"))
       case .move(let move):
         #expect(move.target.rawValue == claims.text("position"))
         #expect(move.deadline == claims["deadline"]!.integer)
