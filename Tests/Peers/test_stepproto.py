@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from joserfc import jws
 from joserfc.jwk import OKPKey
@@ -78,6 +79,35 @@ def test_two_ways_to_seal_agree():
 def test_points_of_small_order_agree_on_zero(point):
     with pytest.raises(ValueError):
         X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(point)))
+
+
+@pytest.mark.parametrize("key", attacks.SMALL_ORDER_KEYS, ids=bytes.hex)
+def test_keys_of_small_order_are_refused_where_they_are_loaded(key):
+    with pytest.raises(proto.ProtocolError):
+        proto.ed25519_key(key)
+
+
+def test_signatures_for_keys_of_small_order_can_be_forged():
+    """Otherwise the attacks with them would show nothing."""
+    for key in attacks.SMALL_ORDER_KEYS:
+        forged = [(message, attacks.forge(key, message)) for message in (bytes([n]) for n in range(64))]
+        verified = 0
+        for message, signature in forged:
+            try:
+                Ed25519PublicKey.from_public_bytes(key).verify(signature or bytes(64), message)
+                verified += 1
+            except InvalidSignature:
+                pass
+        assert verified or int.from_bytes(key, "little") & ~(1 << 255) >= proto.P, "for what is no canonical form, maybe"
+    assert len(attacks.SMALL_ORDER_KEYS) == 14
+
+
+@pytest.mark.parametrize("load", [proto.ed25519_key, proto.x25519_key])
+def test_numbers_that_are_not_below_p_are_no_keys(load):
+    for number in range(proto.P, 2**255):
+        with pytest.raises(proto.ProtocolError):
+            load(number.to_bytes(32, "little"))
+    load((9).to_bytes(32, "little"))
 
 
 def test_cmac_is_rfc_4493s():
