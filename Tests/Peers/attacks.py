@@ -1542,6 +1542,29 @@ NEAREST_ATTACKS = [
 ]
 
 
+# --- Where a step is reserved for the device that opened it ---
+
+
+def _close_by_another(context: Context) -> bytes:
+    if context.ask()["position"] == "open":
+        _obeyed(context, draft(context).payload())
+    _obeyed(context, draft(context, "open").payload())
+    return draft(replace(context, rider=context.stranger), "close").payload()
+
+
+def _eleventh_motion(context: Context) -> bytes:
+    tireless = context.new_rider()
+    for _ in range(10):
+        _obeyed(tireless, draft(tireless).payload())
+    return draft(tireless).payload()
+
+
+RESERVING_ATTACKS = [
+    Attack("eleventh motion in a minute", lambda c: (_eleventh_motion(c), False), "too_often"),
+    Attack("close under the rider who has just opened", lambda c: (_close_by_another(c), False), "reserved"),
+]
+
+
 # --- What looks odd and has to be obeyed ---
 
 
@@ -1658,7 +1681,7 @@ for _how, _content in {
 
 
 def named(name: str) -> Attack | Variant:
-    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *VARIANTS):
+    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *RESERVING_ATTACKS, *VARIANTS):
         if attack.name == name:
             return attack
     raise SystemExit(f"no attack is named {name!r}")

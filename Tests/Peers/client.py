@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 import stepproto as proto
 
 REFUSED, UNCONFIRMED = 5, 6
+FIRST_ANSWER_S, LAST_ANSWER_S, STOP_S = 7, 62, 5  # (7)
 
 
 class Refused(Exception):
@@ -178,9 +179,17 @@ def move(session: Session, position: str, minor: int = 0, content: str | None = 
         proof = proto.tag_proof(uid, content, clock_then)
     command = build(session.vehicle, session.step, position, proto.permission(statement, proof))
     session.publish(command.payload)
-    # `moving` and phases that this program does not know are not final (section 7).
-    final = {("idle", position)} | {("fault", anywhere) for anywhere in ("open", "close", "unknown")}
-    return next(answer for answer in session.answers(command) if (answer["phase"], answer["position"]) in final)
+    session.deadline, is_first = arrived + FIRST_ANSWER_S, True
+    for answer in session.answers(command):
+        # `moving` and phases that this program does not know are not final (section 7).
+        if not proto.is_at_rest(answer):
+            session.deadline = time.monotonic() + LAST_ANSWER_S if is_first else session.deadline
+            is_first = False
+        elif answer["phase"] == "idle" and answer["position"] != position:
+            raise Unconfirmed  # Somebody has stopped it or turned it round.
+        else:
+            return answer
+    raise Unconfirmed
 
 
 def stop(session: Session) -> dict:
@@ -191,6 +200,7 @@ def stop(session: Session) -> dict:
     except proto.ProtocolError:
         known, _ = ask(session)
     while True:
+        session.deadline = time.monotonic() + STOP_S
         command = build(session.vehicle, session.step, "stop", proto.stopping(known))
         session.publish(command.payload)
         try:
