@@ -111,6 +111,25 @@ extension ControllerFile {
 
           """
       }
+    case .pca9685(let board):
+      text += """
+        driver = "pca9685"
+        bus = \(TOMLText.quoted(board.bus))
+        address = \(board.address)
+        frequency_hz = \(board.frequency)
+
+        """
+      for (id, channel) in board.channels.sorted(by: { $0.key.description < $1.key.description }) {
+        text += """
+
+          [servo.steps.\(id)]
+          channel = \(channel.channel)
+          # Pulses that hold the step at its ends, 400 to 2600 µs.
+          closed_us = \(channel.closedPulse)
+          open_us = \(channel.openPulse)
+
+          """
+      }
     }
     return text
   }

@@ -11,6 +11,8 @@ package struct Controller {
     case request(Request)
     case journal(JournalReport)
     case servo(ServoReport)
+    /// An input changed, or was read for the first time.
+    case sensed(SensorReport)
     /// Due every `MotionProfile.tick` while `needsTicks`.
     case tick
     /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
@@ -116,7 +118,8 @@ package struct Controller {
   /// - Parameter journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
-    journal: Journal, motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize)
+    inputs: Inputs = Inputs(), journal: Journal, motionGuard: any MotionGuard = NoGuard(),
+    epoch: [UInt8] = randomBytes(Statement.epochSize)
   ) {
     self.vehicle = vehicle
     self.keys = keys
@@ -164,6 +167,7 @@ package struct Controller {
     case .journal(.committed(let ticket)): proceed(from: commits.removeValue(forKey: ticket))
     case .journal(.failed(let ticket, let reason)): giveUp(commits.removeValue(forKey: ticket), reason)
     case .servo(let report): take(report)
+    case .sensed: break
     case .tick: for step in vehicle.steps { advance(step.id) }
     case .connected: for step in vehicle.steps { publish(step.id) }
     case .ending: isEnding = true

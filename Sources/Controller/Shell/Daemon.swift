@@ -52,6 +52,7 @@ package struct Daemon {
       switch setup.servo {
       case .simulated(let log): try SimulatedServo(log: log, report: { servoReports.post($0) })
       case .pwm(let outputs): try PWMServo(outputs, report: { servoReports.post($0) })
+      case .pca9685(let outputs): throw SystemError("open", outputs.bus, code: ENOSYS)
       }
     let controller = Controller(
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
