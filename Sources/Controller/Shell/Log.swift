@@ -71,6 +71,13 @@ final class Log {
       writeOnceASecond(.notice, text, text)
     case .answered(let step, let rider):
       write(.debug, "\(step): answered “\(rider)”")
+    case .stopped(let step, let rider):
+      let text = "\(step): stopped by “\(rider)”"
+      writeOnceASecond(.notice, text, text)
+    case .retracts(let step):
+      write(.warning, "\(step): closes, because the vehicle moves")
+    case .lost(let sensor):
+      writeOnceASecond(.error, "\(sensor)", "the input \(sensor) cannot be read")
     case .began(let step, let target, let rider):
       write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
     case .ended(let step, let position):
