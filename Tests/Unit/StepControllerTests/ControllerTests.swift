@@ -176,12 +176,13 @@ import Testing
   func committing() {
     let (alice, bob) = (bench.rider(), bench.rider())
     _ = bench.open(right, as: alice)
+    _ = bench.run(for: 500)
     let moves = (bench.move(.open, left, as: alice), bench.move(.open, left, as: bob))
     bench.journal.isSlow = true
     #expect(bench.send(alice.command(left, .move(moves.0))).isEmpty)
     #expect(bench.send(bob.command(left, .move(moves.1))).refusal == .busy)
     #expect(bench.send(bob.command(left, .status)).map(\.phase) == [.idle])
-    #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
+    #expect(bench.run(for: 600).map(\.position) == [.open, .open])
     #expect(bench.settle().map(\.phase) == [.moving, .moving])
     #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
   }

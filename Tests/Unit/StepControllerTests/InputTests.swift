@@ -47,7 +47,6 @@ import Testing
       bench.sense(.clear(left), true)
       #expect(bench.run(for: 1_000).isEmpty, "not even when nothing is in the way any more")
       #expect(state.fault == .obstructed)
-      bench.servo.crash()
       _ = bench.open(as: rider)
       #expect(bench.run(for: 1_100).map(\.position) == [.open, .open])
     }
