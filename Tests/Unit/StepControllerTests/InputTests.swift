@@ -23,8 +23,8 @@ import Testing
   @Test("obstructed: no pulse goes on that way, the step backs off a little and slowly, is held, and says so at rest")
   func obstructed() {
     bench.wire(.clear(left))
+    let rider = bench.rider()
     for target in [Command.Move.Target.open, .close] {
-      let rider = bench.rider()
       _ = bench.send(rider.command(left, .move(bench.move(target, left, as: rider))))
       _ = bench.run(for: 500)
       let place = bench.moves.last!
@@ -196,7 +196,8 @@ import Testing
     #expect(bench.run(for: 40).map(\.position) == [.close, .close], "the switch sees it there already")
   }
 
-  @Test("at rest: a step that leaves its end is nowhere, one that comes back is there, both ends or a lost one is a fault")
+  @Test(
+    "at rest: a step that leaves its end is nowhere, one that comes back is there, both ends or a lost one is a fault")
   func atRest() {
     bench.wire(.endOpen(left), .endClosed(left))
     #expect(bench.sense(.endClosed(left), false).map(\.position) == [.unknown])
