@@ -11,6 +11,7 @@ No answer is best seen by publishing an honest `unknown` after the attack: its a
 attack, nothing may have moved. VARIANTS are the other half: unusual commands that have to be obeyed all the same.
 """
 
+import hashlib
 import hmac
 import json
 import os
@@ -120,7 +121,14 @@ class Context:
         """The answer to an honest `unknown`."""
         rider, step = rider or self.rider, step or self.step
         command = proto.build_command(rider.device, self.encryption_key, self.vehicle, step, "unknown", rider.token)
-        return self.exchange(step, command.payload, False)[-1]
+        return self.exchange(step, command.payload, True)[-1]
+
+    def stop(self, rider: Rider | None = None, **other) -> bytes:
+        """A command to stop, which starts from any statement of the present run."""
+        rider, claims = rider or self.rider, {"epoch": self.ask()["epoch"]} | other
+        return proto.build_command(
+            rider.device, self.encryption_key, self.vehicle, self.step, "stop", rider.token, claims
+        ).payload
 
 
 @dataclass(frozen=True)
@@ -425,8 +433,9 @@ _NUMBERS = {
 }
 for _layer, _paths in _NUMBERS.items():
     for _path in _paths:
-        for _text in ("1.5", "1.0", "1e3", '"1000"', "9007199254740992", "18446744073709551616"):
+        for _text in ("1.5", "1.0", "1e3", "-0", "1e400", "-1e400", '"1000"', "9007199254740992", "18446744073709551616"):
             _bent(f"{_title(_layer, _path)} {_text}", _said_of(_layer, _path), spell(_layer, _path, _text))
+        _bent(f"{_title(_layer, _path)} of 600 digits", _said_of(_layer, _path), spell(_layer, _path, "9" * 600))
         for _text in ("01", "+1", "0x10", "NaN", "Infinity", "1_000", ".5"):
             _bent(f"{_title(_layer, _path)} {_text}", NO_ANSWER, spell(_layer, _path, _text))
         if _path[-1] not in ("rssi", "power"):
@@ -1033,14 +1042,23 @@ _NOT_JSON = {
     "with bytes that are not UTF-8": lambda value: encode(value)[:-1] + b',"x":"\xff"}',
     "with an overlong slash": lambda value: encode(value)[:-1] + b',"x":"\xc0\xaf"}',
     "with a surrogate in UTF-8": lambda value: encode(value)[:-1] + b',"x":"\xed\xa0\x80"}',
+    "with half a surrogate pair": lambda value: encode(value)[:-1] + b',"x":"\\ud83d"}',
+    "with the other half of a surrogate pair": lambda value: encode(value)[:-1] + b',"x":"\\ude97"}',
+    "with half a surrogate pair in a name": lambda value: encode(value)[:-1] + b',"\\ud83d":1}',
     "with a raw control character": lambda value: encode(value)[:-1] + b',"x":"\n"}',
-    "nested too deep": lambda value: encode(value)[:-1] + b',"x":' + b"[" * 40 + b"]" * 40 + b"}",
+    "nested 17 deep": lambda value: encode(value)[:-1] + b',"x":' + b"[" * 16 + b"]" * 16 + b"}",
     "nested a thousand deep": lambda value: b"[" * 1000 + b"]" * 1000,
     "nested and never closed": lambda value: b'{"x":' * 300,
 }
 for _layer in LAYERS:
     for _how, _write in _NOT_JSON.items():
         _bent(f"{_title(_layer)} {_how}", NO_ANSWER, rewrite(_layer, _write))
+
+_bent(
+    "claims nested 16 deep in a member that is not known",
+    "malformed",
+    rewrite("claims", lambda value: encode(value)[:-1] + b',"x":' + b"[" * 15 + b"]" * 15 + b"}"),
+)
 
 # --- The envelope ---
 
@@ -1272,9 +1290,47 @@ def _after_restart(context: Context) -> bytes:
 
 
 def _while_moving(context: Context) -> bytes:
-    first, second = draft(context).payload(), draft(context).payload()
-    context.exchange(context.step, first, True)
-    return second
+    context.exchange(context.step, draft(context).payload(), True)
+    return draft(context).payload()
+
+
+def _while_another_moves(context: Context) -> bytes:
+    """It would turn the motion round, if the rider who began it had sent it."""
+    other = replace(context, rider=context.stranger)
+    target = opposite(other.ask())
+    context.exchange(context.step, draft(other, target).payload(), True)
+    return draft(context, "close" if target == "open" else "open").payload()
+
+
+def _older_after_newer(context: Context) -> bytes:
+    """A broker keeps the older command back until the newer one was obeyed, within the older one's deadline."""
+    older = draft(context)
+    newer = draft(context, older.claims["position"])
+    _obeyed(context, newer.payload())
+    older.claims["position"] = "close" if newer.claims["position"] == "open" else "open"
+    return older.payload()
+
+
+def _older_after_refused(context: Context) -> bytes:
+    """The newer one had a good challenge and a bad proof: the rider was told that nothing moves."""
+    older, newer = draft(context), draft(context)
+    newer.claims["proof"]["located"] = False
+    context.exchange(context.step, newer.payload(), False)
+    return older.payload()
+
+
+def _newer_challenge(context: Context) -> bytes:
+    first, second = draft(context), draft(context)
+    _obeyed(context, first.payload())
+    second.claims["position"] = "close" if first.claims["position"] == "open" else "open"
+    return second.payload()
+
+
+def _pushed_out(context: Context) -> bytes:
+    bent = draft(context)
+    for _ in range(proto.CHALLENGES_OF_A_DEVICE):
+        context.ask()
+    return bent.payload()
 
 
 _built("dynamic tag's reading used again", "stale_proof", _tag_again())
@@ -1292,6 +1348,171 @@ _built("challenge of 10.5 s ago", "expired", _late(10.5, deadline=15_000, proof=
 _built("deadline that has passed on the way", "expired", _late(1.5, deadline=1_000, proof=0))
 _built("command from before the controller's start", "expired", _after_restart, restarts=True)
 _built("command while the step is moving", "busy", _while_moving)
+_built("command that would turn another rider's motion round", "busy", _while_another_moves)
+_built("command that is older than the one that was obeyed", "expired", _older_after_newer)
+_built("command that is older than one that was refused", "expired", _older_after_refused)
+_built("command with a second challenge, after the first was used", "expired", _newer_challenge)
+_built("challenge after eight later ones", "expired", _pushed_out)
+
+# --- Stops ---
+
+
+def _stop(name: str, expected: str | None, build: Callable[[Context], bytes], **more):
+    _built(f"stop {name}", expected, build, **more)
+
+
+def _limited(context: Context, **claims) -> Rider:
+    """The rider's own device with another token."""
+    if not context.operator:
+        raise Unavailable("the operator's key")
+    own = proto.from_json(proto.SignedText.read(context.rider.token).payload)
+    return Rider(context.rider.device, proto.sign_token(own | claims, context.operator))
+
+
+def _by_a_stranger(context: Context) -> Rider:
+    """With a token that another operator signed."""
+    claims = proto.from_json(proto.SignedText.read(context.rider.token).payload)
+    device, operator = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    claims |= {"cnf": {"jwk": proto.jwk(device.public_key())}}
+    return Rider(device, proto.sign_token(claims, operator))
+
+
+def _stopped(context: Context, payload: bytes) -> bytes:
+    answers = context.exchange(context.step, payload, False)
+    if not answers or "refusal" in answers[-1] or not proto.is_at_rest(answers[-1]):
+        raise AssertionError(f"the honest stop was not obeyed: {answers}")
+    return payload
+
+
+def _moves_after_a_stop(mover: Callable[[Context], Context]) -> Callable[[Context], bytes]:
+    def build(context):
+        kept = draft(mover(context)).payload()
+        _stopped(context, context.stop())
+        return kept
+
+    return build
+
+
+def _stop_of_the_run_before(context: Context) -> bytes:
+    payload = context.stop()
+    _restarted(context)
+    return payload
+
+
+def _without_epoch(context: Context) -> bytes:
+    bent = draft(context, "unknown")
+    bent.claims["position"] = "stop"
+    return bent.payload()
+
+
+_MOVE = {"challenge": ANOTHER_16_BYTES, "deadline": 1_000, "proof": proto.beacon_proof(1, 0)}
+_stop("by a stranger", NO_ANSWER, lambda c: c.stop(_by_a_stranger(c)))
+_stop("by a device with another's token", NO_ANSWER, lambda c: c.stop(Rider(c.stranger.device, c.rider.token)))
+_stop("by a rider of the other step", "wrong_step", lambda c: c.stop(_limited(c, steps=[c.other_step])))
+_stop("by a rider of another vehicle", "wrong_vehicle", lambda c: c.stop(_limited(c, aud=ELSEWHERE)))
+_stop("with a token that has expired", "token_expired", lambda c: c.stop(_limited(c, nbf=1, exp=c.unix_time() - 1)))
+_stop("with a token of tomorrow", "token_not_yet_valid", lambda c: c.stop(_limited(c, nbf=c.unix_time() + 90, exp=2**40)))
+_stop("of another vehicle", "wrong_vehicle", lambda c: c.stop(vehicle=ELSEWHERE))
+_stop("of the other step", "wrong_step", lambda c: c.stop(step=c.other_step))
+_stop("of another run", "expired", lambda c: c.stop(epoch=ANOTHER_16_BYTES))
+_stop("of the run before", "expired", _stop_of_the_run_before, restarts=True)
+_stop("with an epoch of 15 bytes", "malformed", lambda c: c.stop(epoch=proto.base64url(bytes(15))))
+_stop("without an epoch", "malformed", _without_epoch)
+for _name, _value in _MOVE.items():
+    _stop(f"with a {_name}", "malformed", lambda c, n=_name, v=_value: c.stop(**{n: v}))
+_stop("with all of a move", "malformed", lambda c: c.stop(**_MOVE))
+_stop("with crit that names an extension", "malformed", lambda c: c.stop(ext={"x": 1}, crit=["x"]))
+_stop("again", "replayed", lambda c: _stopped(c, c.stop()))
+_built("command from before a stop", "expired", _moves_after_a_stop(lambda c: c))
+_built("command from before another rider's stop", "expired", _moves_after_a_stop(lambda c: replace(c, rider=c.stranger)))
+ATTACKS.append(Attack("retained stop", lambda c: (c.stop(), True), "retained", stored=True))
+
+# --- Public keys of small order: whoever names one can sign without a private key ---
+
+ORDER = 2**252 + 27742317777372353535851937790883648493
+
+
+def _sum(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """Points of Ed25519 (RFC 8032, 5.1)."""
+    p, d = proto.P, -121665 * pow(121666, -1, proto.P)
+    product = d * a[0] * b[0] * a[1] * b[1]
+    x = (a[0] * b[1] + b[0] * a[1]) * pow(1 + product, -1, p)
+    y = (a[1] * b[1] + a[0] * b[0]) * pow(1 - product, -1, p)
+    return x % p, y % p
+
+
+def _point(x: int, y: int) -> bytes:
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def _torsion() -> list[tuple[int, int]]:
+    """The multiples 0 to 7 of a point of order 8."""
+    p, y = proto.P, max(proto.SMALL_ORDER_Y - {proto.P - 1})
+    square = (y * y - 1) * pow(-121665 * pow(121666, -1, p) * y * y + 1, -1, p)
+    x = pow(square, (p + 3) // 8, p)
+    if (x * x - square) % p:
+        x = x * pow(2, (p - 1) // 4, p) % p
+    points = [(0, 1)]
+    while len(points) < 8:
+        points.append(_sum(points[-1], (x, y)))
+    return points
+
+
+def _small_order_keys() -> dict[bytes, int]:
+    """Every encoding of a point of small order that some library reads, and which multiple it is."""
+    keys = {}
+    for multiple, (x, y) in enumerate(_torsion()):
+        keys |= {_point(sign, high): multiple for high in (y, y + proto.P) if high < 2**255 for sign in {x & 1}}
+        if x == 0:  # There is no -0, but some libraries read it.
+            keys |= {_point(1, high): multiple for high in (y, y + proto.P) if high < 2**255}
+    return keys
+
+
+SMALL_ORDER_KEYS = _small_order_keys()
+
+
+def forge(key: bytes, message: bytes) -> bytes | None:
+    """A signature for a key of small order, if there is one for this message: with S = 0, R has to be -hA."""
+    for multiple, point in enumerate(_torsion()):
+        r = _point(*point)
+        h = int.from_bytes(hashlib.sha512(r + key + message).digest(), "little") % ORDER
+        if (multiple + h * SMALL_ORDER_KEYS[key]) % 8 == 0:
+            return r + bytes(32)
+    return None
+
+
+def _by_small_order(key: bytes) -> Callable[[Context], bytes]:
+    def build(context):
+        if not context.operator:
+            raise Unavailable("the operator's key")
+        while True:
+            bent = draft(context)
+            jwk = {"kty": "OKP", "crv": "Ed25519", "x": proto.base64url(key)}
+            _token(lambda d: {"cnf": {"jwk": jwk}})(bent)
+            signed = bent.signed_command().rpartition(".")[0]
+            signature = forge(key, signed.encode())
+            if signature:
+                bent.signed = f"{signed}.{proto.base64url(signature)}"
+                return bent.payload()
+
+    return build
+
+
+for _index, _key in enumerate(SMALL_ORDER_KEYS):
+    _built(f"token of a device key of small order, {_index}", NO_ANSWER, _by_small_order(_key))
+del _key
+
+
+def _larger_s(text: str) -> str:
+    """The same signature with S + L for S, which is not below L (RFC 8032, 5.1.7)."""
+    head, _, signature = text.rpartition(".")
+    octets = proto.from_base64url(signature)
+    s = int.from_bytes(octets[32:], "little") + ORDER
+    return f"{head}.{proto.base64url(octets[:32] + s.to_bytes(32, 'little'))}"
+
+
+_bent("command with another S of the same signature", NO_ANSWER, _put_signed(_larger_s))
+_bent("token with another S of the same signature", NO_ANSWER, _put_token(_larger_s))
 
 # --- Kept by the broker ---
 
@@ -1318,6 +1539,29 @@ STRICT_ATTACKS = [
 NEAREST_ATTACKS = [
     Attack(f"located, in the zone {zone}", _sent(put("claims", ("proof", "zone"), zone)), "not_near")
     for zone in ("near", "far", "unknown")
+]
+
+
+# --- Where a step is reserved for the device that opened it ---
+
+
+def _close_by_another(context: Context) -> bytes:
+    if context.ask()["position"] == "open":
+        _obeyed(context, draft(context).payload())
+    _obeyed(context, draft(context, "open").payload())
+    return draft(replace(context, rider=context.stranger), "close").payload()
+
+
+def _eleventh_motion(context: Context) -> bytes:
+    tireless = context.new_rider()
+    for _ in range(10):
+        _obeyed(tireless, draft(tireless).payload())
+    return draft(tireless).payload()
+
+
+RESERVING_ATTACKS = [
+    Attack("eleventh motion in a minute", lambda c: (_eleventh_motion(c), False), "too_often"),
+    Attack("close under the rider who has just opened", lambda c: (_close_by_another(c), False), "reserved"),
 ]
 
 
@@ -1375,6 +1619,19 @@ def _period_before(context: Context) -> tuple[bytes, bool]:
     return _with_minor(context, context.minor(context.step, -1)), False
 
 
+def _with_seven_more(context: Context) -> bytes:
+    bent = draft(context)
+    for _ in range(proto.CHALLENGES_OF_A_DEVICE - 1):
+        context.ask()
+    return bent.payload()
+
+
+def _padded(context: Context, position: str | None = None) -> bytes:
+    bent = draft(context, position)
+    bent.write["claims"] = lambda value: proto.padded(encode(value))
+    return bent.payload()
+
+
 VARIANTS = [Variant("honest move", _sent(lambda d: None)), Variant("honest question", _sent(lambda d: None, "unknown"))]
 for _layer in LAYERS:
     for _how, _write in {"in another order": _backwards, "with white space": _spaced}.items():
@@ -1402,6 +1659,10 @@ VARIANTS += [
     Variant("proof at the limits", _sent(put("claims", ("proof", "beacons", 0, "rssi"), -127))),
     Variant("minor of the period before", _period_before),
     Variant("minor that is right, after two guesses", _guesses(2)),
+    Variant("claims nested 16 deep", _sent(_extend("claims", (), {"ext": {"x": json.loads("[" * 14 + "]" * 14)}}))),
+    Variant("oldest of eight challenges", lambda c: (_with_seven_more(c), False)),
+    Variant("padded question", lambda c: (_padded(c, "unknown"), False)),
+    Variant("padded move", lambda c: (_padded(c), False)),
     Variant("dynamic tag", lambda c: (_with_uri(c, _uri(c)), False)),
     Variant("dynamic tag, some readings later", lambda c: (_with_uri(c, [_uri(c) for _ in range(9)][-1]), False)),
 ]
@@ -1420,7 +1681,7 @@ for _how, _content in {
 
 
 def named(name: str) -> Attack | Variant:
-    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *VARIANTS):
+    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *RESERVING_ATTACKS, *VARIANTS):
         if attack.name == name:
             return attack
     raise SystemExit(f"no attack is named {name!r}")

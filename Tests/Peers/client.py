@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A rider's program for the stepctl protocol: section 7 of the page, over MQTT with mutual TLS.
 
-    client.py --vehicle riders/NAME/vehicle.toml open|close|unknown --step left [--attack NAME --operator KEY.jwk]
+    client.py --vehicle riders/NAME/vehicle.toml open|close|unknown|stop --step left [--attack NAME --operator KEY.jwk]
 
 Prints one JSON object. Exit status: 0 confirmed by a statement, 5 refused, 6 no final answer in time, so that the
 step may have moved. It has no radio and no reader: it claims to have heard the step's beacon just now (--minor), or,
@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 import stepproto as proto
 
 REFUSED, UNCONFIRMED = 5, 6
+FIRST_ANSWER_S, LAST_ANSWER_S, STOP_S = 7, 62, 5  # (7)
 
 
 class Refused(Exception):
@@ -71,8 +72,8 @@ class Vehicle:
             ca=folder / broker["ca"],
             cert=folder / broker["cert"],
             key=folder / broker["key"],
-            encryption_key=X25519PublicKey.from_public_bytes(proto.from_base64url(controller["encryption_key"])),
-            signing_key=Ed25519PublicKey.from_public_bytes(proto.from_base64url(controller["signing_key"])),
+            encryption_key=proto.x25519_key(proto.from_base64url(controller["encryption_key"])),
+            signing_key=proto.ed25519_key(proto.from_base64url(controller["signing_key"])),
             device=rider and proto.private_key(json.loads((folder / rider["device_key"]).read_bytes())),
             token=rider and (folder / rider["token"]).read_text().strip(),
         )
@@ -140,7 +141,7 @@ class Session:
             if refusal and refusal["code"] == "replayed":
                 continue  # QoS 1 has delivered it twice; the first copy has an answer of its own.
             if refusal:
-                raise Refused(refusal)
+                raise Refused(refusal, statement)
             yield statement
 
     def _left(self) -> float:
@@ -178,9 +179,37 @@ def move(session: Session, position: str, minor: int = 0, content: str | None = 
         proof = proto.tag_proof(uid, content, clock_then)
     command = build(session.vehicle, session.step, position, proto.permission(statement, proof))
     session.publish(command.payload)
-    # `moving` and phases that this program does not know are not final (section 7).
-    final = {("idle", position)} | {("fault", anywhere) for anywhere in ("open", "close", "unknown")}
-    return next(answer for answer in session.answers(command) if (answer["phase"], answer["position"]) in final)
+    session.deadline, is_first = arrived + FIRST_ANSWER_S, True
+    for answer in session.answers(command):
+        # `moving` and phases that this program does not know are not final (section 7).
+        if not proto.is_at_rest(answer):
+            session.deadline = time.monotonic() + LAST_ANSWER_S if is_first else session.deadline
+            is_first = False
+        elif answer["phase"] == "idle" and answer["position"] != position:
+            raise Unconfirmed  # Somebody has stopped it or turned it round.
+        else:
+            return answer
+    raise Unconfirmed
+
+
+def stop(session: Session) -> dict:
+    """Stops by the epoch of the first statement that comes, which the broker may have kept since an older run: then
+    the refusal tells the present epoch. A stop may be repeated without asking, for it moves nothing."""
+    try:
+        known = proto.read_status(session.next_status(), session.vehicle.signing_key)
+    except proto.ProtocolError:
+        known, _ = ask(session)
+    while True:
+        session.deadline = time.monotonic() + STOP_S
+        command = build(session.vehicle, session.step, "stop", proto.stopping(known))
+        session.publish(command.payload)
+        try:
+            return next(answer for answer in session.answers(command) if proto.is_at_rest(answer))
+        except Refused as refused:
+            present = refused.args[1]
+            if refused.args[0]["code"] != "expired" or present["epoch"] == known["epoch"]:
+                raise
+            known = present
 
 
 def attack(session: Session, name: str, operator: str | None) -> str | None:
@@ -196,7 +225,7 @@ def attack(session: Session, name: str, operator: str | None) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Move an entry step, or ask where it is.")
-    parser.add_argument("position", choices=["open", "close", "unknown"])
+    parser.add_argument("position", choices=["open", "close", "unknown", "stop"])
     parser.add_argument("--vehicle", required=True)
     parser.add_argument("--step", required=True)
     parser.add_argument("--timeout", type=float, default=10)
@@ -215,6 +244,8 @@ def main() -> int:
                 return 0
             if arguments.position == "unknown":
                 statement, _ = ask(session)
+            elif arguments.position == "stop":
+                statement = stop(session)
             else:
                 statement = move(session, arguments.position, arguments.minor, arguments.content, arguments.uid)
     except Refused as refused:
@@ -224,7 +255,7 @@ def main() -> int:
         print(json.dumps({"unconfirmed": "the step may have moved"}))
         return UNCONFIRMED
     print(json.dumps({name: statement[name] for name in ("position", "phase", "fault") if name in statement}))
-    return 1 if statement["phase"] == "fault" and arguments.position != "unknown" else 0
+    return 1 if statement["phase"] == "fault" and arguments.position in ("open", "close") else 0
 
 
 if __name__ == "__main__":

@@ -33,18 +33,23 @@ def _refuse_unless(right: bool, code: str):
 
 @dataclass
 class Motion:
+    """`answering` has what the answer at its end names: the commands that it was begun and turned round by."""
+
     target: str
+    device: str
     ends_at: int
-    answering: dict
+    answering: list[dict]
 
 
 GUESSES, GUESSING_MS = 3, 60_000
+MOTIONS, MOTIONS_MS = 10, 60_000
 
 
 @dataclass
 class Steps:
     """The controller's policy, and the secrets by which it tells what is new from a copy.
 
+    `reserve_ms`: for how long only the device that opened a step may close it.
     `beacons`: secret and period of those whose minors rotate. `minors`: those that never change. `labelled`: the UIDs
     of plain tags. `tags`: by UID, the step and the two keys of dynamic ones.
     """
@@ -52,6 +57,7 @@ class Steps:
     methods: tuple = ("beacon",)
     static: bool = True
     zone: str = "near"
+    reserve_ms: int = 30_000
     beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     minors: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, list[str]] = field(default_factory=dict)
@@ -78,6 +84,8 @@ class Controller:
         self.used: set[str] = set()
         self.seen: set[str] = set()
         self.guesses: dict[str, list[int]] = {}
+        self.opened: dict[str, tuple[str, int]] = {}  # by whom, and when it came to rest
+        self.moved: dict[str, list[int]] = {}  # by device, when its motions began
 
     def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
         """The statuses to publish at once, at `clock` milliseconds since the start."""
@@ -94,23 +102,52 @@ class Controller:
             answering["refusal"] = {"code": refusal.code, "retry": proto.REFUSALS[refusal.code]}
             return [self._status(step, clock, answering)]
         if claims["position"] == "unknown":
-            challenge = proto.base64url(os.urandom(16))
-            self.challenges[challenge] = (device, step, clock)
-            policy = {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
-            return [self._status(step, clock, answering | {"challenge": challenge, "policy": policy})]
-        if self.positions[step] != claims["position"]:
-            self.motions[step] = Motion(claims["position"], clock + self.motion_ms, answering)
+            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()}
+            return [self._status(step, clock, answering | given)]
+        if claims["position"] == "stop":
+            self._void(step)
+            return [*self._end(step, "unknown", clock), self._status(step, clock, answering)]
+        if step in self.motions or self.positions[step] != claims["position"]:
+            turned = self.motions.pop(step, Motion("", "", 0, []))
+            self.motions[step] = Motion(
+                claims["position"], device, clock + self.motion_ms, [*turned.answering, answering]
+            )
+            self.moved.setdefault(device, []).append(clock)
         return [self._status(step, clock, answering)]
 
     def finish_motions(self, clock: int) -> list[tuple[str, bytes]]:
-        """The steps whose motion has ended by now, with the second answer."""
-        ended = [step for step, motion in self.motions.items() if motion.ends_at <= clock]
-        answers = []
-        for step in ended:
-            motion = self.motions.pop(step)
-            self.positions[step] = motion.target
-            answers.append((step, self._status(step, clock, motion.answering)))
-        return answers
+        """The steps whose motion has ended by now, with the last answers to the commands that asked for it."""
+        ended = [(step, motion) for step, motion in self.motions.items() if motion.ends_at <= clock]
+        return [(step, status) for step, motion in ended for status in self._end(step, motion.target, clock)]
+
+    def _end(self, step: str, position: str, clock: int) -> list[bytes]:
+        if step not in self.motions:
+            return []
+        motion = self.motions.pop(step)
+        self.positions[step] = position
+        if position == "open":
+            self.opened[step] = motion.device, clock
+        return [self._status(step, clock, answering) for answering in motion.answering]
+
+    def _policy(self) -> dict:
+        return {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
+
+    def _challenge(self, device: str, step: str, clock: int) -> str:
+        """A new one. The oldest of a device, or of all, makes room for it."""
+        own = [challenge for challenge, (its_device, _, _) in self.challenges.items() if its_device == device]
+        if len(own) >= proto.CHALLENGES_OF_A_DEVICE:
+            del self.challenges[own[0]]
+        elif len(self.challenges) >= proto.CHALLENGES_IN_ALL:
+            del self.challenges[next(iter(self.challenges))]
+        challenge = proto.base64url(os.urandom(16))
+        self.challenges[challenge] = (device, step, clock)
+        return challenge
+
+    def _void(self, step: str, device: str | None = None):
+        """Makes the challenges worthless that were given out for a step, all or those of a device."""
+        for challenge, (its_device, its_step, _) in list(self.challenges.items()):
+            if its_step == step and device in (None, its_device):
+                del self.challenges[challenge]
 
     def state(self, step: str, clock: int) -> bytes:
         return self._status(step, clock, {})
@@ -134,26 +171,44 @@ class Controller:
         digest, challenge = proto.digest(payload), claims.get("challenge")
         is_new = digest not in self.seen and challenge not in self.used
         self.seen.add(digest)
-        its_device, its_step, born = self.challenges.get(challenge, (None, None, 0))
-        if its_device == device:
-            self.used.add(challenge)
+        may_move = self._redeem(step, clock, claims, device)
         _refuse_unless(not retained, "retained")
         _refuse_unless(token["aud"] == claims["vehicle"] == self.vehicle, "wrong_vehicle")
         _refuse_unless(claims["step"] == step and step in token["steps"], "wrong_step")
         _refuse_unless(unix_time >= token["nbf"] - LEEWAY_S, "token_not_yet_valid")
         _refuse_unless(unix_time < token["exp"], "token_expired")
         _refuse_unless(is_new, "replayed")
-        if claims["position"] != "unknown":
-            self._check_permission(step, clock, claims, device)
+        if claims["position"] == "stop":
+            _refuse_unless(claims["epoch"] == self.epoch, "expired")
+        elif claims["position"] != "unknown":
+            _refuse_unless(may_move, "expired")
             self._check_proof(step, clock, unix_time, claims["proof"], device)
-            _refuse_unless(step not in self.motions, "busy")
+            self._check_state(step, clock, claims["position"], device)
 
-    def _check_permission(self, step, clock, claims, device):
-        _refuse_unless(claims["epoch"] == self.epoch, "expired")
-        its_device, its_step, born = self.challenges.get(claims["challenge"], (None, None, 0))
-        _refuse_unless(its_device == device, "expired")
-        _refuse_unless(its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS, "expired")
-        _refuse_unless(clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS, "expired")
+    def _redeem(self, step, clock, claims, device) -> bool:
+        """Uses up the challenge of a command. If it is good, it voids the device's others for the step."""
+        challenge = claims.get("challenge")
+        its_device, its_step, born = self.challenges.get(challenge, (None, None, 0))
+        if its_device != device or claims["epoch"] != self.epoch:
+            return False
+        del self.challenges[challenge]
+        self.used.add(challenge)
+        is_fresh = its_step == step and clock - born < proto.CHALLENGE_LIFETIME_MS
+        if not is_fresh or not clock < claims["deadline"] <= clock + proto.MAX_DEADLINE_MS:
+            return False
+        self._void(step, device)
+        return True
+
+    def _check_state(self, step, clock, target, device):
+        motion = self.motions.get(step)
+        _refuse_unless(motion is None or (motion.device == device and motion.target != target), "busy")
+        if motion is None and self.positions[step] == target:
+            return
+        opener, since = self.opened.get(step, (device, clock))
+        is_reserved = motion is None and target == "close" and clock - since < self.steps.reserve_ms
+        _refuse_unless(not is_reserved or opener == device, "reserved")
+        lately = [began for began in self.moved.get(device, []) if clock - began < MOTIONS_MS]
+        _refuse_unless(len(lately) < MOTIONS, "too_often")
 
     def _check_proof(self, step, clock, unix_time, proof, device):
         method, content = proof["method"], proof.get("content", "")
@@ -233,7 +288,7 @@ def main():
     vehicle = client.Vehicle.read(arguments.vehicle)
     with open(arguments.keys) as file:
         keys = json.load(file)
-    operator = Ed25519PublicKey.from_public_bytes(proto.from_base64url(keys["operator"]["x"]))
+    operator = proto.ed25519_key(proto.from_base64url(keys["operator"]["x"]))
     encryption, signing = (proto.private_key(keys[name]) for name in ("encryption", "signing"))
     controller = Controller(vehicle.uuid, vehicle.majors, encryption, signing, operator)
     forgery = arguments.forge and forgeries.named(arguments.forge)
@@ -258,8 +313,11 @@ def main():
 
     def on_message(connection, _, message):
         step = message.topic.split("/")[-2]
+        was_moving = step in controller.motions
         for status in controller.receive(step, message.payload, message.retain, clock(), int(time.time())):
             publish(step, status)
+        if was_moving != (step in controller.motions):
+            publish(step, controller.state(step, clock()), retain=True)
 
     connection = client.connection(vehicle)
     connection.on_connect, connection.on_message = on_connect, on_message

@@ -176,6 +176,10 @@ def example() -> dict:
     values |= status("idle", 9, 63_310, "open", "idle", moved, {})
     refusal = {"code": "replayed", "retry": proto.REFUSALS["replayed"]}
     values |= status("refusal", 10, 63_400, "open", "idle", moved, {"refusal": refusal})
+
+    stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
+    values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
+    values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
     return values | beacon() | tag() | vehicle_code()
 
 
@@ -203,9 +207,9 @@ def markdown(values: dict) -> str:
 
     return f"""\
 The keys are for this example only: everybody knows them. Vehicle `{VEHICLE}`,
-topic `{TOPIC}/{STEP}/set_position`. JSON is shown indented; what is signed is the same
-members in the same order without white space. Every text is one line. Read the clocks as 61.25 s after the
-controller's start, and within the token's eight hours.
+topic `{TOPIC}/{STEP}/set_position`. JSON is shown indented. What is signed is the same
+members in the same order without white space, and in a command spaces after them, up to {proto.PADDED_SIZES[0]} bytes
+(4.1). Every text is one line. The controller's clock shows 61.25 s at first, and the token is valid.
 
 ### Keys
 
@@ -236,6 +240,11 @@ The answer as motion begins, and the answer when it has ended:
 The answer to a second copy of the same bytes:
 
 {of("refusal-claims", "refusal-status")}
+### Stopping
+
+A command to stop, sent when the step is at rest, what is published, and the answer:
+
+{of("stop-claims", "stop-command", "stop-digest", "stopped-claims", "stopped-status")}
 ### A beacon's minors
 
 The secret of the step's beacon, and its minors at some times (8.1):

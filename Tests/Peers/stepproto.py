@@ -21,10 +21,13 @@ from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey, KEMKeyPair, PyHPKE
 MAX_COMMAND_BYTES = 8192
 MAX_JSON_DEPTH = 16
 MAX_NUMBER = 2**53 - 1
+PADDED_SIZES = (2048, 4096)
+CHALLENGES_OF_A_DEVICE, CHALLENGES_IN_ALL = 8, 256
 CHALLENGE_LIFETIME_MS = 10_000
 MAX_DEADLINE_MS = 10_000
 MAX_CODE_BYTES = 2953
 MAX_CONTENT_BYTES = 512
+MAX_CODE_LEAD_S = 86_400
 STANDARD_PERIOD_S = 8
 
 REFUSALS = {  # code: whether trying again with a new challenge can help (6)
@@ -40,9 +43,14 @@ REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "stale_proof": True,
     "not_near": True,
     "busy": True,
-    "unavailable": True,
+    "reserved": True,
+    "too_often": True,
+    "stopped": True,
+    "vehicle_moving": True,
     "obstructed": True,
+    "unavailable": True,
 }
+FAULTS = ("interrupted", "obstructed", "timeout", "driver", "vehicle_moving", "stopped", "end_missed", "sensor")
 
 
 class ProtocolError(Exception):
@@ -77,7 +85,10 @@ def to_json(value) -> bytes:
 
 
 def from_json(data: bytes):
-    """RFC 8259 without repeated names, bytes after the value, or deep nesting."""
+    """RFC 8259 without repeated names, bytes after the value, deep nesting, or half a surrogate pair.
+
+    What is no whole number of this page becomes a float, which no check takes for one.
+    """
 
     def once(pairs):
         members = dict(pairs)
@@ -88,11 +99,17 @@ def from_json(data: bytes):
     def never(constant):
         raise ProtocolError(f"{constant} is not JSON")
 
+    def whole(digits):
+        # `-0` is none, and Python reads no more than 4,300 digits.
+        return float(digits) if digits == "-0" or len(digits) > 20 else int(digits)
+
     try:
         text = data.decode("utf-8")
         if _depth(text) > MAX_JSON_DEPTH:
             raise ProtocolError("nested too deep")
-        return json.loads(text, object_pairs_hook=once, parse_constant=never)
+        value = json.loads(text, object_pairs_hook=once, parse_int=whole, parse_constant=never)
+        to_json(value)  # Raises where there is half a surrogate pair.
+        return value
     except ValueError as error:
         raise ProtocolError("not JSON") from error
 
@@ -117,6 +134,34 @@ def jwk(key) -> dict:
 def private_key(members: dict):
     kind = {"Ed25519": Ed25519PrivateKey, "X25519": X25519PrivateKey}[members["crv"]]
     return kind.from_private_bytes(from_base64url(members["d"]))
+
+
+P = 2**255 - 19
+SMALL_ORDER_Y = {
+    0,
+    1,
+    P - 1,
+    int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"),
+    int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little"),
+}
+
+
+def ed25519_key(octets: bytes) -> Ed25519PublicKey:
+    """A public key, unless it is of small order or not in its canonical form: `cryptography` looks at the length only."""
+    y = int.from_bytes(octets, "little") & ~(1 << 255)
+    _require(len(octets) == 32 and y < P and y not in SMALL_ORDER_Y, "not a usable Ed25519 key")
+    return Ed25519PublicKey.from_public_bytes(octets)
+
+
+def x25519_key(octets: bytes) -> X25519PublicKey:
+    """A public key, unless every secret that is agreed with it is zero, or it is not in its canonical form."""
+    _require(len(octets) == 32 and int.from_bytes(octets, "little") < P, "not a usable X25519 key")
+    key = X25519PublicKey.from_public_bytes(octets)
+    try:
+        X25519PrivateKey.generate().exchange(key)  # Raises on zero. Any private key shows it: all are multiples of 8.
+    except ValueError as error:
+        raise ProtocolError("an X25519 key of small order") from error
+    return key
 
 
 def thumbprint(key) -> str:
@@ -248,6 +293,14 @@ def _octets(count):
     return check
 
 
+def _key(load):
+    def check(value):
+        _octets(32)(value)
+        load(from_base64url(value))
+
+    return check
+
+
 def _match(pattern):
     return lambda value: _require(isinstance(value, str) and bool(re.fullmatch(pattern, value)), "another form")
 
@@ -355,8 +408,8 @@ _CODE = _object(
         "host": _match(r"[A-Za-z0-9.:-]{1,253}"),
         "port": _number(1, 65535),
         "ca": _all(_text(1, MAX_CODE_BYTES), from_base64url),
-        "encryption_key": _octets(32),
-        "signing_key": _octets(32),
+        "encryption_key": _key(x25519_key),
+        "signing_key": _key(ed25519_key),
         "steps": _array(_STEP_OF_CODE, 1, 8),
         "iat": _number(),
     }
@@ -364,12 +417,12 @@ _CODE = _object(
 _ASKING = {
     "vehicle": _UUID,
     "step": _STEP,
-    "position": _one_of("unknown", "open", "close"),
+    "position": _one_of("unknown", "stop", "open", "close"),
     "nonce": _octets(16),
     "token": _text(0, MAX_COMMAND_BYTES),
 }
 _MOVING = {"epoch": _octets(16), "challenge": _octets(16), "deadline": _number(), "proof": _PROOF}
-_JWK = _closed({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _octets(32)})
+_JWK = _closed({"kty": _one_of("OKP"), "crv": _one_of("Ed25519"), "x": _key(ed25519_key)})
 _DEVICE = _closed({"jwk": _JWK})
 _TOKEN = _object(
     {
@@ -406,8 +459,9 @@ _ANSWER = {
 def check_command_claims(claims):
     """The form of 4.1 and 4.2."""
     _object(_ASKING, _MOVING)(claims)
-    moves = claims["position"] != "unknown"
-    _require(all((name in claims) == moves for name in _MOVING), "members of another position")
+    moves = claims["position"] in ("open", "close")
+    needed = _MOVING if moves else {"epoch"} if claims["position"] == "stop" else {}
+    _require(all((name in claims) == (name in needed) for name in _MOVING), "members of another position")
     if moves and claims["proof"]["method"] == "beacon":
         majors = [beacon["major"] for beacon in claims["proof"]["beacons"]]
         _require(len(set(majors)) == len(majors), "a beacon twice")
@@ -431,10 +485,7 @@ def check_token_claims(claims):
 
 def device_of(claims: dict) -> Ed25519PublicKey:
     """The key in a token's `cnf`."""
-    try:
-        return Ed25519PublicKey.from_public_bytes(from_base64url(claims["cnf"]["jwk"]["x"]))
-    except ValueError as error:
-        raise ProtocolError("not a key") from error
+    return ed25519_key(from_base64url(claims["cnf"]["jwk"]["x"]))
 
 
 def check_token(text: str, operator: Ed25519PublicKey, unix_time: int, vehicle: str, step: str) -> dict:
@@ -479,6 +530,11 @@ def code_proof(content: str, time: int) -> dict:
     return {"method": "qr", "time": time, "content": content}
 
 
+def stopping(statement: dict) -> dict:
+    """The claims that a command to stop adds: from any statement of the controller's present run."""
+    return {"epoch": statement["epoch"]}
+
+
 def permission(statement: dict, proof: dict) -> dict:
     """The claims that a command to move adds: from the answer to `unknown`, and a proof."""
     return {
@@ -487,6 +543,11 @@ def permission(statement: dict, proof: dict) -> dict:
         "deadline": statement["clock"] + 5_000,
         "proof": proof,
     }
+
+
+def padded(claims: bytes) -> bytes:
+    """With spaces after it, so that the size of a command tells nothing (4.1)."""
+    return claims.ljust(next((size for size in PADDED_SIZES if size >= len(claims)), 0))
 
 
 def build_command(
@@ -503,7 +564,7 @@ def build_command(
     nonce = base64url(nonce or os.urandom(16))
     claims = {"vehicle": vehicle, "step": step, "position": position, "nonce": nonce, "token": token}
     claims |= moving or {}
-    signed = sign(device, to_json(command_header()), to_json(claims))
+    signed = sign(device, to_json(command_header()), padded(to_json(claims)))
     return Command(claims, seal(controller, signed.encode(), ephemeral=ephemeral))
 
 
@@ -536,8 +597,11 @@ def read_answer(payload: bytes, controller: Ed25519PublicKey, command: Command) 
     _require(statement.get("nonce") == claims["nonce"], "another nonce")
     if claims["position"] == "unknown":
         _require("challenge" in statement or "refusal" in statement, "no challenge")
-    else:
-        _require("challenge" not in statement, "a challenge to a command to move")
+        return statement
+    _require("challenge" not in statement, "a challenge to what asks for none")
+    # A refusal of a stop may come from a later run: it tells the epoch by which to stop.
+    is_refused_stop = claims["position"] == "stop" and "refusal" in statement
+    _require(statement["epoch"] == claims["epoch"] or is_refused_stop, "another epoch")
     return statement
 
 
@@ -634,19 +698,19 @@ def sign_code(claims: dict, operator: Ed25519PrivateKey) -> str:
     return sign(operator, to_json(vehicle_header(operator.public_key())), to_json(claims))
 
 
-def read_code(text: str, pinned: Ed25519PublicKey | None = None) -> tuple[dict, Ed25519PublicKey]:
+def read_code(
+    text: str, pinned: Ed25519PublicKey | None = None, unix_time: int | None = None
+) -> tuple[dict, Ed25519PublicKey]:
     """The claims, and the operator's key for people to compare, or for the program to have compared."""
     _require(len(text.encode()) <= MAX_CODE_BYTES, "too long")
     signed = SignedText.read(text)
     _require(isinstance(signed.header, dict), "not a header")
     _JWK(signed.header.get("jwk"))
-    try:
-        operator = Ed25519PublicKey.from_public_bytes(from_base64url(signed.header["jwk"]["x"]))
-    except ValueError as error:
-        raise ProtocolError("not a key") from error
+    operator = ed25519_key(from_base64url(signed.header["jwk"]["x"]))
     _require(pinned is None or pinned.public_bytes_raw() == operator.public_bytes_raw(), "another operator")
     claims = signed.verified(operator, vehicle_header(operator))
     _CODE(claims)
+    _require(unix_time is None or claims["iat"] <= unix_time + MAX_CODE_LEAD_S, "signed in the future")
     for name in ("id", "side", "major"):
         values = [step[name] for step in claims["steps"]]
         _require(len(set(values)) == len(values), f"one {name} twice")

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from joserfc import jws
 from joserfc.jwk import OKPKey
@@ -78,6 +79,35 @@ def test_two_ways_to_seal_agree():
 def test_points_of_small_order_agree_on_zero(point):
     with pytest.raises(ValueError):
         X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(point)))
+
+
+@pytest.mark.parametrize("key", attacks.SMALL_ORDER_KEYS, ids=bytes.hex)
+def test_keys_of_small_order_are_refused_where_they_are_loaded(key):
+    with pytest.raises(proto.ProtocolError):
+        proto.ed25519_key(key)
+
+
+def test_signatures_for_keys_of_small_order_can_be_forged():
+    """Otherwise the attacks with them would show nothing."""
+    for key in attacks.SMALL_ORDER_KEYS:
+        forged = [(message, attacks.forge(key, message)) for message in (bytes([n]) for n in range(64))]
+        verified = 0
+        for message, signature in forged:
+            try:
+                Ed25519PublicKey.from_public_bytes(key).verify(signature or bytes(64), message)
+                verified += 1
+            except InvalidSignature:
+                pass
+        assert verified or int.from_bytes(key, "little") & ~(1 << 255) >= proto.P, "for what is no canonical form, maybe"
+    assert len(attacks.SMALL_ORDER_KEYS) == 14
+
+
+@pytest.mark.parametrize("load", [proto.ed25519_key, proto.x25519_key])
+def test_numbers_that_are_not_below_p_are_no_keys(load):
+    for number in range(proto.P, 2**255):
+        with pytest.raises(proto.ProtocolError):
+            load(number.to_bytes(32, "little"))
+    load((9).to_bytes(32, "little"))
 
 
 def test_cmac_is_rfc_4493s():
@@ -207,14 +237,14 @@ def bench() -> Bench:
 
 def test_names_are_unique():
     for table in (
-        attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.NEAREST_ATTACKS + attacks.VARIANTS,
+        attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.NEAREST_ATTACKS + attacks.RESERVING_ATTACKS + attacks.VARIANTS,
         forgeries.FORGERIES + forgeries.LIES + forgeries.NEWER,
     ):
         names = [each.name for each in table]
         assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("attack", attacks.ATTACKS, ids=str)
+@pytest.mark.parametrize("attack", attacks.ATTACKS + attacks.RESERVING_ATTACKS, ids=str)
 def test_attack_gets_what_the_page_says(attack, bench):
     try:
         payload, retain = attack.build(bench.context)
@@ -251,6 +281,64 @@ def test_variant_is_obeyed(variant, bench):
     payload, retain = variant.build(bench.context)
     answer = bench.answer(payload, retain)
     assert "challenge" in answer or answer["phase"] == "moving"
+
+
+# --- Stopping and turning round ---
+
+
+def by(bench: Bench, rider: attacks.Rider) -> attacks.Context:
+    return attacks.replace(bench.context, rider=rider)
+
+
+def begun(bench: Bench, rider: attacks.Rider) -> bytes:
+    """A motion of the left step, which has just begun."""
+    payload = attacks.draft(by(bench, rider)).payload()
+    assert bench.exchange("left", payload, True)[-1]["phase"] == "moving"
+    return payload
+
+
+def test_any_rider_stops_a_motion_and_both_are_answered(bench):
+    anna, bert = bench.context.rider, bench.context.stranger
+    move, stop = begun(bench, anna), bench.context.stop(bert)
+    first, second = bench.exchange("left", stop, True)
+    assert (first["command"], second["command"]) == (proto.digest(move), proto.digest(stop))
+    assert all((each["phase"], each["position"]) == ("idle", "unknown") for each in (first, second))
+    assert "challenge" not in second and "refusal" not in second
+    assert bench.exchange("left", attacks.draft(bench.context).payload(), False)[-1]["position"] == "open"
+
+
+def test_a_step_at_rest_is_answered_as_it_stands(bench):
+    (answer,) = bench.exchange("left", bench.context.stop(), False)
+    assert (answer["phase"], answer["position"]) == ("idle", "close")
+
+
+def test_the_rider_who_moves_a_step_turns_it_round(bench):
+    anna = bench.context.rider
+    opening = begun(bench, anna)
+    closing = attacks.draft(by(bench, anna), "close").payload()
+    moving, *ended = bench.exchange("left", closing, False)
+    assert (moving["phase"], moving["command"]) == ("moving", proto.digest(closing))
+    assert [each["command"] for each in ended] == [proto.digest(opening), proto.digest(closing)]
+    assert all((each["phase"], each["position"]) == ("idle", "close") for each in ended)
+
+
+# --- Sizes ---
+
+
+def test_sizes_tell_nothing(bench):
+    statement, sizes = bench.context.ask(), set()
+    proof = proto.beacon_proof(1, statement["clock"])
+    everything = {"unknown": {}, "stop": proto.stopping(statement)} | {
+        position: proto.permission(statement, proof) for position in ("open", "close")
+    }
+    for name in ("a", "a" * 128):
+        rider = bench.rider(name)
+        for position, claims in everything.items():
+            built = proto.build_command(
+                rider.device, bench.encryption.public_key(), VEHICLE, "left", position, rider.token, claims
+            )
+            sizes.add(len(built.payload))
+    assert sizes == {4042}
 
 
 # --- Statements ---

@@ -71,7 +71,7 @@ def codes(answers: list[dict]) -> list[str | None]:
 
 @pytest.mark.parametrize("attack", AT_ONCE, ids=str)
 def test_stands_an_attack(attack, vehicle, witness, context):
-    payload, retain = attack.build(context)
+    payload, retain = attack.build(context.new_rider())
     motions = vehicle.motions
     witness.publish(context.step, payload, retain)
     answers = witness.fence(context.step)
@@ -102,7 +102,7 @@ def test_stands_a_command_that_comes_from_before_its_start(attack, vehicle, witn
 @pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)
 def test_obeys_what_only_looks_odd(variant, vehicle, witness, context):
     before = context.ask()["position"]
-    payload, _ = variant.build(context)
+    payload, _ = variant.build(context.new_rider())
     motions = len(vehicle.motions)
     answers = witness.exchange(context.step, payload)
     if "challenge" in answers[-1]:

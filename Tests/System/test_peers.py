@@ -12,7 +12,7 @@ import controller
 import forgeries
 import stepproto as proto
 from forgeries import Genuine
-from peers import PlayedController, Witness, new_challenge
+from peers import Connection, PlayedController, Witness, new_challenge
 from programs import Running
 from vehicle import Vehicle
 
@@ -33,6 +33,30 @@ def test_a_program_in_python_moves_a_step(vehicle, alice):
     assert (refused.status, refused.json) == (5, {"refusal": "wrong_step", "retry": False})
     assert vehicle.motions == [("left", "close", "open")]
     assert vehicle.stepd.lives
+
+
+def test_a_program_in_python_stops_a_step_that_another_rider_moves(parked):
+    parked.edit("stepd.toml", travel_s=5)
+    parked.starts_all()
+    alice, bob = parked.rider("alice"), parked.rider("bob")
+    opening = python(parked, client, "open", "--vehicle", alice.file, "--step", "left")
+    parked.wait_for_motions(("left", "close", "open"))
+    stopped = python(parked, client, "stop", "--vehicle", bob.file, "--step", "left").ends()
+    assert (stopped.status, stopped.json) == (0, {"position": "unknown", "phase": "idle"})
+    assert (opening.ends().status, parked.motions) == (6, [("left", "close", "open")])
+
+
+def test_the_sizes_of_commands_tell_a_broker_nothing(vehicle):
+    login = client.Vehicle.read(str(vehicle.controller_file))
+    with Connection(login, *(vehicle.set_position(step) for step in login.majors)) as tap:
+        for name in ("a", "a" * 64):
+            rider = vehicle.rider(name)
+            assert rider.types("status").status == 0
+            for position in ("open", "close"):
+                assert rider.moves(position, "left").status == 0
+        commands = [tap.messages.get_nowait().payload for _ in range(tap.messages.qsize())]
+    assert len(commands) == 2 * (2 + 2 + 2), "the questions about both steps, and a question before each move"
+    assert {len(command) for command in commands} == {4042}
 
 
 @pytest.fixture

@@ -22,10 +22,22 @@ def context(vehicle, witness) -> attacks.Context:
         encryption_key=login.encryption_key,
         rider=attacks.Rider(login.device, login.token),
         exchange=witness.exchange,
-        beacons=vehicle.beacons,
-        labelled=vehicle.labelled,
-        tags=vehicle.tags,
+        operator=vehicle.key("operator/token"),
+        beacons=getattr(vehicle, "beacons", {}),
+        labelled=getattr(vehicle, "labelled", {}),
+        tags=getattr(vehicle, "tags", {}),
     )
+
+
+@pytest.mark.parametrize("attack", attacks.RESERVING_ATTACKS, ids=str)
+def test_a_step_is_reserved_for_its_rider_and_not_moved_without_end(attack, vehicle, alice):
+    bob = vehicle.rider("bob").peer
+    with Witness(vehicle, alice.peer) as witness:
+        here = attacks.replace(context(vehicle, witness), other_rider=attacks.Rider(bob.device, bob.token))
+        payload, _ = attack.build(here)
+        motions = vehicle.motions
+        assert witness.exchange("left", payload)[-1]["refusal"] == {"code": attack.expected, "retry": True}
+        assert vehicle.motions == motions
 
 
 def by_python(rider, position, *arguments, step="left"):

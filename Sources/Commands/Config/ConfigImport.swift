@@ -41,7 +41,7 @@ struct ConfigImport: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.timeout)
     let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
-    let handover = try source.read(settings.patience, console.progress, context.interruption)
+    let handover = try source.read(now: context.seconds, settings.patience, console.progress, context.interruption)
     let interruption = try context.interruption()
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)

@@ -13,20 +13,21 @@ enum ImportSource {
   case picture(String)
 
   /// - Parameters:
+  ///   - now: seconds of Unix time.
   ///   - patience: how long to look through a camera.
   ///   - progress: where the wait for a camera is shown.
   ///   - interruption: is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to
   ///     end the process.
   func read(
-    _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
+    now: Int64, _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
   ) throws -> ImportedVehicle {
     switch self {
-    case .file(let path): try Self.read(path)
-    case .picture(let source): try Self.scan(source, patience, progress, interruption())
+    case .file(let path): try Self.read(path, now)
+    case .picture(let source): try Self.scan(source, now, patience, progress, interruption())
     }
   }
 
-  private static func read(_ path: String) throws -> ImportedVehicle {
+  private static func read(_ path: String, _ now: Int64) throws -> ImportedVehicle {
     if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
@@ -35,7 +36,7 @@ enum ImportSource {
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file has an equals sign, and no compact JWS has one.
     if text.contains("=") { return try ImportedVehicle(reading: path) }
-    switch verified(text.filter { !$0.isWhitespace }) {
+    switch verified(text.filter { !$0.isWhitespace }, now) {
     case .success(let signed): return try imported(signed)
     case .failure(let reason): throw CommandFailure(.badData, "\(path): \(reason)")
     }
@@ -43,7 +44,7 @@ enum ImportSource {
 
   /// Reads the only vehicle's code in a picture, or the first one that a camera sees.
   private static func scan(
-    _ source: String, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
+    _ source: String, _ now: Int64, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
   ) throws -> ImportedVehicle {
     defer { progress.clear() }
     func show(_ left: Duration) {
@@ -56,7 +57,7 @@ enum ImportSource {
     var problem = "there is no code in \(name)"
     do {
       while let bytes = try reader.next(progress: show) {
-        switch Self.verified(String(decoding: bytes, as: UTF8.self)) {
+        switch Self.verified(String(decoding: bytes, as: UTF8.self), now) {
         case .success(let signed): found.append(signed)
         case .failure(let reason): problem = "\(name): \(reason)"
         }
@@ -81,8 +82,10 @@ enum ImportSource {
     let description: String
   }
 
-  private static func verified(_ text: String) -> Result<SignedCode, Reason> {
-    do { return .success(try VehicleCode.verify(text)) } catch {
+  private static func verified(_ text: String, _ now: Int64) -> Result<SignedCode, Reason> {
+    do { return .success(try VehicleCode.verify(text, now: now)) } catch ProtocolError.issuedInFuture {
+      return .failure(Reason(description: "\(ProtocolError.issuedInFuture)"))
+    } catch {
       let isLabel = (try? StepLabel(parsing: text)) != nil
       return .failure(
         Reason(

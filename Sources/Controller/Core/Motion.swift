@@ -50,45 +50,116 @@ package enum Approach {
   static let limit: Int64 = 60_000
 }
 
-/// One motion of one step, from the moment it began. Times in milliseconds, on the controller's clock.
-struct Motion: Sendable {
-  let undertaking: Undertaking
-  /// Where the servo was when it began, 0 closed, 1 open; nil when nobody knows.
-  let origin: Double?
-  let began: Int64
-  let travel: Int64
-  let limit: Int64
-  /// The last tick.
-  private(set) var turned: Int64
-  /// How much of `travel` is done. It counts ticks and not time, so that a pause makes a motion late and never fast.
-  private var done: Int64 = 0
-  private var inches: Int64 = 0
-  /// When the order was given that the servo has not reported on yet.
-  var ordered: Int64?
-  private(set) var isAtEnd = false
+/// A way between two places: slow, fast, slow. Places: 0 closed, 1 open. Times in milliseconds.
+struct Leg: Sendable {
+  /// How far a step backs off from what is in its way, as a share of the whole way.
+  static let retreat = 0.05
 
-  init(_ undertaking: Undertaking, from origin: Double?, at clock: Int64, _ profile: MotionProfile) {
-    self.undertaking = undertaking
-    self.origin = origin
-    began = clock
-    turned = clock
-    let target = undertaking.move.target.extension
-    if let origin {
-      // A servo that was held beyond its ends has a longer way, and takes longer.
-      travel = Int64((Double(profile.travel) * max(1, abs(target - origin))).rounded(.up))
-      limit = profile.limit
-    } else {
-      travel = Approach.duration
-      limit = min(Approach.duration + profile.limit, Approach.limit)
-    }
+  /// Where the step set out. `from` lies behind it where the leg is the last part of a way.
+  let start: Double
+  let from: Double
+  let to: Double
+  let travel: Int64
+  /// It counts ticks and not time, so that a pause makes a motion late and never fast.
+  private var done: Int64 = 0
+
+  private init(start: Double, from: Double, to: Double, travel: Int64, done: Int64 = 0) {
+    (self.start, self.from, self.to, self.travel, self.done) = (start, from, to, travel, done)
   }
 
-  var target: Double { undertaking.move.target.extension }
+  init(from place: Double, to end: Double, _ profile: MotionProfile) {
+    // A servo that was held beyond its ends has a longer way, and takes longer.
+    let travel = Int64((Double(profile.travel) * max(1, abs(end - place))).rounded(.up))
+    self.init(start: place, from: place, to: end, travel: travel)
+  }
+
+  var isDone: Bool { done >= travel }
+
+  var place: Double { isDone ? to : from + (to - from) * MotionProfile.progress(at: share) }
+
+  private var share: Double { Double(done) / Double(travel) }
+
+  mutating func advance(by time: Int64) { done += min(time, MotionProfile.tick) }
+
+  /// The same way, slowing down from now on: it is the last part of the ramp, brought forward.
+  var braked: Leg {
+    let ramp = MotionProfile.ramp
+    let end = share < ramp ? 1 - share : max(share, 1 - ramp)
+    let done = Int64((end * Double(travel)).rounded(.up))
+    let from = place - (to - from) * MotionProfile.progress(at: Double(done) / Double(travel))
+    return Leg(start: start, from: from, to: from + to - self.from, travel: travel, done: done)
+  }
+
+  /// A little way back, but not past where the step set out; nil where it has not left that place.
+  ///
+  /// In the time of one ramp the speed stays far below the profile's.
+  func retreat(_ profile: MotionProfile) -> Leg? {
+    let way = min(Leg.retreat, abs(place - start))
+    guard way > 0 else { return nil }
+    return Leg(
+      start: place, from: place, to: place + (start < place ? -way : way),
+      travel: Int64(Double(profile.travel) * MotionProfile.ramp))
+  }
+}
+
+/// One motion of one step, from the moment it began until the step is at rest. Times in milliseconds, on the
+/// controller's clock.
+struct Motion: Sendable {
+  private enum Course {
+    /// The place is known all the way.
+    case leg(Leg)
+    /// Nobody knows the place: see `Approach`.
+    case inching(done: Int64, inches: Int64)
+  }
+
+  /// How long the switch at an end may take to see the step.
+  static let endPatience: Int64 = 500
+
+  /// What it is for: the last one, if it was turned round.
+  private(set) var undertaking: Undertaking
+  /// Whose commands it obeys: all are told how it ends.
+  private(set) var senders: [Sender]
+  private let profile: MotionProfile
+  private var course: Course
+  /// When it began, or turned round, or began to back off.
+  private var began: Int64
+  /// The last tick.
+  private var turned: Int64
+  /// When the order was given that the servo has not reported on yet.
+  var ordered: Int64?
+  /// Whether it slows down, to go the other way then.
+  private(set) var isTurning = false
+  /// What was in the way, once it backs off from that.
+  private(set) var obstacle: Hindrance?
+  /// Whether the last order of the course was given.
+  private(set) var isAtEnd = false
+  /// Since when the servo has been at the end, and the switch there does not see the step.
+  private var waitsForEnd: Int64?
+
+  /// - Parameter place: where the servo is, 0 closed, 1 open; nil when nobody knows.
+  init(_ undertaking: Undertaking, from place: Double?, at clock: Int64, _ profile: MotionProfile) {
+    self.undertaking = undertaking
+    self.profile = profile
+    senders = undertaking.sender.map { [$0] } ?? []
+    began = clock
+    turned = clock
+    course = .inching(done: 0, inches: 0)
+    if let place { course = .leg(Leg(from: place, to: target.extension, profile)) }
+  }
+
+  var step: StepID { undertaking.step }
+  var target: Command.Move.Target { undertaking.target }
+  /// Whether the step goes outward, or is about to.
+  var extends: Bool { target == .open || isTurning }
 
   /// Where the step is by now, as far as that is known.
-  var place: Double? {
-    guard let origin else { return nil }
-    return isAtEnd ? target : origin + (target - origin) * MotionProfile.progress(at: Double(done) / Double(travel))
+  var place: Double? { if case .leg(let leg) = course { leg.place } else { nil } }
+
+  private var limit: Int64 {
+    switch course {
+    case .leg: profile.limit
+    case .inching: min(Approach.duration + profile.limit, Approach.limit)
+    }
   }
 
   /// Takes note of a tick. It advances nothing.
@@ -106,22 +177,79 @@ struct Motion: Sendable {
     let silence = clock - (ordered ?? clock)
     if gap > MotionProfile.longestGap { return (.timeout, "the controller was held up for \(gap) ms") }
     if silence > MotionProfile.longestGap { return (.driver, "the servo did not answer for \(silence) ms") }
-    if clock - began > limit { return (.timeout, "the motion took longer than \(limit) ms") }
-    return nil
+    if let waitsForEnd {
+      if clock - waitsForEnd <= Motion.endPatience { return nil }
+      return (.endMissed, "the servo is at its end, and the switch there does not see the step")
+    }
+    return clock - began > limit ? (.timeout, "the motion took longer than \(limit) ms") : nil
   }
 
   /// What the servo is to do next, one tick's worth further at the most; nil while it is to rest.
   mutating func advance(by time: Int64) -> ServoOrder.Action? {
-    done += min(time, MotionProfile.tick)
-    if done >= travel {
-      isAtEnd = true
-      return .move(to: target)
+    guard !isAtEnd else { return nil }
+    switch course {
+    case .leg(var leg):
+      leg.advance(by: time)
+      course = .leg(leg)
+      if leg.isDone, isTurning {
+        setOut(from: leg.place)
+      } else if leg.isDone {
+        isAtEnd = true
+      }
+      return .move(to: leg.place)
+    case .inching(var done, var inches):
+      done += min(time, MotionProfile.tick)
+      defer { course = .inching(done: done, inches: inches) }
+      if done >= Approach.duration {
+        isAtEnd = true
+        return .move(to: target.extension)
+      }
+      guard done * Approach.pulses >= inches * Approach.duration else { return nil }
+      inches += 1
+      return .inch(toward: target.extension)
     }
-    if let place { return .move(to: place) }
-    guard done * Approach.pulses >= inches * travel else { return nil }
-    inches += 1
-    return .inch(toward: target)
   }
+
+  private mutating func setOut(from place: Double) {
+    course = .leg(Leg(from: place, to: target.extension, profile))
+    (isTurning, isAtEnd, waitsForEnd, began) = (false, false, nil, turned)
+  }
+
+  /// Whether it may go to the other end for this device: for the one whose command it obeys, while nothing is in its way.
+  func canTurnRound(to end: Command.Move.Target, for device: VerificationKey) -> Bool {
+    undertaking.sender?.device == device && end != target && obstacle == nil
+  }
+
+  /// Goes to the other end: slows down first, and never goes faster than the profile.
+  mutating func turnRound(for undertaking: Undertaking, at clock: Int64) {
+    self.undertaking = undertaking
+    senders += undertaking.sender.map { [$0] } ?? []
+    switch course {
+    case .leg(let leg) where leg.isDone: setOut(from: leg.place)
+    // It was slowing down already, to go where it now is not to go.
+    case .leg where isTurning: break
+    case .leg(let leg):
+      course = .leg(leg.braked)
+      isTurning = true
+    case .inching:
+      course = .inching(done: 0, inches: 0)
+      (isAtEnd, waitsForEnd) = (false, nil)
+    }
+    began = clock
+  }
+
+  /// Goes back a little, away from what is in the way.
+  ///
+  /// - Returns: false where nobody knows the place, or the step has not left where it set out.
+  mutating func backOff(from obstacle: Hindrance, at clock: Int64) -> Bool {
+    guard self.obstacle == nil, case .leg(let leg) = course, let retreat = leg.retreat(profile) else { return false }
+    course = .leg(retreat)
+    self.obstacle = obstacle
+    (isTurning, isAtEnd, waitsForEnd, began) = (false, false, nil, clock)
+    return true
+  }
+
+  mutating func waitForEnd(since clock: Int64) { waitsForEnd = clock }
 }
 
 extension Command.Move.Target {

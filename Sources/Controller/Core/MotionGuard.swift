@@ -1,7 +1,7 @@
 package import Domain
 package import StepProtocol
 
-/// What may hold a motion back or end it: obstruction, traffic, a vehicle that moves.
+/// What else than the inputs may hold a motion back or end it, such as traffic.
 ///
 /// It is asked before a motion begins and at every tick, and must answer at once, from what it knows already.
 package protocol MotionGuard {
@@ -22,6 +22,9 @@ package struct Hindrance: Sendable, Equatable {
   package let fault: Fault
   package let description: String
 
+  /// Whether a motion that is stopped by it backs off.
+  var isInTheWay: Bool { refusal.code == .obstructed }
+
   package init(refusal: Refusal = Refusal(.obstructed), fault: Fault = .obstructed, _ description: String) {
     self.refusal = refusal
     self.fault = fault
@@ -38,7 +41,7 @@ package struct GuardedMotion: Sendable, Equatable {
   package let hasBegun: Bool
 }
 
-/// For a vehicle without sensors.
+/// For a vehicle that has nothing but its inputs.
 package struct NoGuard: MotionGuard {
   package init() {}
 

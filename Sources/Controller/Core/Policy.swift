@@ -1,6 +1,6 @@
 package import Domain
 
-/// Which proofs of presence the vehicle accepts.
+/// Which proofs of presence the vehicle accepts, and who may close a step.
 package struct Policy: Sendable, Equatable {
   package let methods: Set<ProofMethod>
   /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
@@ -9,13 +9,21 @@ package struct Policy: Sendable, Equatable {
   package let zone: Zone
   /// How old a proof may be, milliseconds.
   package let proofAge: Int64
+  /// For how long after a step came to rest open nobody but the device that opened it may close it, milliseconds.
+  package let reserve: Int64
 
-  package init(methods: Set<ProofMethod>, acceptsStatic: Bool = true, zone: Zone, proofAge: Int64) {
+  package init(
+    methods: Set<ProofMethod>, acceptsStatic: Bool = true, zone: Zone, proofAge: Int64,
+    reserve: Int64 = Self.standardReserve
+  ) {
     self.methods = methods
     self.acceptsStatic = acceptsStatic
     self.zone = zone
     self.proofAge = proofAge
+    self.reserve = reserve
   }
+
+  package static let standardReserve: Int64 = 30_000
 
   /// What a rider is told of it.
   package var presence: PresencePolicy {

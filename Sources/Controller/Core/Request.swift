@@ -50,8 +50,35 @@ struct Sender: Sendable {
   }
 }
 
-/// A move that stood every check, and who wants it.
+/// A motion that is to be, and what it is for.
 struct Undertaking: Sendable {
-  let move: Command.Move
-  let sender: Sender
+  enum Cause: Sendable {
+    /// A command that stood every check.
+    case command(Command.Move, Sender)
+    /// The vehicle moves and the step is out, so the controller itself closes it.
+    case interlock
+  }
+
+  /// How long a retraction may take to begin, milliseconds.
+  private static let patience = Session.longestDeadline
+
+  let cause: Cause
+  let step: StepID
+  let target: Command.Move.Target
+  /// On the controller's clock: it does not begin at or after it.
+  let deadline: Int64
+
+  init(_ move: Command.Move, by sender: Sender) {
+    cause = .command(move, sender)
+    (step, target, deadline) = (sender.step, move.target, move.deadline)
+  }
+
+  init(retracting step: StepID, at clock: Int64) {
+    cause = .interlock
+    (self.step, target, deadline) = (step, .close, clock + Self.patience)
+  }
+
+  /// Who is told what becomes of it.
+  var sender: Sender? { if case .command(_, let sender) = cause { sender } else { nil } }
+  var challenge: [UInt8]? { if case .command(let move, _) = cause { move.challenge } else { nil } }
 }

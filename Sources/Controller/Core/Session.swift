@@ -17,6 +17,8 @@ package struct Session: Sendable {
 
   package let epoch: [UInt8]
   private var challenges: [Challenge] = []
+  /// Those that commands have named and that nothing has voided since, the last one of each device and step.
+  private var named: [Challenge] = []
   private var used: RecentSet<[UInt8]>
   private var seen: RecentSet<CommandDigest>
 
@@ -52,7 +54,20 @@ package struct Session: Sendable {
     return bytes
   }
 
-  /// Uses up the challenge of a command.
+  /// Whether an epoch is that of this run.
+  package func isPresent(_ epoch: [UInt8]) -> Bool { constantTimeEqual(epoch, self.epoch) }
+
+  /// Makes every challenge worthless that was given out for a step: after a stop no older command moves it.
+  package mutating func void(for step: StepID) {
+    challenges.removeAll { $0.step == step }
+    named.removeAll { $0.step == step }
+  }
+
+  /// Whether nothing has voided a move since it was redeemed: neither a later command of its device nor a stop.
+  package func stands(_ move: Command.Move) -> Bool { named.contains { $0.bytes == move.challenge } }
+
+  /// Uses up the challenge of a command. If it is good, it voids all others of this device for this step: an older
+  /// command that was held back on its way does not move the step after a newer one.
   ///
   /// - Returns: why it is not good, or nil.
   package mutating func redeem(
@@ -60,7 +75,7 @@ package struct Session: Sendable {
   ) -> RefusalCode? {
     // Challenges are no secret: they stand in the statement. So they may be looked up like any other value.
     if used.contains(move.challenge) { return .replayed }
-    guard constantTimeEqual(move.epoch, epoch),
+    guard isPresent(move.epoch),
       let index = challenges.firstIndex(where: { $0.bytes == move.challenge && $0.device == device })
     else { return .expired }
     let challenge = challenges.remove(at: index)
@@ -68,6 +83,10 @@ package struct Session: Sendable {
     guard challenge.step == step, clock - challenge.given < Session.challengeLifetime, clock < move.deadline,
       move.deadline <= clock + Session.longestDeadline
     else { return .expired }
+    challenges.removeAll { $0.device == device && $0.step == step }
+    named.removeAll { $0.device == device && $0.step == step }
+    if named.count >= Session.challengesInAll { named.removeFirst() }
+    named.append(challenge)
     return nil
   }
 }

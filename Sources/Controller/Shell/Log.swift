@@ -72,6 +72,14 @@ final class Log {
     case .answered(let step, let rider):
       let text = "\(step): answered “\(rider)”"
       if isVerbose { writeOnceASecond(.debug, text, text) }
+    case .stopped(let step, let rider):
+      let text = "\(step): stopped by “\(rider)”"
+      writeOnceASecond(.notice, text, text)
+    case .retracts(let step):
+      write(.warning, "\(step): closes, because the vehicle moves")
+    case .lost:
+      // Where it is read the reason is known, and written.
+      break
     case .began(let step, let target, let rider):
       write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
     case .ended(let step, let position):

@@ -42,6 +42,14 @@ public enum RefusalCode: OpenWord {
   case busy
   /// Something is in the way.
   case obstructed
+  /// The device that opened the step is still entitled to be the only one that closes it.
+  case reserved
+  /// The vehicle moves, or does not say that it stands.
+  case vehicleMoving
+  /// This device has moved steps too often lately.
+  case tooOften
+  /// An input of the vehicle forbids every motion, such as a stop button.
+  case stopped
   /// The journal cannot be written or the servo cannot be driven.
   case unavailable
   /// A reason that version 1 does not know: refused all the same.
@@ -49,7 +57,8 @@ public enum RefusalCode: OpenWord {
 
   public static let known: [RefusalCode] = [
     .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed, .expired,
-    .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .unavailable,
+    .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+    .unavailable,
   ]
 
   public var rawValue: String {
@@ -67,6 +76,10 @@ public enum RefusalCode: OpenWord {
     case .notNear: "not_near"
     case .busy: "busy"
     case .obstructed: "obstructed"
+    case .reserved: "reserved"
+    case .vehicleMoving: "vehicle_moving"
+    case .tooOften: "too_often"
+    case .stopped: "stopped"
     case .unavailable: "unavailable"
     case .other(let word): word
     }
@@ -74,7 +87,9 @@ public enum RefusalCode: OpenWord {
 
   fileprivate var retryCanHelp: Bool {
     switch self {
-    case .expired, .staleProof, .notNear, .busy, .obstructed, .unavailable: true
+    case .expired, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+      .unavailable:
+      true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed,
       .proofNotAccepted, .other:
       false
@@ -92,10 +107,20 @@ public enum Fault: OpenWord {
   case timeout
   /// The servo's driver failed.
   case driver
+  /// The vehicle moves, or does not say that it stands, and the step is out.
+  case vehicleMoving
+  /// An input of the vehicle forbids every motion, such as a stop button.
+  case stopped
+  /// The motion ended, and the switch at that end does not see the step.
+  case endMissed
+  /// The inputs contradict one another, or one cannot be read.
+  case sensor
   /// A reason that version 1 does not know.
   case other(String)
 
-  public static let known: [Fault] = [.interrupted, .obstructed, .timeout, .driver]
+  public static let known: [Fault] = [
+    .interrupted, .obstructed, .timeout, .driver, .vehicleMoving, .stopped, .endMissed, .sensor,
+  ]
 
   public var rawValue: String {
     switch self {
@@ -103,6 +128,10 @@ public enum Fault: OpenWord {
     case .obstructed: "obstructed"
     case .timeout: "timeout"
     case .driver: "driver"
+    case .vehicleMoving: "vehicle_moving"
+    case .stopped: "stopped"
+    case .endMissed: "end_missed"
+    case .sensor: "sensor"
     case .other(let word): word
     }
   }

@@ -6,8 +6,9 @@
 public enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
-  /// A number without fraction or exponent that fits in 64 bits.
+  /// A number without fraction or exponent that fits in 64 bits, and is not `-0`.
   case integer(Int64)
+  /// Any other number. It is infinite where it is too large for a `Double`.
   case number(Double)
   case string(String)
   case array([JSON])

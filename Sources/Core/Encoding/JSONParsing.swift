@@ -189,8 +189,10 @@ private struct JSONParser {
       guard digits() > 0 else { throw error("a digit") }
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
-    if isInteger, let value = Int64(text) { return .integer(value) }
-    guard let value = Double(text), value.isFinite else { throw error("a smaller number") }
+    // `-0` is no integer: some readers would drop its sign, others not.
+    if isInteger, let value = Int64(text), value != 0 || bytes[start] != 0x2D { return .integer(value) }
+    // What is too large for a Double is JSON all the same, and becomes infinite. No reader takes that for a value.
+    guard let value = Double(text) else { throw error("a number") }
     return .number(value)
   }
 }

@@ -9,6 +9,8 @@ public struct Command: Sendable, Equatable {
   public static let maximumSize = 8192
   /// Bytes.
   public static let nonceSize = 16
+  /// What the claims are padded to, bytes: whatever is asked, by whomever. The second is for proofs that carry much text.
+  static let paddedSizes = [2048, 4096]
 
   public let vehicle: UUID
   public let step: StepID
@@ -22,6 +24,10 @@ public struct Command: Sendable, Equatable {
   public enum Request: Sendable, Equatable {
     /// "Tell me your status": moves nothing, and is answered with a challenge.
     case status
+    /// "Hold the step where it is": needs neither a challenge nor a proof, because it starts nothing.
+    ///
+    /// `epoch` is the controller's, from any statement of its present run.
+    case stop(epoch: [UInt8])
     case move(Move)
   }
 
@@ -77,7 +83,12 @@ public struct Command: Sendable, Equatable {
     ]
     switch request {
     case .status:
-      members.append(.init("position", .string(Position.unknown.rawValue)))
+      members.append(.init("position", .string(ReceivedCommand.Asked.unknown.rawValue)))
+    case .stop(let epoch):
+      members += [
+        .init("position", .string(ReceivedCommand.Asked.stop.rawValue)),
+        .init("epoch", .string(Base64URL.encode(epoch))),
+      ]
     case .move(let move):
       members += [
         .init("position", .string(move.target.rawValue)),

@@ -34,10 +34,17 @@ public struct VerificationKey: Hashable, Sendable {
   public let bytes: [UInt8]
   let key: Curve25519.Signing.PublicKey
 
-  /// - Parameter bytes: the 32 bytes of RFC 8032.
+  /// - Parameter bytes: the 32 bytes of RFC 8032. The points of small order are refused, because their signatures can
+  ///   be computed without a private key, and so is a number that is not below p, because each key has one name.
   public init(_ bytes: [UInt8]) throws(KeyError) {
     guard bytes.count == 32, let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else {
       throw .unusable("an Ed25519 key has 32 bytes")
+    }
+    let y = Array(bytes.dropLast()) + [bytes[31] & 0x7F]  // The top bit is the sign of x.
+    guard isBelowPrime(y) else { throw .unusable("the Ed25519 key is not in its canonical form") }
+    // BoringSSL multiplies whatever point it is given, and the equation of RFC 8032 5.1.7 holds for these by chance.
+    guard !smallOrder.contains(y) else {
+      throw .unusable("the Ed25519 key is a point of low order, which protects nothing")
     }
     self.bytes = bytes
     self.key = key
@@ -99,11 +106,13 @@ public struct EncryptionKey: Hashable, Sendable {
   public let bytes: [UInt8]
   let key: Curve25519.KeyAgreement.PublicKey
 
-  /// - Parameter bytes: the 32 bytes of RFC 7748; the points that make every shared secret zero are refused.
+  /// - Parameter bytes: the 32 bytes of RFC 7748. The points that make every shared secret zero are refused, and so is a
+  ///   number that is not below p, because each key has one name.
   public init(_ bytes: [UInt8]) throws(KeyError) {
     guard bytes.count == 32, let key = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes) else {
       throw .unusable("an X25519 key has 32 bytes")
     }
+    guard isBelowPrime(bytes) else { throw .unusable("the X25519 key is not in its canonical form") }
     // RFC 9180 7.1.4 has the sender abort on a zero secret; swift-crypto does not. Any scalar shows a low-order
     // point, because clamping makes all of them multiples of the cofactor.
     guard isContributory(Curve25519.KeyAgreement.PrivateKey(), key) else {
@@ -179,6 +188,27 @@ public struct BeaconSecret: Sendable {
 
   /// The secret itself.
   public var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
+}
+
+/// The y coordinates, the low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and the two
+/// of order 8. Those of order 8 and of y = 0 come in pairs that differ in the sign of x.
+private let smallOrder: Set<[UInt8]> = [
+  [UInt8](repeating: 0, count: 32),
+  [1] + [UInt8](repeating: 0, count: 31),
+  [0xEC] + [UInt8](repeating: 0xFF, count: 30) + [0x7F],
+  [
+    0x26, 0xE8, 0x95, 0x8F, 0xC2, 0xB2, 0x27, 0xB0, 0x45, 0xC3, 0xF4, 0x89, 0xF2, 0xEF, 0x98, 0xF0, 0xD5, 0xDF, 0xAC,
+    0x05, 0xD3, 0xC6, 0x33, 0x39, 0xB1, 0x38, 0x02, 0x88, 0x6D, 0x53, 0xFC, 0x05,
+  ],
+  [
+    0xC7, 0x17, 0x6A, 0x70, 0x3D, 0x4D, 0xD8, 0x4F, 0xBA, 0x3C, 0x0B, 0x76, 0x0D, 0x10, 0x67, 0x0F, 0x2A, 0x20, 0x53,
+    0xFA, 0x2C, 0x39, 0xCC, 0xC6, 0x4E, 0xC7, 0xFD, 0x77, 0x92, 0xAC, 0x03, 0x7A,
+  ],
+]
+
+/// Whether a number of 32 bytes, the low one first, is below p = 2^255 - 19.
+private func isBelowPrime(_ number: [UInt8]) -> Bool {
+  number[31] < 0x7F || number[31] == 0x7F && (number[0] < 0xED || number[1...30].contains { $0 != 0xFF })
 }
 
 /// Whether the agreed secret is not all zero (RFC 7748 6.1, RFC 9180 7.1.4).

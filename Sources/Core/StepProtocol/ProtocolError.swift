@@ -8,6 +8,8 @@ public enum ProtocolError: Error, Equatable, CustomStringConvertible {
   case undecipherable
   /// The signature is not by the key that it should be by.
   case badSignature
+  /// Signed later than now, by more than clocks differ.
+  case issuedInFuture
 
   public var description: String {
     switch self {
@@ -15,6 +17,7 @@ public enum ProtocolError: Error, Equatable, CustomStringConvertible {
     case .unknownKey: "made for another key"
     case .undecipherable: "cannot be decrypted"
     case .badSignature: "the signature does not match"
+    case .issuedInFuture: "signed more than a day ahead of this computer's clock; is the clock right?"
     }
   }
 }

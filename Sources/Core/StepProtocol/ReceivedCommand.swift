@@ -13,6 +13,9 @@ public enum ReceivedCommand: Sendable, Equatable {
   /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged.
   case command(Command, token: Token)
 
+  /// The words for what a command asks, its `position`.
+  enum Asked: String { case unknown, open, close, stop }
+
   public init(_ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey) {
     var reader = CommandReader(controller: controller, operatorKey: operatorKey)
     // Everybody is admitted.
@@ -95,9 +98,11 @@ extension Command {
     step = try members.step("step")
     nonce = try members.bytes("nonce", count: Command.nonceSize)
     self.token = token
-    switch try members.word("position", Position.self) {
+    switch try members.word("position", ReceivedCommand.Asked.self) {
     case .unknown:
       request = .status
+    case .stop:
+      request = .stop(epoch: try members.bytes("epoch", count: Statement.epochSize))
     case .open:
       request = .move(try Move(target: .open, &members))
     case .close:

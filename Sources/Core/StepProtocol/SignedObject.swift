@@ -75,6 +75,12 @@ struct SignedObject {
     guard key.key.isValidSignature(signature, for: signingInput) else { throw .badSignature }
   }
 
+  /// With spaces after it, which JSON allows, so that the size of what is encrypted later tells nothing.
+  private static func padded(_ payload: [UInt8], _ kind: Kind) -> [UInt8] {
+    guard kind == .command, let size = Command.paddedSizes.first(where: { $0 >= payload.count }) else { return payload }
+    return payload + [UInt8](repeating: 0x20, count: size - payload.count)
+  }
+
   static func sign(_ payload: JSON, as kind: Kind, by key: SigningKey) -> String {
     var header: [JSON.Member] = [JSON.Member("alg", "Ed25519"), JSON.Member("typ", .string(kind.rawValue))]
     switch kind.keyHint {
@@ -82,7 +88,7 @@ struct SignedObject {
     case .key: header.append(JSON.Member("jwk", key.verificationKey.jwk))
     case .none: break
     }
-    let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(payload.bytes)
+    let input = Base64URL.encode(JSON.object(header).bytes) + "." + Base64URL.encode(padded(payload.bytes, kind))
     return input + "." + Base64URL.encode(key.signature(for: Array(input.utf8)))
   }
 }

@@ -9,6 +9,8 @@ import Encoding
 public struct VehicleCode: Sendable, Equatable {
   /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
   public static let maximumSize = 2953
+  /// How far ahead of a reader's clock a code may be signed, seconds. Later codes would be taken for older than this one.
+  static let longestLead: Int64 = 86_400
 
   /// With measured powers and fixed minors, and without the tags of the steps.
   public let vehicle: Vehicle
@@ -56,17 +58,20 @@ public struct VehicleCode: Sendable, Equatable {
   /// - Parameters:
   ///   - text: one code and nothing else; white space around it is not part of it.
   ///   - pinned: the operator's key, where it is known already.
+  ///   - now: seconds of Unix time; nil where nobody knows the time.
   /// - Returns: the code, and the key that signed it.
-  /// - Throws: `unknownKey` when another operator than the pinned one has signed it.
+  /// - Throws: `unknownKey` when another operator than the pinned one has signed it, `issuedInFuture`.
   public static func verify(
-    _ text: some StringProtocol, pinned: VerificationKey? = nil
+    _ text: some StringProtocol, pinned: VerificationKey? = nil, now: Int64? = nil
   ) throws(ProtocolError) -> (code: VehicleCode, operatorKey: VerificationKey) {
     guard text.utf8.count <= maximumSize else { throw .malformed("larger than \(maximumSize) bytes") }
     let object = try SignedObject(parsing: text, as: .vehicle)
     guard let key = object.embeddedKey else { throw .malformed("jwk is missing") }
     if let pinned, pinned != key { throw .unknownKey }
     try object.verify(by: key)
-    return (try VehicleCode(claims: object.payload), key)
+    let code = try VehicleCode(claims: object.payload)
+    if let now, code.issued - longestLead > now { throw .issuedInFuture }
+    return (code, key)
   }
 
   private init(claims: JSON) throws(ProtocolError) {

@@ -119,6 +119,10 @@ extension RefusalCode {
     case .notNear: "you are too far from the step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
+    case .reserved: "only the rider who opened the step may close it for now"
+    case .vehicleMoving: "the vehicle is moving"
+    case .tooOften: "you have moved steps too often; wait a minute"
+    case .stopped: "the vehicle's stop input forbids every motion"
     case .unavailable: "the controller cannot move the step; its log says why"
     case .other: "this stepctl does not know the reason"
     }

@@ -37,6 +37,7 @@ final class Bench {
   var profile = MotionProfile(travel: 1_000, limit: 3_000)
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
   var secrets = StepSecrets()
+  var inputs = Inputs()
   var vehicle = car
   private let reports: Reports
 
@@ -63,7 +64,8 @@ final class Bench {
     controller = Controller(
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
-      policy: policy, secrets: secrets, profile: profile, journal: journal.medium, motionGuard: motionGuard)
+      policy: policy, secrets: secrets, profile: profile, inputs: inputs, journal: journal.medium,
+      motionGuard: motionGuard)
   }
 
   /// Gives the controller an input, and then all that journal and servo say to what it does.
@@ -95,6 +97,24 @@ final class Bench {
     let inputs = reports.waiting
     reports.waiting = []
     return inputs.flatMap { handle($0) }
+  }
+
+  /// Starts it again with these inputs, of which all are active but those at the open ends.
+  func wire(_ sensors: SensorID..., interlock: Interlock = Interlock()) {
+    let wirings = sensors.map { ($0, InputWiring(.file("/dev/null"))) }
+    inputs = Inputs(wirings: Dictionary(uniqueKeysWithValues: wirings), interlock: interlock)
+    start()
+    for sensor in sensors {
+      let isOpenEnd = if case .endOpen = sensor { true } else { false }
+      sense(sensor, !isOpenEnd)
+    }
+    handle(.connected)
+  }
+
+  /// An input changes; nil when it is lost.
+  @discardableResult
+  func sense(_ sensor: SensorID, _ isActive: Bool?) -> [Statement] {
+    handle(.sensed(SensorReport(sensor, isActive: isActive)))
   }
 
   func wait(_ milliseconds: Int64) {
@@ -149,6 +169,25 @@ final class Bench {
 
   func close(_ step: StepID = left, as rider: Rider) -> [Statement] {
     send(rider.command(step, .move(move(.close, step, as: rider))), to: step)
+  }
+}
+
+extension Bench {
+  /// A command to stop a step, of this run unless another epoch is given.
+  func stop(_ step: StepID = left, as rider: Rider, epoch: [UInt8]? = nil) -> [Statement] {
+    send(rider.command(step, .stop(epoch: epoch ?? self.epoch)), to: step)
+  }
+
+  var epoch: [UInt8] { handle(.connected)[0].epoch }
+
+  /// The places that the servo was given.
+  var moves: [Double] {
+    servo.orders.compactMap { if case .move(let place) = $0.action { place } else { nil } }
+  }
+
+  /// Why a step failed last.
+  func failure(_ fault: Fault) -> String? {
+    events.compactMap { if case .failed(_, fault, let reason) = $0 { reason } else { nil } }.last
   }
 }
 

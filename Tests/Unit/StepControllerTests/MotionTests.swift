@@ -8,13 +8,9 @@ import Testing
 @Suite("Motion") struct MotionTests {
   let bench = Bench()
 
-  private var moves: [Double] {
-    bench.servo.orders.compactMap { if case .move(let place) = $0.action { place } else { nil } }
-  }
+  private var moves: [Double] { bench.moves }
 
-  private func failure(_ fault: Fault) -> String? {
-    bench.events.compactMap { if case .failed(_, fault, let reason) = $0 { reason } else { nil } }.last
-  }
+  private func failure(_ fault: Fault) -> String? { bench.failure(fault) }
 
   // MARK: - Stalls
 
@@ -97,10 +93,10 @@ import Testing
   @Test("a servo that cannot be let go is told")
   func cannotRelease() {
     _ = bench.open(as: bench.rider())
-    bench.servo.failure = .obstructed
+    bench.servo.failure = .failed("cannot write duty_cycle: Input/output error")
     bench.servo.releaseFailure = .failed("cannot write enable: Input/output error")
     let statements = bench.run(for: 20)
-    #expect(statements.map(\.fault) == [.obstructed, .obstructed, .driver])
+    #expect(statements.map(\.fault) == [.driver, .driver, .driver])
     #expect(failure(.driver) == "the servo is still driven: cannot write enable: Input/output error")
     #expect(bench.journal.medium.entries[left]?.fault == .driver)
     #expect(bench.controller.isAtRest)
@@ -128,16 +124,26 @@ import Testing
     #expect(bench.motionGuard.asked.allSatisfy { $0.step == left && $0.target == .open })
   }
 
-  @Test("a motion that is stopped ends in a fault at the same tick, and the servo is let go")
+  @Test("a motion that a guard stops for what is in the way gets no further pulse that way, backs off and is held")
   func stopped() {
     _ = bench.open(as: bench.rider())
     _ = bench.run(for: 500)
     bench.motionGuard.clearance = .stop(Hindrance("a foot"))
-    let before = moves
-    #expect(bench.run(for: 20).map(\.fault) == [.obstructed, .obstructed])
+    let place = moves.last!
+    #expect(bench.run(for: 300).map(\.fault) == [.obstructed, .obstructed])
     #expect(failure(.obstructed) == "a foot")
-    #expect(moves == before)
-    #expect(bench.servo.orders.last?.action == .release)
+    #expect(moves.max() == place && abs(moves.last! - (place - 0.05)) < 1e-9)
+    #expect(bench.servo.held[left] == moves.last)
+  }
+
+  @Test("a motion that a guard stops for another reason ends at the same tick, and is held")
+  func stoppedForTraffic() {
+    _ = bench.open(as: bench.rider())
+    _ = bench.run(for: 500)
+    bench.motionGuard.clearance = .stop(Hindrance(refusal: traffic.refusal, fault: .other("traffic"), "a tram comes"))
+    let before = moves
+    #expect(bench.run(for: 20).map(\.fault) == [.other("traffic"), .other("traffic")])
+    #expect(moves == before && bench.servo.held[left] == before.last)
   }
 
   @Test("a motion that is held stands still and then goes on from there; one that is held for too long is given up")

@@ -11,7 +11,7 @@ import Testing
   let rotating = RotatingMinor(secret: BeaconSecret(), step: left)
 
   init() {
-    bench.policy = Policy(methods: [.beacon, .nfc, .qr], zone: .near, proofAge: 10_000)
+    bench.policy = Policy(methods: [.beacon, .nfc, .qr], zone: .near, proofAge: 10_000, reserve: 0)
     bench.secrets.minors = [left: rotating]
     bench.start()
   }
@@ -43,7 +43,8 @@ import Testing
   @Test("the minor of this period and the one before are accepted, and no other, whatever the policy says of copies")
   func periods() {
     for acceptsStatic in [true, false] {
-      bench.policy = Policy(methods: [.beacon, .qr], acceptsStatic: acceptsStatic, zone: .near, proofAge: 10_000)
+      bench.policy = Policy(
+        methods: [.beacon, .qr], acceptsStatic: acceptsStatic, zone: .near, proofAge: 10_000, reserve: 0)
       bench.start()
       func heard(_ seconds: Int64) -> RefusalCode? {
         let minor = rotating.minor(at: bench.time.wall - seconds)
@@ -170,13 +171,14 @@ import Testing
       .tag(uid: TagUID("04A1B2C3")!, content: "x"),
       .code(content: label),
     ]
-    bench.policy = Policy(methods: [.beacon, .nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000)
+    bench.policy = Policy(
+      methods: [.beacon, .nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000, reserve: 0)
     bench.start()
     for proof in proofs {
       #expect(refusal(proof, for: right, as: bench.rider()) == .proofNotAccepted)
     }
     for method in ProofMethod.allCases {
-      bench.policy = Policy(methods: [method], zone: .near, proofAge: 10_000)
+      bench.policy = Policy(methods: [method], zone: .near, proofAge: 10_000, reserve: 0)
       bench.start()
       for proof in proofs where proof.method != method {
         #expect(refusal(proof, as: bench.rider()) == .proofNotAccepted)
@@ -209,7 +211,7 @@ import Testing
 
   @Test("a dynamic tag's reading is good once, in this run and in the next, and where copies are not accepted")
   func dynamicTag() throws {
-    bench.policy = Policy(methods: [.nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000)
+    bench.policy = Policy(methods: [.nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000, reserve: 0)
     withTag()
     let alice = bench.rider()
     let move = bench.move(.open, left, as: alice).with(proof: .tag(uid: tag, content: message))
@@ -239,15 +241,15 @@ import Testing
   @Test("a step that is moving is said to be busy, and the reading is used up")
   func busy() {
     withTag()
-    let rider = bench.rider()
+    let (rider, bob) = (bench.rider(), bench.rider())
     let code: Proof = .code(content: StepLabel(vehicle: car.uuid, step: left).text)
-    let late = bench.move(.close, left, as: rider).with(proof: .tag(uid: tag, content: message))
+    let late = bench.move(.close, left, as: bob).with(proof: .tag(uid: tag, content: message))
     let first = bench.move(.open, left, as: rider).with(proof: code)
     _ = bench.send(rider.command(left, .move(first)))
-    #expect(bench.send(rider.command(left, .move(late))).refusal == .busy)
+    #expect(bench.send(bob.command(left, .move(late))).refusal == .busy)
     _ = bench.run(for: 1_100)
-    let again = bench.move(.close, left, as: rider).with(proof: .tag(uid: tag, content: message))
-    #expect(bench.send(rider.command(left, .move(again))).refusal == .staleProof)
+    let again = bench.move(.close, left, as: bob).with(proof: .tag(uid: tag, content: message))
+    #expect(bench.send(bob.command(left, .move(again))).refusal == .staleProof)
   }
 
   @Test("a reading whose use is being written is used up for every other command, and is again good where that fails")
@@ -255,18 +257,20 @@ import Testing
     withTag()
     let (alice, bob) = (bench.rider(), bench.rider())
     let proof = Proof.tag(uid: tag, content: message)
-    let moves = (0..<3).map { _ in bench.move(.open, left, as: bob).with(proof: proof) }
+    func bobs() -> [Statement] {
+      bench.send(bob.command(left, .move(bench.move(.open, left, as: bob).with(proof: proof))))
+    }
     let first = bench.move(.open, left, as: alice).with(proof: proof)
     bench.journal.isSlow = true
     #expect(bench.send(alice.command(left, .move(first))).isEmpty)
-    #expect(bench.send(bob.command(left, .move(moves[0]))).refusal == .staleProof)
+    #expect(bobs().refusal == .staleProof)
     bench.journal.failure = "Input/output error"
     #expect(bench.settle().refusal == .unavailable)
     bench.journal.failure = nil
-    #expect(bench.send(bob.command(left, .move(moves[1]))).isEmpty)
+    #expect(bobs().isEmpty)
     #expect(bench.settle().isEmpty, "the reading is written, and the motion is not yet")
     #expect(bench.settle().map(\.phase) == [.moving, .moving])
-    #expect(bench.send(bob.command(left, .move(moves[2]))).refusal == .staleProof)
+    #expect(bobs().refusal == .staleProof)
   }
 
   @Test("without a journal a reading is not accepted, and not used up")

@@ -19,11 +19,11 @@ import Testing
     #expect(encryption.thumbprint.description == example.text("controller-encryption-thumbprint"))
   }
 
-  @Test("the controller reads both commands as the claims that stand beside them")
+  @Test("the controller reads each command as the claims that stand beside them")
   func commands() throws {
     let controller = try DecryptionKey(jwk: example["controller-encryption-key"]!)
     let operatorKey = try VerificationKey(jwk: example["operator-key"]!)
-    for name in ["unknown", "open"] {
+    for name in ["unknown", "open", "stop"] {
       let payload = Array(example.text("\(name)-command").utf8)
       #expect(CommandDigest(of: payload).text == example.text("\(name)-digest"))
       guard
@@ -40,6 +40,9 @@ import Testing
       #expect(token.subject == example["token-claims"]!.text("sub"))
       switch command.request {
       case .status: #expect(claims.text("position") == "unknown")
+      case .stop(let epoch):
+        #expect(claims.text("position") == "stop")
+        #expect(Base64URL.encode(epoch) == claims.text("epoch"))
       case .move(let move):
         #expect(move.target.rawValue == claims.text("position"))
         #expect(move.deadline == claims["deadline"]!.integer)

@@ -29,6 +29,63 @@ import Testing
     #expect(throws: KeyError.self) { try VerificationKey([1, 2, 3]) }
   }
 
+  /// The points of Ed25519 whose order divides 8, without the sign of x.
+  static let smallOrderPoints = [
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    // Not below p: 0 and 1 once more.
+    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+  ]
+
+  @Test("points of small order, for which anyone can sign, are no keys, in any of their encodings", arguments: smallOrderPoints)
+  func smallOrder(text: String) throws {
+    let bytes = try #require(hexadecimal(text))
+    for bytes in [bytes, bytes.dropLast() + [bytes[31] | 0x80]] {
+      #expect(throws: KeyError.self) { try VerificationKey(bytes) }
+      let jwk: JSON = ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))]
+      #expect(throws: KeyError.self) { try VerificationKey(jwk: jwk) }
+    }
+  }
+
+  @Test("the constant signature that is forged for the point of order 1 is one to BoringSSL: the key has to be refused")
+  func forgery() throws {
+    let identity = [1] + [UInt8](repeating: 0, count: 31)
+    let key = try Curve25519.Signing.PublicKey(rawRepresentation: identity)
+    #expect(key.isValidSignature(identity + [UInt8](repeating: 0, count: 32), for: Array("open".utf8)))
+  }
+
+  @Test("a number that is not below p is no key: each key has one name", arguments: 0xED...0xFF as ClosedRange<UInt8>)
+  func notCanonical(low: UInt8) {
+    let bytes = [low] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]
+    for bytes in [bytes, bytes.dropLast() + [0xFF]] {
+      #expect(throws: KeyError.unusable("the Ed25519 key is not in its canonical form")) { try VerificationKey(bytes) }
+      #expect(throws: KeyError.unusable("the X25519 key is not in its canonical form")) { try EncryptionKey(bytes) }
+    }
+  }
+
+  @Test("no key that is made is taken for a point of small order, and of a signature there is only one")
+  func oneSignature() throws {
+    // The order of the group, the low byte first (RFC 8032 5.1).
+    let order = try #require(hexadecimal("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"))
+    for _ in 0..<100 {
+      let key = SigningKey()
+      let signature = key.signature(for: [1, 2, 3])
+      #expect(key.verificationKey.key.isValidSignature(signature, for: [1, 2, 3]))
+      var larger = signature
+      var carry = 0
+      for index in 0..<32 {
+        carry += Int(signature[32 + index]) + Int(order[index])
+        larger[32 + index] = UInt8(carry & 0xFF)
+        carry >>= 8
+      }
+      #expect(!key.verificationKey.key.isValidSignature(larger, for: [1, 2, 3]))
+    }
+  }
+
   @Test("no error about a key repeats any of it")
   func noSecretsInErrors() {
     let jwk = SigningKey().jwk

@@ -108,6 +108,34 @@ import Testing
     #expect(throws: ProtocolError.self) { try read(with("steps", [step.without("major")])) }
   }
 
+  @Test("one that names a point of small order as a key is refused")
+  func smallOrder() {
+    for name in ["encryption_key", "signing_key"] {
+      let changed = JSON.object(
+        claims.object!.map {
+          $0.name == name ? .init(name, .string(Base64URL.encode([1] + [UInt8](repeating: 0, count: 31)))) : $0
+        })
+      #expect(throws: ProtocolError.self, "\(name)") {
+        try VehicleCode.verify(SignedObject.sign(changed, as: .vehicle, by: operatorKey))
+      }
+    }
+  }
+
+  @Test("one that was signed more than a day ahead is refused where the time is known: it would make all others look old")
+  func future() throws {
+    let text = code.signed(by: operatorKey)
+    for now in [code.issued - 86_400, code.issued, code.issued + 1_000_000_000] {
+      #expect(try VehicleCode.verify(text, now: now).code == code)
+    }
+    for now in [code.issued - 86_401, 0] {
+      #expect(throws: ProtocolError.issuedInFuture) { try VehicleCode.verify(text, now: now) }
+    }
+    let last = JSON.object(claims.object!.map { $0.name == "iat" ? .init("iat", .integer(1 << 53 - 1)) : $0 })
+    #expect(throws: ProtocolError.issuedInFuture) {
+      try VehicleCode.verify(SignedObject.sign(last, as: .vehicle, by: operatorKey), now: code.issued)
+    }
+  }
+
   @Test("a larger one than any QR code can hold is refused before it is read")
   func size() {
     #expect(throws: ProtocolError.malformed("larger than 2953 bytes")) {

@@ -1,0 +1,271 @@
+import Domain
+import StepProtocol
+
+/// What a motion goes through: its journal, its servo's set-up, tick after tick, and its end.
+extension Controller {
+  // MARK: - The journal
+
+  mutating func commit(_ purpose: Purpose) {
+    if case .motion(let undertaking) = purpose, let state = steps[undertaking.step] {
+      // On the medium first: from here on a crash leaves a motion without an end, and this challenge used.
+      let step = undertaking.step
+      journal.entries[step] = Journal.Entry(
+        position: state.position, motion: undertaking.target, fault: state.fault,
+        challenge: undertaking.challenge ?? journal.entries[step]?.challenge)
+      steps[step]?.activity = .committing(undertaking)
+    }
+    lastTicket += 1
+    commits[lastTicket] = (purpose, now.clock)
+    effects.append(.commit(journal, lastTicket))
+  }
+
+  /// The journal is on the medium.
+  mutating func proceed(from ticket: CommitTicket) {
+    switch commits.removeValue(forKey: ticket)?.purpose {
+    case .reading(let reading, let undertaking)?:
+      counters[reading.uid] = reading.counter
+      undertake(undertaking)
+    case .motion(let undertaking)?:
+      if let code = lapse(of: undertaking) { return abandon(undertaking, Refusal(code)) }
+      let step = undertaking.step
+      steps[step]?.activity = .preparing(undertaking)
+      order(step, .prepare(from: steps[step]?.position ?? .unknown, to: undertaking.target.position))
+    case .note?, nil:
+      break
+    }
+  }
+
+  /// The journal is not on the medium.
+  mutating func giveUp(_ ticket: CommitTicket, _ reason: String) {
+    switch commits.removeValue(forKey: ticket)?.purpose {
+    case .reading(let reading, let undertaking)?:
+      record(.notJournaled(undertaking.step, reason))
+      // Unless a later reading of the same tag is on its way.
+      if journal.counters[reading.uid] == reading.counter { journal.counters[reading.uid] = counters[reading.uid] }
+      if let sender = undertaking.sender { refuse(sender, Refusal(.unavailable)) }
+    case .motion(let undertaking)?:
+      record(.notJournaled(undertaking.step, reason))
+      abandon(undertaking, Refusal(.unavailable))
+    case .note(let step)?:
+      record(.notJournaled(step, reason))
+    case nil:
+      break
+    }
+  }
+
+  /// A disk that hangs must not leave a rider waiting. What it says later moves nothing.
+  mutating func giveUpLateJournals() {
+    for (ticket, commit) in commits.sorted(by: { $0.key < $1.key }) {
+      guard let step = commit.purpose.waiting, now.clock - commit.began >= Controller.journalPatience else { continue }
+      giveUp(ticket, "it has not answered for \(Controller.journalPatience) ms")
+      commits[ticket] = (.note(step), commit.began)
+    }
+  }
+
+  /// Writes where a step at rest stands.
+  mutating func writeState(of step: StepID) {
+    guard let state = steps[step] else { return }
+    journal.entries[step] = Journal.Entry(
+      position: state.position, fault: state.fault, challenge: journal.entries[step]?.challenge)
+    commit(.note(step))
+  }
+
+  // MARK: - The beginning
+
+  /// What has come up since the motion was wanted.
+  func lapse(of undertaking: Undertaking) -> RefusalCode? {
+    if isEnding { return .unavailable }
+    return now.clock < undertaking.deadline ? nil : .expired
+  }
+
+  /// Nothing began, and nothing is to say that it did.
+  mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal) {
+    let step = undertaking.step
+    // What its journal and its servo say later comes too late.
+    for (ticket, commit) in commits {
+      if case .motion = commit.purpose, commit.purpose.waiting == step { commits[ticket]?.purpose = .note(step) }
+    }
+    steps[step]?.order = 0
+    steps[step]?.activity = .resting
+    writeState(of: step)
+    if let sender = undertaking.sender {
+      refuse(sender, refusal)
+    } else if readings.hindrance(to: step, extends: false) == nil {
+      // What went wrong once is not tried again but by a command.
+      steps[step]?.isToRetract = false
+    }
+    retract(step)
+  }
+
+  private mutating func begin(_ undertaking: Undertaking, from place: Double?) {
+    let step = undertaking.step
+    if let code = lapse(of: undertaking) { return abandon(undertaking, Refusal(code)) }
+    let motion = Motion(undertaking, from: place, at: now.clock, profile)
+    switch clearance(for: motion, hasBegun: false) {
+    case .go: break
+    case .hold(let hindrance), .stop(let hindrance):
+      record(.failed(step, hindrance.fault, hindrance.description))
+      return abandon(undertaking, hindrance.refusal)
+    }
+    steps[step]?.fault = nil
+    tell(motion)
+  }
+
+  /// The rider for whom a step moves wants its other end. It does not go on in the wrong direction until the journal
+  /// says so: the journal says already that a motion began, which is what counts after a crash.
+  mutating func turnRound(_ motion: Motion, for undertaking: Undertaking) {
+    var motion = motion
+    motion.turnRound(for: undertaking, at: now.clock)
+    // Where it comes from now is neither end.
+    steps[motion.step]?.position = .unknown
+    journal.entries[motion.step]?.motion = undertaking.target
+    journal.entries[motion.step]?.challenge = undertaking.challenge
+    commit(.note(motion.step))
+    tell(motion)
+  }
+
+  private mutating func tell(_ motion: Motion) {
+    steps[motion.step]?.activity = .moving(motion)
+    steps[motion.step]?.reservation = nil
+    switch motion.undertaking.cause {
+    case .command(_, let sender):
+      record(.began(motion.step, motion.target, rider: sender.rider))
+      answer(sender, .obeyed)
+    case .interlock:
+      steps[motion.step]?.isToRetract = false
+      record(.retracts(motion.step))
+    }
+    publish(motion.step)
+  }
+
+  private func clearance(for motion: Motion, hasBegun: Bool) -> Clearance {
+    if let hindrance = readings.hindrance(to: motion) { return .stop(hindrance) }
+    if motion.obstacle != nil { return .go }
+    return motionGuard.clearance(
+      for: GuardedMotion(step: motion.step, target: motion.target, place: motion.place, hasBegun: hasBegun), at: now)
+  }
+
+  // MARK: - Under way
+
+  mutating func take(_ report: ServoReport) {
+    guard let state = steps[report.step] else { return }
+    if report.number == state.release {
+      steps[report.step]?.release = nil
+      if case .failed(let error) = report.outcome { disbelieve(report.step, "the servo is still driven: \(error)") }
+      return
+    }
+    // A report on what was given up meanwhile comes too late.
+    guard report.number == state.order else { return }
+    switch (state.activity, report.outcome) {
+    case (.preparing(let undertaking), .ready(let place)):
+      begin(undertaking, from: place ?? state.position.extension)
+    case (.preparing(let undertaking), .failed(let error)):
+      record(.failed(report.step, error.fault, error.description))
+      abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable))
+    case (.moving(var motion), .done):
+      motion.ordered = nil
+      steps[report.step]?.activity = .moving(motion)
+      guard motion.isAtEnd else { return }
+      let end = motion.target.position
+      if let obstacle = motion.obstacle { return finish(motion, .unknown, obstacle.fault) }
+      if readings.position(of: motion.step, believed: end) == end { return finish(motion, end, nil) }
+      motion.waitForEnd(since: now.clock)
+      steps[report.step]?.activity = .moving(motion)
+    case (.moving(var motion), .failed(.obstructed)):
+      motion.ordered = nil
+      halt(motion, Hindrance(ServoError.obstructed.description))
+    case (.moving(let motion), .failed(let error)):
+      fail(motion, error.fault, error.description)
+    case (.resting, .failed(let error)):
+      disbelieve(report.step, "the servo did not take its last place: \(error)")
+    case (.preparing, .done), (.moving, .ready), (.resting, _), (.committing, _):
+      break
+    }
+  }
+
+  /// A tick has passed: moves a step one stride further, if the last one was taken and nothing is in the way.
+  mutating func advance(_ step: StepID) {
+    if case .preparing(let undertaking)? = steps[step]?.activity { return keepWaiting(for: undertaking) }
+    guard case .moving(var motion)? = steps[step]?.activity else { return }
+    let gap = motion.turn(at: now.clock)
+    if let (fault, reason) = motion.failure(at: now.clock, gap: gap) { return fail(motion, fault, reason) }
+    switch clearance(for: motion, hasBegun: true) {
+    case .stop(let hindrance):
+      return halt(motion, hindrance)
+    case .go where readings.sees(motion):
+      return finish(motion, motion.target.position, nil)
+    case .go where motion.ordered == nil:
+      if let action = motion.advance(by: gap) {
+        motion.ordered = now.clock
+        order(step, action)
+      }
+    case .go, .hold:
+      break
+    }
+    steps[step]?.activity = .moving(motion)
+  }
+
+  private mutating func keepWaiting(for undertaking: Undertaking) {
+    guard let code = lapse(of: undertaking) else { return }
+    if code == .expired {
+      record(.failed(undertaking.step, .driver, "the servo was not ready before the command's deadline"))
+    }
+    abandon(undertaking, Refusal(code))
+  }
+
+  // MARK: - The end
+
+  /// Stops at once: no pulse goes on in this direction. What is in the way gets some room.
+  mutating func halt(_ motion: Motion, _ hindrance: Hindrance) {
+    record(.failed(motion.step, hindrance.fault, hindrance.description))
+    var motion = motion
+    if hindrance.isInTheWay {
+      if motion.backOff(from: hindrance, at: now.clock) {
+        steps[motion.step]?.activity = .moving(motion)
+        return
+      }
+      // Nobody knows where the servo is, so to hold it might be to press.
+      if motion.place == nil { order(motion.step, .release) }
+    }
+    finish(motion, .unknown, hindrance.fault)
+  }
+
+  /// After a fault of the driver nobody knows what the servo does, so it is let go. Otherwise it is held where it is, so
+  /// that whoever stands on the step does not fall.
+  private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
+    record(.failed(motion.step, fault, reason))
+    if fault == .driver { order(motion.step, .release) }
+    finish(motion, .unknown, fault)
+  }
+
+  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the motion
+  /// was interrupted, which errs on the safe side.
+  ///
+  /// - Parameter position: where the step is, as far as its switches do not say otherwise.
+  mutating func finish(_ motion: Motion, _ position: Position, _ fault: Fault?) {
+    guard var state = steps[motion.step] else { return }
+    state.position = readings.position(of: motion.step, believed: position)
+    state.activity = .resting
+    state.fault = fault
+    // What went wrong once is not tried again but by a command.
+    if fault != nil, fault != .vehicleMoving { state.isToRetract = false }
+    if fault == nil, state.position == .open, let device = motion.undertaking.sender?.device {
+      state.reservation = (device, now.clock + policy.reserve)
+    }
+    steps[motion.step] = state
+    if fault == nil, position != .unknown { record(.ended(motion.step, position)) }
+    writeState(of: motion.step)
+    publish(motion.step)
+    for sender in motion.senders { answer(sender, .obeyed) }
+    retract(motion.step)
+  }
+
+  /// The servo of a step at rest does not do as it was told, and nobody would know.
+  private mutating func disbelieve(_ step: StepID, _ reason: String) {
+    record(.failed(step, .driver, reason))
+    guard case .resting? = steps[step]?.activity else { return }
+    steps[step]?.fault = .driver
+    writeState(of: step)
+    publish(step)
+  }
+}

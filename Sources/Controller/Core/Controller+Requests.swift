@@ -1,0 +1,118 @@
+import Domain
+import StepProtocol
+
+/// What riders ask, and who may have what: everything up to the moment when a step is to move.
+extension Controller {
+  mutating func receive(_ request: Request) {
+    guard let step = vehicle.step(request.step) else { return }
+    let digest = CommandDigest(of: request.payload)
+    let received =
+      request.command
+      ?? ReceivedCommand(request.payload, controller: keys.decryption, operatorKey: keys.operatorKey)
+    switch received {
+    case .unauthenticated(let error):
+      record(.unauthenticated(step.id, error))
+    case .malformed(_, let token, let nonce):
+      refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
+    case .command(let command, let token):
+      let sender = Sender(request, digest, nonce: command.nonce, token)
+      if let code = objection(to: command, sender, token, isRetained: request.isRetained) {
+        return refuse(sender, Refusal(code))
+      }
+      switch command.request {
+      case .status:
+        record(.answered(step.id, rider: sender.rider))
+        let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
+        answer(sender, .challenge(Statement.Challenge(challenge, policy: policy.presence)))
+      case .stop:
+        stop(for: sender)
+      case .move(let move):
+        judge(move, of: sender, for: step)
+      }
+    }
+  }
+
+  /// The checks of the protocol's section 6 up to the proof, in their order.
+  private mutating func objection(
+    to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
+  ) -> RefusalCode? {
+    // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
+    let isNew = session.admit(sender.command)
+    var staleness: RefusalCode?
+    switch command.request {
+    case .status: break
+    case .stop(let epoch): staleness = session.isPresent(epoch) ? nil : .expired
+    case .move(let move): staleness = session.redeem(move, by: sender.device, for: sender.step, at: now.clock)
+    }
+    if isRetained { return .retained }
+    guard token.vehicle == vehicle.uuid, command.vehicle == vehicle.uuid else { return .wrongVehicle }
+    guard command.step == sender.step, token.steps.contains(sender.step) else { return .wrongStep }
+    if now.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
+    if now.wall >= token.expires { return .tokenExpired }
+    return isNew ? staleness : .replayed
+  }
+
+  private mutating func judge(_ move: Command.Move, of sender: Sender, for step: Step) {
+    let undertaking = Undertaking(move, by: sender)
+    switch proofs.judge(move, for: step, by: sender.device, counters: journal.counters, at: now) {
+    case .refused(let code):
+      refuse(sender, Refusal(code))
+    case .accepted(nil):
+      undertake(undertaking)
+    case .accepted(let reading?):
+      journal.counters[reading.uid] = reading.counter
+      commit(.reading(reading, undertaking))
+    }
+  }
+
+  /// Looks at the step's state: refuses, turns a motion round, or begins one.
+  mutating func undertake(_ undertaking: Undertaking) {
+    let step = undertaking.step
+    guard case .command(let move, let sender) = undertaking.cause, let state = steps[step],
+      let condition = condition(of: step)
+    else { return }
+    // A tag's reading took time to be written: a stop or a newer command may have come meanwhile.
+    guard session.stands(move) else { return refuse(sender, Refusal(.expired)) }
+    if let code = lapse(of: undertaking) { return refuse(sender, Refusal(code)) }
+    switch state.activity {
+    case .committing, .preparing:
+      return refuse(sender, Refusal(.busy))
+    case .moving(let motion):
+      guard motion.canTurnRound(to: undertaking.target, for: sender.device) else {
+        return refuse(sender, Refusal(.busy))
+      }
+    case .resting:
+      guard condition.fault != nil || condition.position != undertaking.target.position else {
+        record(.answered(step, rider: sender.rider))
+        return answer(sender, .obeyed)
+      }
+      if undertaking.target == .close, let reservation = state.reservation, reservation.device != sender.device,
+        now.clock < reservation.until
+      {
+        return refuse(sender, Refusal(.reserved))
+      }
+    }
+    guard !limit.isExhausted(sender.device, at: now.clock) else { return refuse(sender, Refusal(.tooOften)) }
+    if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
+      return refuse(sender, hindrance.refusal)
+    }
+    limit.note(sender.device, at: now.clock)
+    if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
+    commit(.motion(undertaking))
+  }
+
+  /// Ends whatever the step does or is about to do. It needs neither a challenge nor a proof, because it starts nothing.
+  private mutating func stop(for sender: Sender) {
+    let step = sender.step
+    session.void(for: step)
+    record(.stopped(step, rider: sender.rider))
+    steps[step]?.isToRetract = false
+    switch steps[step]?.activity {
+    case .committing(let undertaking)?, .preparing(let undertaking)?: abandon(undertaking, Refusal(.expired))
+    // The servo holds the place that it was given last.
+    case .moving(let motion)?: finish(motion, .unknown, motion.obstacle?.fault)
+    case .resting?, nil: break
+    }
+    answer(sender, .obeyed)
+  }
+}

@@ -1,0 +1,197 @@
+package import Domain
+import StepProtocol
+
+/// An input of the vehicle.
+///
+/// One rule holds for all of them: *active is the state in which motion is allowed, and a cut wire reads inactive*. So a
+/// fault of the wire is on the safe side.
+package enum SensorID: Hashable, Sendable, CustomStringConvertible {
+  /// Nothing is in the step's way.
+  case clear(StepID)
+  /// The step is at its open end.
+  case endOpen(StepID)
+  /// The step is at its closed end.
+  case endClosed(StepID)
+  /// The vehicle stands still.
+  case standing
+  /// Motion is enabled; a stop button opens it.
+  case enable
+
+  /// As in `stepd.toml`, under `inputs`, `inputs.steps` and `interlock`.
+  package var description: String {
+    switch self {
+    case .clear(let step): "\(step).clear"
+    case .endOpen(let step): "\(step).end_open"
+    case .endClosed(let step): "\(step).end_closed"
+    case .standing: "standing"
+    case .enable: "enable"
+    }
+  }
+}
+
+/// What an input reads now.
+package struct SensorReport: Sendable, Equatable {
+  package let sensor: SensorID
+  /// Nil when the input is lost: it cannot be read.
+  package let isActive: Bool?
+
+  package init(_ sensor: SensorID, isActive: Bool?) {
+    self.sensor = sensor
+    self.isActive = isActive
+  }
+}
+
+/// Where an input comes from.
+package enum InputSource: Sendable, Equatable {
+  /// A line of a GPIO character device, such as line 3 of `/dev/gpiochip0`.
+  case gpio(chip: String, line: Int)
+  /// A file that holds `0` or `1` and is written by another program.
+  case file(String)
+}
+
+package struct InputWiring: Sendable, Equatable {
+  package var source: InputSource
+  package var isActiveLow: Bool
+  /// For how long an input must be active until that counts, milliseconds. Inactive counts at once.
+  package var debounce: Int64
+
+  package init(
+    _ source: InputSource, isActiveLow: Bool = false, debounce: Int64 = Self.standardDebounce
+  ) {
+    self.source = source
+    self.isActiveLow = isActiveLow
+    self.debounce = debounce
+  }
+
+  package static let standardDebounce: Int64 = 20
+}
+
+/// What a moving vehicle means for its steps.
+package struct Interlock: Sendable, Equatable {
+  /// What becomes of a step that is out when the vehicle moves.
+  package enum OnMoving: String, Sendable, CaseIterable {
+    /// It is told.
+    case warn
+    /// The controller closes it.
+    case retract
+  }
+
+  package var onMoving: OnMoving
+  /// Whether a vehicle whose `standing` input is lost counts as moving.
+  package var countsLostAsMoving: Bool
+
+  package init(onMoving: OnMoving = .warn, countsLostAsMoving: Bool = true) {
+    self.onMoving = onMoving
+    self.countsLostAsMoving = countsLostAsMoving
+  }
+}
+
+/// Which inputs a vehicle has, and what they mean.
+package struct Inputs: Sendable, Equatable {
+  package var wirings: [SensorID: InputWiring]
+  package var interlock: Interlock
+
+  package init(wirings: [SensorID: InputWiring] = [:], interlock: Interlock = Interlock()) {
+    self.wirings = wirings
+    self.interlock = interlock
+  }
+}
+
+/// What the inputs say now. One that is wired and has not been read yet counts as inactive.
+struct Readings: Sendable {
+  private enum Reading: Sendable { case inactive, active, lost }
+
+  let interlock: Interlock
+  /// Of the inputs that are wired.
+  private var readings: [SensorID: Reading]
+
+  init(_ inputs: Inputs) {
+    interlock = inputs.interlock
+    readings = inputs.wirings.mapValues { _ in .inactive }
+  }
+
+  /// - Returns: false when no such input is wired.
+  mutating func note(_ report: SensorReport) -> Bool {
+    guard readings[report.sensor] != nil else { return false }
+    readings[report.sensor] = report.isActive.map { $0 ? .active : .inactive } ?? .lost
+    return true
+  }
+
+  /// Whether the vehicle moves, or may move for all that is known.
+  var vehicleMoves: Bool {
+    switch readings[.standing] {
+    case .inactive?: true
+    case .lost?: interlock.countsLostAsMoving
+    case .active?, nil: false
+    }
+  }
+
+  private func sees(_ step: StepID, at end: Command.Move.Target) -> Bool {
+    readings[end == .open ? .endOpen(step) : .endClosed(step)] == .active
+  }
+
+  /// Whether a motion's end sees the step, which may be early.
+  func sees(_ motion: Motion) -> Bool { motion.obstacle == nil && sees(motion.step, at: motion.target) }
+
+  /// Where a step at rest is: where its switches see it, else where it is believed to be, unless a switch would see it
+  /// there.
+  func position(of step: StepID, believed: Position) -> Position {
+    switch (sees(step, at: .open), sees(step, at: .close)) {
+    case (true, true): return .unknown
+    case (true, false): return .open
+    case (false, true): return .close
+    case (false, false):
+      let isContradicted =
+        switch believed {
+        case .open: readings[.endOpen(step)] != nil
+        case .close: readings[.endClosed(step)] != nil
+        case .unknown: false
+        }
+      return isContradicted ? .unknown : believed
+    }
+  }
+
+  /// What is wrong with a step at rest, as long as the inputs say so.
+  func fault(of step: StepID, at position: Position) -> Fault? {
+    if isLost(.clear(step)) || isLost(.enable) || contradiction(of: step) != nil { return .sensor }
+    return vehicleMoves && position != .close ? .vehicleMoving : nil
+  }
+
+  func hindrance(to motion: Motion) -> Hindrance? {
+    // It goes back over space that it had already.
+    motion.obstacle == nil ? hindrance(to: motion.step, extends: motion.extends) : disabling
+  }
+
+  /// Why a step may not move.
+  ///
+  /// - Parameter extends: whether it would go outward.
+  func hindrance(to step: StepID, extends: Bool) -> Hindrance? {
+    if let disabling { return disabling }
+    if let contradiction = contradiction(of: step) {
+      return Hindrance(refusal: Refusal(.unavailable), fault: .sensor, contradiction)
+    }
+    if extends, vehicleMoves {
+      let reason = isLost(.standing) ? "it is not known whether the vehicle stands" : "the vehicle moves"
+      return Hindrance(refusal: Refusal(.vehicleMoving), fault: .vehicleMoving, reason)
+    }
+    guard isInactive(.clear(step)) else { return nil }
+    if isLost(.clear(step)) { return Hindrance(fault: .sensor, "the clear input is lost") }
+    return Hindrance("something is in the way")
+  }
+
+  private var disabling: Hindrance? {
+    guard isInactive(.enable) else { return nil }
+    return isLost(.enable)
+      ? Hindrance(refusal: Refusal(.stopped), fault: .sensor, "the enable input is lost")
+      : Hindrance(refusal: Refusal(.stopped), fault: .stopped, "the enable input forbids motion")
+  }
+
+  private func contradiction(of step: StepID) -> String? {
+    if isLost(.endOpen(step)) || isLost(.endClosed(step)) { return "the input of an end is lost" }
+    return sees(step, at: .open) && sees(step, at: .close) ? "the step is seen at both ends" : nil
+  }
+
+  private func isLost(_ sensor: SensorID) -> Bool { readings[sensor] == .lost }
+
+  private func isInactive(_ sensor: SensorID) -> Bool { readings[sensor].map { $0 != .active } ?? false }
+}
