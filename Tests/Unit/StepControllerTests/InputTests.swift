@@ -196,7 +196,8 @@ import Testing
     #expect(bench.run(for: 40).map(\.position) == [.close, .close], "the switch sees it there already")
   }
 
-  @Test("at rest: a step that leaves its end is nowhere, one that comes back is there, both ends or a lost one is a fault")
+  @Test(
+    "at rest: a step that leaves its end is nowhere, one that comes back is there, both ends or a lost one is a fault")
   func atRest() {
     bench.wire(.endOpen(left), .endClosed(left))
     #expect(bench.sense(.endClosed(left), false).map(\.position) == [.unknown])

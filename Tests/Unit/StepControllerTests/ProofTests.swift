@@ -43,7 +43,8 @@ import Testing
   @Test("the minor of this period and the one before are accepted, and no other, whatever the policy says of copies")
   func periods() {
     for acceptsStatic in [true, false] {
-      bench.policy = Policy(methods: [.beacon, .qr], acceptsStatic: acceptsStatic, zone: .near, proofAge: 10_000, reserve: 0)
+      bench.policy = Policy(
+        methods: [.beacon, .qr], acceptsStatic: acceptsStatic, zone: .near, proofAge: 10_000, reserve: 0)
       bench.start()
       func heard(_ seconds: Int64) -> RefusalCode? {
         let minor = rotating.minor(at: bench.time.wall - seconds)
@@ -170,7 +171,8 @@ import Testing
       .tag(uid: TagUID("04A1B2C3")!, content: "x"),
       .code(content: label),
     ]
-    bench.policy = Policy(methods: [.beacon, .nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000, reserve: 0)
+    bench.policy = Policy(
+      methods: [.beacon, .nfc, .qr], acceptsStatic: false, zone: .near, proofAge: 10_000, reserve: 0)
     bench.start()
     for proof in proofs {
       #expect(refusal(proof, for: right, as: bench.rider()) == .proofNotAccepted)

@@ -10,7 +10,8 @@ import Testing
 
   func move(_ challenge: [UInt8]) -> Command.Move {
     Command.Move(
-      target: .open, epoch: session.epoch, challenge: challenge, deadline: 5_000, proof: .code(content: "x"), proofTime: 0)
+      target: .open, epoch: session.epoch, challenge: challenge, deadline: 5_000, proof: .code(content: "x"),
+      proofTime: 0)
   }
 
   @Test("a good challenge voids the device's others for the step, older ones and newer ones, and nobody else's")
