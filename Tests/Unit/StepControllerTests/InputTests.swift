@@ -23,8 +23,8 @@ import Testing
   @Test("obstructed: no pulse goes on that way, the step backs off a little and slowly, is held, and says so at rest")
   func obstructed() {
     bench.wire(.clear(left))
+    let rider = bench.rider()
     for target in [Command.Move.Target.open, .close] {
-      let rider = bench.rider()
       _ = bench.send(rider.command(left, .move(bench.move(target, left, as: rider))))
       _ = bench.run(for: 500)
       let place = bench.moves.last!

@@ -5,7 +5,8 @@ import StepProtocol
 import TestSupport
 import Testing
 
-/// Random schedules: commands, stalls, failures, kills and power cuts at any moment, each determined by its seed.
+/// Random schedules: commands of two riders, stops, stalls, failures, inputs that change or are lost, kills and power
+/// cuts at any moment, each determined by its seed.
 ///
 /// Two hundred run with every test run, because each command costs its cryptography; `STEPCTL_SCHEDULES=2000` runs so
 /// many.
@@ -14,7 +15,7 @@ import Testing
   static let count = getenv("STEPCTL_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 200
 
   @Test(
-    "whatever happens, no step is thrown, moves without its journal, or is said to be where it is not",
+    "whatever happens, no step is thrown, goes on against its inputs or without its journal, or is said to be elsewhere",
     arguments: 0..<groups)
   func random(group: UInt64) {
     var totals = Schedule.Totals()
@@ -29,6 +30,7 @@ import Testing
     let each = Int(Self.count / Self.groups)
     #expect(totals.motions > each && totals.ended > each / 2 && totals.faults > each / 4)
     #expect(totals.refused > each && totals.crashes > each / 2 && totals.approaches > each)
+    #expect(totals.stops > each / 4 && totals.turns > each / 25 && totals.retreats > 0 && totals.retractions > 0)
   }
 }
 
@@ -36,8 +38,13 @@ import Testing
 private final class Schedule {
   struct Totals: CustomStringConvertible {
     var (commands, motions, ended, faults, refused, crashes, approaches, moves) = (0, 0, 0, 0, 0, 0, 0, 0)
+    var (stops, turns, retreats, retractions) = (0, 0, 0, 0)
 
     mutating func add(_ other: Totals) {
+      stops += other.stops
+      turns += other.turns
+      retreats += other.retreats
+      retractions += other.retractions
       commands += other.commands
       motions += other.motions
       ended += other.ended
@@ -50,7 +57,8 @@ private final class Schedule {
 
     var description: String {
       "\(commands) commands, \(refused) refused, \(motions) motions, \(ended) of them ended, \(faults) faults, "
-        + "\(crashes) kills, \(approaches) approaches, \(moves) positions"
+        + "\(crashes) kills, \(approaches) approaches, \(moves) positions, \(stops) stopped, \(turns) turned, "
+        + "\(retreats) retreats, \(retractions) retractions"
     }
   }
 
@@ -63,13 +71,38 @@ private final class Schedule {
   /// When a step's servo last did something, and whether it was late.
   private var told: [StepID: (clock: Int64, wasSlow: Bool)] = [:]
   private var moving: Set<StepID> = []
+  /// What the inputs say that are wired. Those at the ends say where the servo is, unless their wires are cut.
+  private var inputs: [SensorID: Bool?] = [:]
+  private var cut: Set<SensorID> = []
+  /// The orders that were looked at, and where each step was sent last; no place after single pulses.
+  private var issued = 0
+  private var sent: [StepID: (place: Double?, direction: Double)] = [:]
+  /// Where each step had been sent when something came in its way, and how far it extended since the vehicle moves.
+  private var blocked: [StepID: (place: Double?, direction: Double)] = [:]
+  private var extended: [StepID: Double] = [:]
 
   init(_ seed: UInt64) {
     random = SplitMix(seed)
+    wire()
     riders = [bench.rider(expires: 1 << 20), bench.rider(expires: 1 << 20)]
     bench.profile = MotionProfile(travel: [200, 700, 1_500].randomElement(using: &random)!, limit: 5_000)
     bench.start()
     bench.servo.atOrder = { [unowned self] order in check(order) }
+    readInputs()
+  }
+
+  /// Half of the vehicles have inputs.
+  private func wire() {
+    guard chance(50) else { return }
+    for sensor in [SensorID.enable, .standing] where chance(50) { inputs[sensor] = true }
+    for step in [left, right] {
+      if chance(60) { inputs[.clear(step)] = true }
+      if chance(40) { inputs[.endOpen(step)] = false }
+      if chance(40) { inputs[.endClosed(step)] = true }
+    }
+    bench.inputs = Inputs(
+      wirings: inputs.mapValues { _ in InputWiring(.file("/dev/null")) },
+      interlock: Interlock(onMoving: chance(70) ? .retract : .warn))
   }
 
   func run() {
@@ -92,10 +125,13 @@ private final class Schedule {
     switch Int.random(in: 0..<100, using: &random) {
     case ..<30: command()
     case ..<60: run(ticks: Int.random(in: 1...60, using: &random))
-    case ..<65: bench.wait(Int64.random(in: 1...400, using: &random))
-    case ..<68: bench.wait(Int64.random(in: 400...20_000, using: &random))
+    case ..<63: bench.wait(Int64.random(in: 1...400, using: &random))
+    case ..<65: bench.wait(Int64.random(in: 400...20_000, using: &random))
+    case ..<68: stop()
+    case ..<71: changeInput()
     case ..<73: bench.journal.isSlow.toggle()
-    case ..<76: bench.journal.failure = chance(50) ? "Input/output error" : nil
+    case ..<75: bench.journal.failure = chance(50) ? "Input/output error" : nil
+    case ..<77: run(ticks: 10)
     case ..<80: bench.servo.isSlow.toggle()
     case ..<82: bench.servo.failure = chance(50) ? [.obstructed, .failed("gone")].randomElement(using: &random) : nil
     case ..<84: bench.servo.releaseFailure = chance(50) ? .failed("gone") : nil
@@ -121,13 +157,69 @@ private final class Schedule {
     let payload = rider.command(step, .move(move))
     totals.commands += 1
     old.append((step, payload))
-    observe(bench.send(payload, to: step))
+    let wasMoving = moving.contains(step)
+    let statements = bench.send(payload, to: step)
+    if wasMoving, statements.first?.phase == .moving, statements.refusal == nil { totals.turns += 1 }
+    observe(statements)
+  }
+
+  private func stop() {
+    let (rider, step) = (riders.randomElement(using: &random)!, chance(60) ? left : right)
+    let statements = bench.stop(step, as: rider)
+    totals.stops += statements.count > 1 ? 1 : 0
+    observe(statements)
+    if bench.handle(.connected).first(where: { $0.step == step })?.phase == .moving { violate("it is not stopped") }
+  }
+
+  private func changeInput() {
+    guard let sensor = inputs.keys.sorted(by: { $0.description < $1.description }).randomElement(using: &random) else {
+      return
+    }
+    switch sensor {
+    case .endOpen, .endClosed:
+      if cut.remove(sensor) == nil { cut.insert(sensor) }
+      followEnds()
+    case .clear, .standing, .enable:
+      sense(sensor, inputs[sensor]! == true ? (chance(80) ? false : nil) : true)
+    }
+  }
+
+  private func sense(_ sensor: SensorID, _ isActive: Bool?) {
+    inputs[sensor] = .some(isActive)
+    switch sensor {
+    case .clear(let step): blocked[step] = isActive == true ? nil : sent[step] ?? (nil, 0)
+    case .standing: extended = isActive == true ? [:] : [left: 0, right: 0]
+    case .endOpen, .endClosed, .enable: break
+    }
+    observe(bench.sense(sensor, isActive))
+  }
+
+  /// A switch sees its end within 2 % of the way.
+  private func followEnds() {
+    for (sensor, told) in inputs {
+      var isThere: Bool?
+      switch sensor {
+      case .endOpen(let step): isThere = bench.servo.places[step] ?? 0 >= 0.98
+      case .endClosed(let step): isThere = bench.servo.places[step] ?? 0 <= 0.02
+      case .clear, .standing, .enable: break
+      }
+      if var isThere {
+        isThere = isThere && !cut.contains(sensor)
+        if told != isThere { sense(sensor, isThere) }
+      }
+    }
+  }
+
+  /// The shell reads every input at the start.
+  private func readInputs() {
+    for (sensor, isActive) in inputs { observe(bench.sense(sensor, isActive)) }
   }
 
   private func run(ticks: Int) {
     for _ in 0..<ticks {
       bench.wait(chance(90) ? MotionProfile.tick : Int64.random(in: 1...150, using: &random))
       observe(bench.handle(.tick))
+      followEnds()
     }
   }
 
@@ -135,6 +227,11 @@ private final class Schedule {
     (bench.journal.isSlow, bench.journal.failure) = (false, nil)
     (bench.servo.isSlow, bench.servo.failure, bench.servo.releaseFailure) = (false, nil, nil)
     bench.motionGuard.clearance = .go
+    cut = []
+    for sensor in [SensorID.enable, .standing, .clear(left), .clear(right)] where inputs[sensor] != nil {
+      if inputs[sensor]! != true { sense(sensor, true) }
+    }
+    followEnds()
   }
 
   private func crash() {
@@ -144,6 +241,7 @@ private final class Schedule {
     bench.start()
     moving = []
     let before = bench.servo.orders.count
+    readInputs()
     observe(bench.handle(.connected))
     if bench.servo.orders.count != before { violate("something moves at the start") }
   }
@@ -178,12 +276,52 @@ private final class Schedule {
 
   /// An order that a slow servo carries out after its motion was given up finds a journal that knows no place.
   private func checkJournal(_ step: StepID, _ what: String) {
-    guard let entry = bench.journal.medium.entries[step], entry.challenge != nil,
+    // A step that the controller closed by itself may have been moved by no command yet.
+    guard let entry = bench.journal.medium.entries[step], entry.challenge != nil || inputs[.standing] != nil,
       entry.motion != nil || entry.position == .unknown
     else { return violate("\(step) \(what), and the journal knows nothing of it") }
   }
 
+  /// Looks at the orders that were given since the last look: what the inputs forbid is not ordered.
+  private func checkOrders() {
+    for order in bench.servo.orders.dropFirst(issued) {
+      let step = order.step
+      let last = sent[step]?.place
+      switch order.action {
+      case .prepare, .release:
+        sent[step] = nil
+        continue
+      case .inch(let end):
+        sent[step] = (nil, 0)
+        if inputs[.enable] ?? true != true { violate("\(step) inches, and motion is not enabled") }
+        if blocked[step] != nil { violate("\(step) inches, and something is in its way") }
+        if end == 1, extended[step] != nil { violate("\(step) inches outward while the vehicle moves") }
+      case .move(let next):
+        sent[step] = (next, last.map { next < $0 ? -1 : next > $0 ? 1 : 0 } ?? 0)
+        if inputs[.enable] ?? true != true { violate("\(step) moves, and motion is not enabled") }
+        if let (place, direction) = blocked[step] {
+          // The first place of a motion has no direction yet.
+          let way = next - (place ?? next)
+          if place == nil || abs(way) > 0.05 + 1e-9 || way * direction > 1e-9 {
+            violate("\(step) moves to \(next), and something was in its way at \(place ?? -1)")
+          }
+        }
+        if let way = extended[step], let last {
+          extended[step] = next > last ? way + next - last : 0
+          if extended[step]! > 0.05 + 1e-9 { violate("\(step) extends while the vehicle moves") }
+        }
+      }
+    }
+    issued = bench.servo.orders.count
+    for event in bench.events {
+      if case .retracts = event { totals.retractions += 1 }
+      if case .failed(_, .obstructed, _) = event { totals.retreats += 1 }
+    }
+    bench.events = []
+  }
+
   private func observe(_ statements: [Statement]) {
+    checkOrders()
     for statement in statements {
       let step = statement.step
       if let refusal = statement.answer?.refusal {
@@ -196,13 +334,17 @@ private final class Schedule {
       case .idle, .fault, .other:
         if moving.remove(step) != nil { if statement.phase == .idle { totals.ended += 1 } else { totals.faults += 1 } }
       }
-      if statement.phase == .idle {
-        let end: Double? = statement.position == .open ? 1 : statement.position == .close ? 0 : nil
-        if end != bench.servo.places[step] ?? 0 {
+      // A switch sees its end a little early.
+      if statement.phase == .idle, statement.position != .unknown {
+        let error = abs((statement.position == .open ? 1 : 0) - (bench.servo.places[step] ?? 0))
+        let hasSwitch = inputs[statement.position == .open ? .endOpen(step) : .endClosed(step)] != nil
+        if error > (hasSwitch ? 0.02 : 0) {
           violate("\(step) is said to be \(statement.position) and stands at \(bench.servo.places[step] ?? 0)")
         }
       }
-      if statement.phase == .fault, statement.fault == .interrupted, statement.position != .unknown {
+      if statement.phase == .fault, statement.fault == .interrupted, statement.position != .unknown,
+        inputs[.endOpen(step)] == nil, inputs[.endClosed(step)] == nil
+      {
         violate("\(step) was interrupted, and its place is said to be known")
       }
     }
