@@ -19,6 +19,8 @@ public final class RiderClient {
   private let detail: (String) -> Void
   private var registrations: [Registration] = []
   private var isConnected = false
+  /// What the broker says of the controller.
+  private var isOffline = false
 
   /// Those that are under way, and those that ended since they were begun together.
   private var requests: [StepRequest] = []
@@ -52,7 +54,8 @@ public final class RiderClient {
     self.loop = loop
     self.detail = detail
     connection = try MQTTConnection(
-      broker: access.broker, subscriptions: steps.map { access.topic.status($0) }, reconnecting: .never,
+      broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
+      reconnecting: .never,
       patience: patience)
     registrations.append(try loop.watch(connection.descriptor) { [unowned self] in try receive() })
     if let interruption {
@@ -85,7 +88,7 @@ public final class RiderClient {
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void = { _, _ in }
   ) throws -> [Statement] {
     precondition(Set(goals.map(\.step)).count == goals.count, "two requests to one step")
-    requests = goals.map { StepRequest($0, with: access, limit: .now + patience) }
+    requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
     (self.tell, results) = (tell, [:])
     defer {
       timer?.cancel()
@@ -132,6 +135,9 @@ public final class RiderClient {
   /// One event at a time: whoever sends more than can be read holds up neither a timer nor a signal.
   private func receive() throws {
     switch try connection.next(until: .now) {
+    case .message(let message) where message.topic == access.topic.availability:
+      isOffline = message.payload == Availability.offline.payload
+      for index in requests.indices { requests[index].isOffline = isOffline }
     case .message(let message):
       let statement: Statement
       do throws(ProtocolError) { statement = try access.statement(message.payload, on: message.topic) } catch {

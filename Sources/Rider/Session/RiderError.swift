@@ -71,6 +71,7 @@ public enum RiderError: Failure {
     case .notStopped: "the vehicle does not answer; the step was not stopped"
     case .notSent(let reason): reason.description
     case .refused(let refusal): "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence)"
+    case .unconfirmed(.restsElsewhere(let position), let step): "the \(step) step came to rest \(position.state)"
     case .unconfirmed(let doubt, let step): "\(doubt.reason): the \(step) step may have moved"
     case .mayStillMove(let doubt, let step): "\(doubt.reason): the \(step) step may still move"
     }
@@ -105,7 +106,7 @@ extension RiderError.Doubt {
     case .interrupted: "interrupted after the command was sent"
     case .timedOut: "no confirmation came in time"
     case .connection(let error): "\(error) after the command was sent"
-    case .restsElsewhere(let position): "the controller says that the step is \(position.state)"
+    case .restsElsewhere(let position): "the step came to rest \(position.state)"
     case .stopped(let fault): "the step stopped on its way (\(fault?.rawValue ?? "fault"))"
     }
   }

@@ -88,15 +88,16 @@ public struct StepRequest: Sendable {
   public private(set) var limit: ContinuousClock.Instant
   /// Whether the broker says that the controller is offline. Nobody has signed that: it explains a silence, and decides
   /// nothing.
-  public var isOffline = false
+  public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
 
   /// - Parameter limit: when to give up waiting for the answer to the question that comes first.
-  public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant) {
+  public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant, isOffline: Bool = false) {
     self.goal = goal
     self.access = access
     self.limit = limit
+    self.isOffline = isOffline
   }
 
   public var step: StepID { goal.step }

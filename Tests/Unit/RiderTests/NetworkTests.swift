@@ -87,7 +87,7 @@ import Testing
     #expect(statement.position == .unknown && statement.phase == .idle)
     #expect((0.01..<0.99).contains(world.places[step.id]!))
     let error = try #require(throws: RiderError.self) { try world.result?.get() }
-    #expect(error.description.hasPrefix("the controller says that the step is somewhere between open and closed"))
+    #expect(error.description == "the left step came to rest somewhere between open and closed")
     #expect(error.mayHaveMoved)
   }
 

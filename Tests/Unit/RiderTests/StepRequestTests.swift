@@ -94,7 +94,7 @@ import Testing
   func elsewhere() throws {
     var (request, sent) = try commanded()
     let resting = try error(request.receive(answer(to: sent, outcome: .obeyed, position: .close)))
-    #expect(resting.description == "the controller says that the step is closed: the left step may have moved")
+    #expect(resting.description == "the left step came to rest closed")
     (request, sent) = try commanded()
     let stopped = try error(
       request.receive(answer(to: sent, outcome: .obeyed, position: .unknown, phase: .fault, fault: .obstructed)))
