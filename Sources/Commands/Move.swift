@@ -61,7 +61,8 @@ extension MoveCommand {
         defer { progress.clear() }
         finding = try search.find(on: loop, interruption, tell: progress.show)
       }
-      let sighting = try move.sighting(FindingReport(vehicle: access.vehicle, finding: finding, began: started), console)
+      let sighting = try move.sighting(
+        FindingReport(vehicle: access.vehicle, finding: finding, began: started), console)
       let step = sighting.step.id
 
       let client = try RiderClient(

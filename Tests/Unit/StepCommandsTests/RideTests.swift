@@ -121,7 +121,8 @@ struct RideTests {
     let open = shell.types("open", "--side", "left")
     #expect(open.ending == .status(.done))
     #expect(open.output == "the left step is open\n")
-    #expect(open.notes.map { String($0.prefix { $0 != " " }) } == ["proof", "token", "broker", "command", "answer", "time"])
+    #expect(
+      open.notes.map { String($0.prefix { $0 != " " }) } == ["proof", "token", "broker", "command", "answer", "time"])
     vehicle.plays { $0.end = .unknown }
     let stopped = shell.types("open", "--side", "facing", "--json", "-q")
     #expect(stopped.ending == .status(.unconfirmed))
@@ -152,7 +153,8 @@ struct RideTests {
     let ended = shell.types("status")
     #expect(ended.lines == ["left     open", "right    closed"])
     vehicle.plays { $0.fault = .vehicleMoving }
-    #expect(shell.types("status").lines == ["left     open; fault: vehicle_moving", "right    closed; fault: vehicle_moving"])
+    #expect(
+      shell.types("status").lines == ["left     open; fault: vehicle_moving", "right    closed; fault: vehicle_moving"])
   }
 }
 
@@ -218,7 +220,9 @@ private final class PlayedVehicle: Sendable {
       switch command.request {
       case .status:
         outcome = .challenge(
-          .init(randomBytes(Statement.challengeSize), policy: PresencePolicy(methods: [.beacon], zone: .near, acceptsStatic: true)))
+          .init(
+            randomBytes(Statement.challengeSize),
+            policy: PresencePolicy(methods: [.beacon], zone: .near, acceptsStatic: true)))
       case .stop(let epoch):
         guard !script.isDeafToStops, epoch == self.epoch else { return nil }
         script.stopped.append(command.step)

@@ -51,7 +51,8 @@ struct UsageTests {
   @Test(
     "help is a result, of 80 columns at most",
     arguments: [
-      "", "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show", "config path",
+      "", "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show",
+      "config path",
       "config import", "provision", "provision vehicle", "provision token", "provision beacon", "provision tag",
       "provision qr",
     ])
