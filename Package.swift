@@ -188,8 +188,8 @@ let package = Package(
     tests(
       "StepCommandsTests",
       [
-        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "NFC", "Ranging", "StepProtocol",
-        "SystemIO", "Tags", "Terminal", argumentParser,
+        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
+        "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),

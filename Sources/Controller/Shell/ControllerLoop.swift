@@ -44,7 +44,7 @@ final class ControllerLoop {
   private var lastTick = ContinuousClock.now
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
-  private var wasConnected = false
+  private var (isConnected, wasConnected) = (false, false)
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
   private var lost: (count: Int, told: ContinuousClock.Instant)
@@ -146,17 +146,25 @@ final class ControllerLoop {
     case .connected?:
       wasConnected = true
       unacknowledged = []
+      isConnected = true
       parts.log.write(.notice, "connected to \(parts.broker)")
       parts.supervision?.tell(status: "connected to \(parts.broker)")
+      publish(.online)
       handle(.connected)
     case .disconnected(let error)?:
+      isConnected = false
       // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
       parts.supervision?.tell(status: "\(error); trying again")
     case .message(let message)?:
-      guard ending == .no, let step = topics[message.topic] else { break }
+      guard ending == .no else { break }
+      guard let step = topics[message.topic] else {
+        // The broker has noticed only now that an older connection of this controller is gone, and has told its will.
+        if !message.isRetained, message.payload != Availability.online.payload { publish(.online) }
+        break
+      }
       handle(.request(Request(message.payload, on: step, isRetained: message.isRetained)))
     case .acknowledged(let id)?:
       unacknowledged.remove(id)
@@ -165,6 +173,11 @@ final class ControllerLoop {
       break
     }
     tellLost()
+  }
+
+  private func publish(_ availability: Availability) {
+    let id = parts.link.publish(topic: topic.availability, payload: availability.payload, retain: true)
+    if let id { unacknowledged.insert(id) }
   }
 
   private func tellLost() {
@@ -198,6 +211,8 @@ final class ControllerLoop {
     guard ending == .settling else { return }
     ending = .delivering
     settling?.cancel()
+    // Where there is no connection, the broker has told the will.
+    if isConnected { publish(.offline) }
     if unacknowledged.isEmpty { return loop.stop() }
     loop.schedule(at: .now + Self.patience.delivery) { [unowned self] in loop.stop() }
   }

@@ -67,8 +67,9 @@ package struct Daemon {
       senders.append(try BeaconSender(plan))
     }
     let link = try MQTTConnection(
-      broker: setup.broker, subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted(),
-      reconnecting: .forever)
+      broker: setup.broker,
+      subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted() + [setup.topic.availability],
+      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let supervision = Supervision(try ServiceManager(), try setup.watchdog.map(Watchdog.init))
