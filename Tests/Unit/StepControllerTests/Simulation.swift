@@ -1,67 +1,7 @@
 import Domain
-import Encoding
 import StepController
 import StepProtocol
 import TestSupport
-
-/// Keys, riders and questions, which cost more than all the rest of a simulation and serve many.
-final class SimulationCrew {
-  let decryption = DecryptionKey()
-  let signing = SigningKey()
-  let operatorKey = SigningKey()
-  /// The last one sends nothing before all is well again.
-  private(set) var riders: [Rider] = []
-  private var questions: [[[UInt8]]]
-
-  static let wall: Int64 = 1_800_000_000
-
-  init() {
-    questions = Array(repeating: [], count: 6)
-    riders = (0..<3).map { _ in
-      let device = SigningKey()
-      let token = Token(
-        issuer: "test", subject: "rider", vehicle: car.uuid, steps: [left, right], notBefore: Self.wall - 60,
-        expires: Self.wall + 3_600, device: device.verificationKey)
-      return Rider(device: device, token: token.signed(by: operatorKey), controller: decryption.encryptionKey)
-    }
-  }
-
-  /// The rider's question of this number about a step. Another controller may be asked the same.
-  func question(_ number: Int, by rider: Int, about step: StepID) -> [UInt8] {
-    let index = rider * 2 + (step == left ? 0 : 1)
-    while questions[index].count <= number { questions[index].append(riders[rider].command(step, .status)) }
-    return questions[index][number]
-  }
-}
-
-/// What was counted in simulations: one in which nothing happens shows nothing.
-struct SimulationTotals: CustomStringConvertible {
-  var (commands, motions, ends, stops, reversals, retractions, backOffs, kills) = (0, 0, 0, 0, 0, 0, 0, 0)
-  var refusals: [String: Int] = [:]
-  var faults: [String: Int] = [:]
-
-  mutating func add(_ other: SimulationTotals) {
-    commands += other.commands
-    motions += other.motions
-    ends += other.ends
-    stops += other.stops
-    reversals += other.reversals
-    retractions += other.retractions
-    backOffs += other.backOffs
-    kills += other.kills
-    refusals.merge(other.refusals, uniquingKeysWith: +)
-    faults.merge(other.faults, uniquingKeysWith: +)
-  }
-
-  var description: String {
-    func list(_ counts: [String: Int]) -> String {
-      counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
-    }
-    return "\(commands) commands, \(motions) motions, \(ends) of them ended where they should, \(stops) stops, "
-      + "\(reversals) reversals, \(retractions) retractions, \(backOffs) back-offs, \(kills) kills; "
-      + "refused: \(list(refusals)); faults: \(list(faults))"
-  }
-}
 
 /// A controller with its shell, its wires, the steps as physics moves them, and everything that happens to them.
 ///
@@ -74,19 +14,19 @@ final class Simulation {
     let text: String
   }
 
-  private(set) var violation: Violation?
-  private(set) var totals = SimulationTotals()
+  var violation: Violation?
+  var totals = SimulationTotals()
 
-  private let schedule: SimulationSchedule
-  private let setting: SimulationSetting
-  private let crew: SimulationCrew
-  private let profile: MotionProfile
-  private var now: Int64 = 0
+  let schedule: SimulationSchedule
+  let setting: SimulationSetting
+  let crew: SimulationCrew
+  let profile: MotionProfile
+  var now: Int64 = 0
 
   // MARK: The vehicle
 
   /// One of the steps, and what is known of it outside the controller.
-  private struct Plant {
+  struct Plant {
     let id: StepID
     var mechanism = Mechanism()
     /// Something else than the servo has moved it or held it, so that only end switches can know where it is.
@@ -108,15 +48,19 @@ final class Simulation {
     var phase = Phase.idle
     var position = Position.unknown
     var rested: Int64 = 0
-    /// Since when nothing that was answered before may move it: a stop was obeyed.
-    var stopped = -1
+    /// In which turn and when a stop was obeyed last: no challenge from before it may move the step.
+    var stopped: (turn: Int, at: Int64) = (-1, -1)
+    /// Whether it is held as it stood when a stop or the stop button ended its motion.
+    var isHeld = false
   }
 
   /// What entitles a step to move, and how far it has come.
-  private struct SimulatedMotion {
+  struct SimulatedMotion {
     var target: Command.Move.Target
     /// Nil: the interlock closes it.
     let rider: Int?
+    /// The command that it follows.
+    var command: [UInt8]?
     var isStopped = false
     /// Where something in the way was told of, and until when it may go on before it turns round.
     var obstructed: Double?
@@ -125,37 +69,37 @@ final class Simulation {
   }
 
   /// What an order may do, as things stood when it was given.
-  private struct Licence {
+  struct Licence {
     var closing: String?
     var opening: String?
   }
 
-  private var plants: [Plant]
-  private var inputs: [(sensor: SensorID, wire: WiredInput)] = []
-  private var isDriving = false
-  private var isPressed = false
+  var plants: [Plant]
+  var inputs: [(sensor: SensorID, wire: WiredInput)] = []
+  var isDriving = false
+  var isPressed = false
 
   // MARK: The process
 
-  private var controller: Controller?
-  private var life = 0
-  private var boot: Int64 = 0
-  private var epoch: [UInt8] = []
-  private var inbox: [Controller.Input] = []
-  private var stalledUntil: Int64 = 0
-  private var stalled: Int64 = -1_000
-  private var nextTick: Int64?
-  private var lastTick: Int64 = 0
-  private var isEnding = false
-  private var journal: PlayedJournal!
-  private var journalMood = SimulatedJournalMood.takes(0)
+  var controller: Controller?
+  var life = 0
+  var boot: Int64 = 0
+  var epoch: [UInt8] = []
+  var inbox: [Controller.Input] = []
+  var stalledUntil: Int64 = 0
+  var stalled: Int64 = -1_000
+  var nextTick: Int64?
+  var lastTick: Int64 = 0
+  var isEnding = false
+  var journal: PlayedJournal!
+  var journalMood = SimulatedJournalMood.takes(0)
   /// What the controller was told of its inputs in this life, and when.
-  private var told: [SensorID: (isActive: Bool?, at: Int64)] = [:]
-  private var handled = 0
+  var told: [SensorID: (isActive: Bool?, at: Int64)] = [:]
+  var handled = 0
 
   // MARK: The riders
 
-  private struct Plan {
+  struct Plan {
     let rider: Int
     let step: StepID
     let target: Command.Move.Target
@@ -164,25 +108,25 @@ final class Simulation {
   }
 
   /// A command that would be good, as long as nobody has refused it.
-  private struct Delivery {
+  struct Delivery {
     let digest: [UInt8]
     let plan: Plan
     let deadline: Int64
   }
 
-  private var plans: [[UInt8]: Plan] = [:]
+  var plans: [[UInt8]: Plan] = [:]
   /// Commands by their payload: whose they are, by when they are good, and in which turn their challenge was given.
-  private var moves: [[UInt8]: (plan: Plan, deadline: Int64, life: Int, given: Int)] = [:]
-  private var stops: [[UInt8]: (rider: Int, step: StepID, epoch: [UInt8])] = [:]
-  private var sent: [(step: StepID, payload: [UInt8])] = []
-  private var arrived: Set<[UInt8]> = []
-  private var deliveries: [Delivery] = []
-  private var questions: [Int] = Array(repeating: 0, count: 6)
-  private var lastEpoch: [UInt8]?
+  var moves: [[UInt8]: (plan: Plan, deadline: Int64, life: Int, given: Int)] = [:]
+  var stops: [[UInt8]: (rider: Int, step: StepID, epoch: [UInt8])] = [:]
+  var sent: [(step: StepID, payload: [UInt8])] = []
+  var arrived: Set<[UInt8]> = []
+  var deliveries: [Delivery] = []
+  var questions: [Int] = Array(repeating: 0, count: 6)
+  var lastEpoch: [UInt8]?
 
   // MARK: The agenda
 
-  private var agenda: [(at: Int64, run: () -> Void)] = []
+  var agenda: [(at: Int64, run: () -> Void)] = []
 
   init(_ schedule: SimulationSchedule, _ crew: SimulationCrew) {
     self.schedule = schedule
@@ -203,7 +147,7 @@ final class Simulation {
     updateContacts(bounces: false)
     start()
     for (time, action) in schedule.actions { at(time) { [unowned self] in act(action) } }
-    advance(to: (schedule.actions.last?.at ?? 0) + 500)
+    advance(to: schedule.end + 500)
     repair()
     // As long as an approach takes, and a motion after it.
     let end = now + Approach.duration + 8_000
@@ -217,7 +161,7 @@ final class Simulation {
     return violation
   }
 
-  private func openAtLast() {
+  func openAtLast() {
     act(.command(rider: 2, left, .open, deadline: 5_000, transit: 0))
     let end = now + Approach.duration + 8_000
     repeat { advance(to: now + 200) } while violation == nil && now < end && controller?.isAtRest != true
@@ -227,19 +171,19 @@ final class Simulation {
     }
   }
 
-  private func violate(_ kind: String, _ text: String) {
+  func violate(_ kind: String, _ text: String) {
     if violation == nil { violation = Violation(kind: kind, text: "at \(now) ms: \(text)") }
   }
 
   // MARK: - Time
 
-  private func at(_ time: Int64, _ run: @escaping () -> Void) {
+  func at(_ time: Int64, _ run: @escaping () -> Void) {
     var index = agenda.count
     while index > 0, agenda[index - 1].at > time { index -= 1 }
     agenda.insert((time, run), at: index)
   }
 
-  private func advance(to end: Int64) {
+  func advance(to end: Int64) {
     while violation == nil, now < end {
       while let first = agenda.first, first.at <= now {
         agenda.removeFirst()
@@ -262,7 +206,7 @@ final class Simulation {
   }
 
   /// The steps move on by one quantum.
-  private func move() {
+  func move() {
     for index in plants.indices where plants[index].mechanism.isAwake {
       if (now - setting.phase) % Mechanism.frame == 0 {
         plants[index].mechanism.read()
@@ -277,7 +221,7 @@ final class Simulation {
   // MARK: - Inputs
 
   /// Sees what the switches say now.
-  private func updateContacts(bounces: Bool) {
+  func updateContacts(bounces: Bool) {
     for index in inputs.indices where !inputs[index].wire.isBouncing {
       let isClosed = contact(of: inputs[index].sensor)
       guard isClosed != inputs[index].wire.contact else { continue }
@@ -297,7 +241,7 @@ final class Simulation {
     }
   }
 
-  private func contact(of sensor: SensorID) -> Bool {
+  func contact(of sensor: SensorID) -> Bool {
     switch sensor {
     case .clear(let step):
       let mechanism = plants[index(step)].mechanism
@@ -310,7 +254,7 @@ final class Simulation {
   }
 
   /// The shell reads an input: inactive counts at once, active when it has been so for a while.
-  private func sense(_ index: Int) {
+  func sense(_ index: Int) {
     guard inputs[index].wire.hasChanged() else { return }
     let (sensor, reading, changes, life) =
       (inputs[index].sensor, inputs[index].wire.reading, inputs[index].wire.changes, life)
@@ -322,7 +266,7 @@ final class Simulation {
   }
 
   /// Whether motion is allowed, as far as the controller was told.
-  private func isActive(_ sensor: SensorID) -> Bool {
+  func isActive(_ sensor: SensorID) -> Bool {
     guard setting.sensors.contains(sensor) else { return true }
     guard let isActive = told[sensor]?.isActive else {
       return sensor == .standing && told[sensor] != nil && !setting.countsLostAsMoving
@@ -330,11 +274,11 @@ final class Simulation {
     return isActive
   }
 
-  private func index(_ step: StepID) -> Int { step == left ? 0 : 1 }
+  func index(_ step: StepID) -> Int { step == left ? 0 : 1 }
 
   // MARK: - The process
 
-  private func start() {
+  func start() {
     life += 1
     boot = now
     epoch = randomBytes(Statement.epochSize)
@@ -342,7 +286,7 @@ final class Simulation {
     (nextTick, isEnding, stalledUntil, handled) = (nil, false, now, 0)
     for index in plants.indices {
       plants[index].motion = nil
-      plants[index].stopped = -1
+      plants[index].stopped = (-1, -1)
       plants[index].phase = .idle
       plants[index].position = .unknown
     }
@@ -364,7 +308,7 @@ final class Simulation {
     post(.connected)
   }
 
-  private func kill(downtime: Int64) {
+  func kill(downtime: Int64) {
     totals.kills += 1
     life += 1
     controller = nil
@@ -375,12 +319,12 @@ final class Simulation {
     at(now + downtime) { [unowned self] in if self.life == life { start() } }
   }
 
-  private func post(_ input: Controller.Input) {
+  func post(_ input: Controller.Input) {
     if controller != nil { inbox.append(input) }
   }
 
   /// The loop takes what has come.
-  private func turn() {
+  func turn() {
     guard controller != nil, now >= stalledUntil else { return }
     // After a stall nobody knows what the loop takes first.
     if stalledUntil % 2 == 0 { tick() }
@@ -389,13 +333,13 @@ final class Simulation {
     while violation == nil, !inbox.isEmpty { handle(inbox.removeFirst()) }
   }
 
-  private func tick() {
+  func tick() {
     guard let due = nextTick, now >= due else { return }
     nextTick = nil
     handle(.tick)
   }
 
-  private func handle(_ input: Controller.Input) {
+  func handle(_ input: Controller.Input) {
     guard controller != nil else { return }
     handled += 1
     note(input)
@@ -405,7 +349,7 @@ final class Simulation {
       case .publish(let publication): hear(publication)
       case .commit(let content, let ticket): commit(content, ticket)
       case .servo(let order): take(order)
-      case .record(let event): count(event)
+      case .record: break
       }
     }
     if controller!.needsTicks, nextTick == nil {
@@ -416,7 +360,7 @@ final class Simulation {
     if isEnding, controller!.isAtRest { kill(downtime: 50) }
   }
 
-  private func commit(_ content: Journal, _ ticket: CommitTicket) {
+  func commit(_ content: Journal, _ ticket: CommitTicket) {
     journal.commit(content, ticket)
     if case .takes(let time) = journalMood {
       let life = life
@@ -426,7 +370,7 @@ final class Simulation {
     }
   }
 
-  private func writeJournal() {
+  func writeJournal() {
     switch journalMood {
     case .takes: journal.failure = nil
     case .fails: journal.failure = "Input/output error"
@@ -438,7 +382,7 @@ final class Simulation {
   // MARK: - The servos' driver
 
   /// Looks at an order when it is given, and queues it.
-  private func take(_ order: ServoOrder) {
+  func take(_ order: ServoOrder) {
     let index = index(order.step)
     var licence = Licence()
     if case .release = order.action {} else { licence = judge(order, of: index) }
@@ -446,7 +390,7 @@ final class Simulation {
     work(index)
   }
 
-  private func work(_ index: Int) {
+  func work(_ index: Int) {
     guard !plants[index].isBusy, let (order, given, licence) = plants[index].orders.first else { return }
     switch plants[index].mood {
     case .silent:
@@ -478,7 +422,7 @@ final class Simulation {
     }
   }
 
-  private func carryOut(
+  func carryOut(
     _ order: ServoOrder, of index: Int, _ given: Int64, _ licence: Licence, _ error: ServoError?
   ) {
     plants[index].orders.removeFirst()
@@ -500,14 +444,14 @@ final class Simulation {
     work(index)
   }
 
-  private func report(_ order: ServoOrder, _ outcome: ServoReport.Outcome) {
+  func report(_ order: ServoOrder, _ outcome: ServoReport.Outcome) {
     if case .failed(.obstructed) = outcome { noteObstruction(of: index(order.step)) }
     post(.servo(ServoReport(order, outcome)))
   }
 
   // MARK: - What happens
 
-  private func act(_ action: SimulatedAction) {
+  func act(_ action: SimulatedAction) {
     switch action {
     case .command(let rider, let step, let target, let deadline, let transit):
       totals.commands += 1
@@ -577,7 +521,7 @@ final class Simulation {
     updateContacts(bounces: true)
   }
 
-  private func repair() {
+  func repair() {
     act(.journal(.takes(0)))
     for step in [left, right] {
       act(.servo(step, .takes(0)))
@@ -590,291 +534,8 @@ final class Simulation {
     act(.button(isPressed: false))
   }
 
-  private func send(_ payload: [UInt8], to step: StepID) {
+  func send(_ payload: [UInt8], to step: StepID) {
     sent.append((step, payload))
     post(.request(Request(payload, on: step, isRetained: false)))
-  }
-
-  // MARK: - What the controller was told
-
-  private func note(_ input: Controller.Input) {
-    switch input {
-    case .sensed(let report):
-      told[report.sensor] = (report.isActive, now)
-      if case .clear(let step) = report.sensor, !isActive(report.sensor) { noteObstruction(of: index(step)) }
-    case .request(let request):
-      let digest = CommandDigest(of: request.payload).bytes
-      let isNew = arrived.insert(digest).inserted
-      if let stop = stops[request.payload], isNew, stop.epoch == epoch {
-        let index = index(stop.step)
-        plants[index].stopped = handled
-        plants[index].motion?.isStopped = true
-        deliveries.removeAll { $0.plan.step == stop.step }
-      }
-      guard let move = moves[request.payload], isNew, move.life == life else { return }
-      guard move.given > plants[index(request.step)].stopped, now - boot < move.deadline else { return }
-      deliveries.append(Delivery(digest: digest, plan: move.plan, deadline: move.deadline))
-      reverse(index(request.step), move.plan)
-    case .journal, .servo, .tick, .connected, .ending:
-      break
-    }
-  }
-
-  private func reverse(_ index: Int, _ plan: Plan) {
-    guard let motion = plants[index].motion, motion.rider == plan.rider, motion.target != plan.target,
-      !motion.isStopped, motion.obstructed == nil, plants[index].phase == .moving
-    else { return }
-    totals.reversals += 1
-    let place = plants[index].mechanism.wire
-    plants[index].motion?.target = plan.target
-    plants[index].motion?.turned = place
-  }
-
-  private func noteObstruction(of index: Int) {
-    guard let motion = plants[index].motion, motion.obstructed == nil else { return }
-    totals.backOffs += 1
-    let mechanism = plants[index].mechanism
-    plants[index].motion?.obstructed = mechanism.wire ?? mechanism.place
-  }
-
-  // MARK: - What it orders
-
-  /// What an order may do, as things stand when it is given.
-  private func judge(_ order: ServoOrder, of index: Int) -> Licence {
-    let (step, plant) = (order.step, plants[index])
-    if plant.motion == nil { begin(order, of: index) }
-    var licence = Licence()
-    guard let motion = plants[index].motion else { return licence }
-    if case .prepare = order.action { return licence }
-    var ban: String?
-    if !isActive(.enable) { ban = "`enable` is inactive" }
-    if motion.isStopped { ban = "a stop was obeyed" }
-    if let ban { (licence.closing, licence.opening) = (ban, ban) }
-    if plant.phase != .moving { ban = ban ?? "it is said to be at rest" }
-    let entry = journal.medium.entries[step]
-    if entry?.motion == nil, entry?.position != .unknown { ban = ban ?? "the journal knows nothing of it" }
-    if let ban { (licence.closing, licence.opening) = (licence.closing ?? ban, licence.opening ?? ban) }
-    // Only back from what is in the way, and only a little.
-    if motion.obstructed != nil || !isActive(.clear(step)) {
-      if motion.target == .open {
-        licence.opening = licence.opening ?? "something is in the way"
-      } else {
-        licence.closing = licence.closing ?? "something is in the way"
-      }
-    }
-    if !isActive(.standing), motion.target == .open || motion.obstructed == nil {
-      licence.opening = licence.opening ?? "the vehicle moves"
-    }
-    return licence
-  }
-
-  /// A step at rest is to move: by whose leave?
-  private func begin(_ order: ServoOrder, of index: Int) {
-    totals.motions += 1
-    let wanted: Command.Move.Target? =
-      switch order.action {
-      case .prepare(_, let target): target == .open ? .open : .close
-      default: nil
-      }
-    let clock = now - boot
-    if let delivery = deliveries.first(where: {
-      $0.plan.step == order.step && clock < $0.deadline && (wanted == nil || $0.plan.target == wanted)
-    }) {
-      plants[index].motion = SimulatedMotion(target: delivery.plan.target, rider: delivery.plan.rider)
-    } else if wanted != .open, setting.onMoving == .retract, told[.standing] != nil, !isActive(.standing),
-      plants[index].stopped < 0
-    {
-      totals.retractions += 1
-      plants[index].motion = SimulatedMotion(target: .close, rider: nil)
-    } else if case .move(let place) = order.action, place == plants[index].mechanism.wire {
-      // It is held where it is.
-    } else {
-      violate("unasked", "\(order.step) is to do \(order.action), and nobody who may has asked for it")
-    }
-  }
-
-  // MARK: - What reaches the wire
-
-  private func checkPulse(_ place: Double, of index: Int, _ licence: Licence) {
-    let plant = plants[index]
-    let stride = profile.longestStride
-    guard let before = plant.mechanism.wire else {
-      if let ban = licence.opening, licence.closing != nil { violate("driven", "\(plant.id) is driven: \(ban)") }
-      let jump = abs(place - plant.mechanism.place)
-      if jump > 2 * stride + 0.02, !plant.isDisturbed || isSeen(index) {
-        violate("thrown", "\(plant.id) stands at \(plant.mechanism.place) and is thrown to \(place)")
-      }
-      plants[index].credit = 0
-      plants[index].changed = now
-      return
-    }
-    let change = place - before
-    // Frames of the servo and ticks of the loop are not in step, so that two ticks can fall into one frame.
-    let credit = min(2 * stride, plant.credit + stride * Double(now - plant.changed) / Double(MotionProfile.tick))
-    plants[index].credit = credit - abs(change)
-    plants[index].changed = now
-    if abs(change) > credit + 1e-9 || abs(change) > stride + 1e-9 {
-      violate("too fast", "\(plant.id)'s pulse goes from \(before) to \(place), and \(min(credit, stride)) is allowed")
-    }
-    checkDirection(change, to: place, of: index, licence)
-  }
-
-  private func checkDirection(_ change: Double, to place: Double, of index: Int, _ licence: Licence) {
-    let plant = plants[index]
-    guard abs(change) > 1e-9 else { return }
-    if let ban = change > 0 ? licence.opening : licence.closing {
-      violate(change > 0 ? "extends: \(ban)" : "closes: \(ban)", "\(plant.id) goes to \(place), and \(ban)")
-    }
-    guard let motion = plant.motion, (change > 0) != (motion.target == .open) else { return }
-    if let obstructed = motion.obstructed {
-      if abs(place - obstructed) > 0.05 + 2 * profile.longestStride {
-        violate("backs off too far", "\(plant.id) goes back from \(obstructed) to \(place)")
-      }
-    } else if let turned = motion.turned {
-      // It slows down before it turns.
-      if abs(place - turned) > 0.2 { violate("does not turn", "\(plant.id) was turned at \(turned), and is at \(place)") }
-    } else if plant.late != now {
-      violate("wrong way", "\(plant.id) was told to \(motion.target) and goes to \(place)")
-    }
-  }
-
-  private func checkInch(_ place: Double, of index: Int, _ licence: Licence) {
-    let plant = plants[index]
-    if now - plant.inched < 300, plant.late != now {
-      violate("too fast", "\(plant.id) gets pulses after \(now - plant.inched) ms")
-    }
-    plants[index].inched = now
-    checkDirection(place - plant.mechanism.place, to: place, of: index, licence)
-  }
-
-  // MARK: - What physics does
-
-  /// Looks at a step that moves or could, at each frame.
-  private func look(at index: Int) {
-    let plant = plants[index]
-    let mechanism = plant.mechanism
-    guard mechanism.latched != nil, now - plant.late > 300 else { return }
-    let speed = abs(mechanism.speed)
-    let isInching = now - plant.inched < 200
-    if !plant.isDisturbed {
-      let top = profile.longestStride / Double(MotionProfile.tick) * 1000
-      if !isInching, speed > 1.6 * top + 0.4 { violate("too fast", "\(plant.id) moves with \(speed) ways a second") }
-      if plant.phase != .moving, now - plant.rested > 150, speed > 0.15, controller != nil {
-        violate("moves at rest", "\(plant.id) moves with \(mechanism.speed) ways a second and is said to be at rest")
-      }
-      if let (_, since) = told[.standing], !isActive(.standing), now - max(since, stalled) > 200,
-        mechanism.speed > 0.15, plant.motion?.obstructed == nil
-      {
-        violate("extends: the vehicle moves", "\(plant.id) extends at \(mechanism.place) though the vehicle moves")
-      }
-    }
-    checkPressure(index)
-  }
-
-  /// What is in the way is not pressed for longer than it takes to back off.
-  private func checkPressure(_ index: Int) {
-    let plant = plants[index]
-    let limit = 15 + plant.mechanism.friction + plant.mechanism.load
-    guard plant.mechanism.pressure > limit, let (isActive, since) = told[.clear(plant.id)], isActive == false,
-      self.isActive(.enable), plant.stopped < 0, case .takes(0) = plant.mood, plant.mechanism.jam == 0,
-      now - max(since, stalled) > 2 * MotionProfile.tick + setting.travel * 2 / 5 + 200, controller != nil
-    else { return }
-    violate("presses", "\(plant.id) presses with \(plant.mechanism.pressure) N, \(now - since) ms after it was told")
-  }
-
-  /// Whether end switches tell where the step is, and the controller was told what they say.
-  private func isSeen(_ index: Int) -> Bool {
-    guard setting.hasEnds(plants[index].id) else { return false }
-    return inputs.allSatisfy { sensor, wire in
-      guard sensor == .endOpen(plants[index].id) || sensor == .endClosed(plants[index].id) else { return true }
-      return wire.flaw == .healthy && told[sensor]?.isActive == wire.contact
-    }
-  }
-
-  // MARK: - What is told
-
-  private func hear(_ publication: Controller.Publication) {
-    let index = index(publication.step)
-    let statement = SignedState(publication.payload)
-    lastEpoch = statement.epoch
-    let wasMoving = plants[index].phase == .moving
-    plants[index].phase = statement.phase
-    plants[index].position = statement.position
-    if let digest = statement.command { answer(digest, statement, of: index) }
-    guard statement.phase.isAtRest else { return }
-    if wasMoving {
-      plants[index].rested = now
-      if statement.phase == .idle { totals.ends += 1 } else { totals.faults[statement.fault ?? "", default: 0] += 1 }
-    }
-    if statement.command == nil { plants[index].motion = nil }
-    checkPosition(of: index)
-    guard wasMoving else { return }
-    let (life, number) = (life, totals.motions)
-    at(now + 150) { [unowned self] in
-      if self.life == life, totals.motions == number, plants[index].phase.isAtRest, stalled < now - 200 {
-        checkPosition(of: index)
-      }
-    }
-  }
-
-  private func checkPosition(of index: Int) {
-    let plant = plants[index]
-    let end: Double
-    switch plant.position {
-    case .open: end = 1
-    case .close: end = 0
-    case .unknown: return
-    }
-    guard isSeen(index) || (!plant.isDisturbed && !setting.hasEnds(plant.id)) else { return }
-    if abs(plant.mechanism.place - end) > 0.03 {
-      violate(
-        "untrue", "\(plant.id) is said to be at rest and \(plant.position), and stands at \(plant.mechanism.place)")
-    }
-  }
-
-  private func answer(_ digest: [UInt8], _ statement: SignedState, of index: Int) {
-    if let challenge = statement.challenge {
-      guard let plan = plans.removeValue(forKey: digest) else { return }
-      let (life, given) = (life, handled)
-      let move = Command.Move(
-        target: plan.target, epoch: statement.epoch, challenge: challenge, deadline: statement.clock + plan.deadline,
-        proof: .standing(at: plan.step), proofTime: max(0, statement.clock - 100))
-      let payload = crew.riders[plan.rider].command(plan.step, .move(move))
-      moves[payload] = (plan, move.deadline, life, given)
-      at(now + plan.transit) { [unowned self] in send(payload, to: plan.step) }
-    } else if let refusal = statement.refusal {
-      totals.refusals[refusal, default: 0] += 1
-      deliveries.removeAll { $0.digest == digest }
-    } else if statement.phase.isAtRest {
-      deliveries.removeAll { $0.digest == digest }
-    }
-  }
-
-  private func count(_ event: Controller.Event) {}
-}
-
-/// What a statement says. Its signature is not checked, because that takes longer than all the rest; other tests check
-/// every one.
-private struct SignedState {
-  let position: Position
-  let phase: Phase
-  let fault: String?
-  let epoch: [UInt8]
-  let clock: Int64
-  let command: [UInt8]?
-  let challenge: [UInt8]?
-  let refusal: String?
-
-  init(_ payload: [UInt8]) {
-    let text = try! JSON(parsing: payload)["statement"]!.string!
-    let claims = try! JSON(parsing: Base64URL.decode(text.split(separator: ".")[1])!)
-    position = Position(rawValue: claims["position"]!.string!)!
-    phase = Phase(rawValue: claims["phase"]!.string!)!
-    fault = claims["fault"]?.string
-    epoch = Base64URL.decode(claims["epoch"]!.string!)!
-    clock = claims["clock"]!.integer!
-    command = claims["command"]?.string.flatMap { Base64URL.decode($0) }
-    challenge = claims["challenge"]?.string.flatMap { Base64URL.decode($0) }
-    refusal = claims["refusal"]?["code"]?.string
   }
 }

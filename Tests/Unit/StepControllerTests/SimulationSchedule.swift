@@ -121,6 +121,13 @@ struct SimulationSchedule: Sendable, CustomStringConvertible {
     actions.sort { $0.at < $1.at }
   }
 
+  /// When the last thing happens.
+  var end: Int64 {
+    actions.map { time, action in
+      if case .command(_, _, _, _, let transit) = action { time + transit } else { time }
+    }.max() ?? 0
+  }
+
   var description: String {
     let sensors = setting.sensors.map(\.words).sorted().joined(separator: ", ")
     return
