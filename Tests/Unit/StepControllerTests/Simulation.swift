@@ -45,6 +45,7 @@ final class Simulation {
     var credit = 0.0
     var changed: Int64 = 0
     var inched: Int64 = -10_000
+    var heading: Command.Move.Target?
     var phase = Phase.idle
     var position = Position.unknown
     var rested: Int64 = 0
@@ -62,8 +63,9 @@ final class Simulation {
     /// The command that it follows.
     var command: [UInt8]?
     var isStopped = false
-    /// Where something in the way was told of, and until when it may go on before it turns round.
+    /// Where it was when something in the way was told of, and which way it went.
     var obstructed: Double?
+    var heading: Command.Move.Target?
     /// Where it was turned round.
     var turned: Double?
   }
@@ -213,7 +215,11 @@ final class Simulation {
         look(at: index)
       }
       plants[index].mechanism.advance(at: now)
-      if plants[index].mechanism.pressure > 0 { plants[index].isDisturbed = true }
+      let pressure = plants[index].mechanism.pressure
+      if pressure > 0 {
+        plants[index].isDisturbed = true
+        totals.force = max(totals.force, pressure)
+      }
     }
     updateContacts(bounces: true)
   }

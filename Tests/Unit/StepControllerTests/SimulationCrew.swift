@@ -35,6 +35,8 @@ final class SimulationCrew {
 /// What was counted in simulations: one in which nothing happens shows nothing.
 struct SimulationTotals: CustomStringConvertible {
   var (commands, motions, ends, stops, reversals, retractions, backOffs, kills) = (0, 0, 0, 0, 0, 0, 0, 0)
+  /// The greatest force against something in the way, and what is left of it after backing off, newtons.
+  var (force, residue) = (0.0, 0.0)
   var refusals: [String: Int] = [:]
   var faults: [String: Int] = [:]
 
@@ -47,6 +49,8 @@ struct SimulationTotals: CustomStringConvertible {
     retractions += other.retractions
     backOffs += other.backOffs
     kills += other.kills
+    force = max(force, other.force)
+    residue = max(residue, other.residue)
     refusals.merge(other.refusals, uniquingKeysWith: +)
     faults.merge(other.faults, uniquingKeysWith: +)
   }
@@ -56,7 +60,7 @@ struct SimulationTotals: CustomStringConvertible {
       counts.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
     }
     return "\(commands) commands, \(motions) motions, \(ends) of them ended where they should, \(stops) stops, "
-      + "\(reversals) reversals, \(retractions) retractions, \(backOffs) back-offs, \(kills) kills; "
+      + "\(reversals) reversals, \(retractions) retractions, \(backOffs) back-offs, \(kills) kills, at most \(Int(force)) N and then \(Int(residue)) N; "
       + "refused: \(list(refusals)); faults: \(list(faults))"
   }
 }

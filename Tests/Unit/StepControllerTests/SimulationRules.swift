@@ -1,6 +1,7 @@
 import Domain
 import StepController
 import StepProtocol
+import TestSupport
 
 /// What must hold. It is looked at where it counts: in the pulses on the wires, in the places and speeds of the steps,
 /// and in what the signed statements say at that moment.
@@ -72,6 +73,7 @@ extension Simulation {
     plants[index].motion?.target = plan.target
     plants[index].motion?.turned = place
     plants[index].motion?.command = digest
+    plants[index].inched = -10_000
   }
 
   func noteObstruction(of index: Int) {
@@ -79,6 +81,10 @@ extension Simulation {
     totals.backOffs += 1
     let mechanism = plants[index].mechanism
     plants[index].motion?.obstructed = mechanism.wire ?? mechanism.place
+    let heading = plants[index].heading
+    plants[index].motion?.heading = heading ?? motion.target
+    let life = life
+    at(now + patience) { [unowned self] in if self.life == life { checkPressure(index) } }
   }
 
   // MARK: - What it orders
@@ -100,7 +106,7 @@ extension Simulation {
     if let ban { (licence.closing, licence.opening) = (licence.closing ?? ban, licence.opening ?? ban) }
     // Only back from what is in the way, and only a little.
     if motion.obstructed != nil || !isActive(.clear(step)) {
-      if motion.target == .open {
+      if motion.heading ?? motion.target == .open {
         licence.opening = licence.opening ?? "something is in the way"
       } else {
         licence.closing = licence.closing ?? "something is in the way"
@@ -122,6 +128,8 @@ extension Simulation {
       }
     let clock = now - boot
     plants[index].isHeld = false
+    plants[index].heading = nil
+    plants[index].inched = -10_000
     if let delivery = deliveries.first(where: {
       $0.plan.step == order.step && clock < $0.deadline && (wanted == nil || $0.plan.target == wanted)
     }) {
@@ -163,6 +171,7 @@ extension Simulation {
       violate("too fast", "\(plant.id)'s pulse goes from \(before) to \(place), and \(min(credit, stride)) is allowed")
     }
     checkDirection(change, to: place, of: index, licence)
+    if change != 0 { plants[index].heading = change > 0 ? .open : .close }
   }
 
   func checkDirection(_ change: Double, to place: Double, of index: Int, _ licence: Licence) {
@@ -217,14 +226,19 @@ extension Simulation {
     checkPressure(index)
   }
 
+  /// Two periods, and the time that backing off takes.
+  var patience: Int64 { 2 * MotionProfile.tick + setting.travel * 2 / 5 + 200 }
+
   /// What is in the way is not pressed for longer than it takes to back off.
   func checkPressure(_ index: Int) {
     let plant = plants[index]
     let limit = 15 + plant.mechanism.friction + plant.mechanism.load
-    guard plant.mechanism.pressure > limit, let (isActive, since) = told[.clear(plant.id)], isActive == false,
+    guard plant.mechanism.pressure > 0, let (isActive, since) = told[.clear(plant.id)], isActive == false,
       !plant.isHeld, case .takes(0) = plant.mood, plant.mechanism.jam == 0,
-      now - max(since, stalled) > 2 * MotionProfile.tick + setting.travel * 2 / 5 + 200, controller != nil
+      now - max(since, stalled) >= patience, controller != nil
     else { return }
+    totals.residue = max(totals.residue, plant.mechanism.pressure)
+    guard plant.mechanism.pressure > limit else { return }
     violate("presses", "\(plant.id) presses with \(plant.mechanism.pressure) N, \(now - since) ms after it was told")
   }
 
