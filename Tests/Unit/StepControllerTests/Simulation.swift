@@ -151,6 +151,7 @@ final class Simulation {
     for (time, action) in schedule.actions { at(time) { [unowned self] in act(action) } }
     advance(to: schedule.end + 500)
     repair()
+    advance(to: now + 200)
     // As long as an approach takes, and a motion after it.
     let end = now + Approach.duration + 8_000
     while violation == nil, now < end, controller?.isAtRest != true || now < stalledUntil { advance(to: now + 200) }
@@ -169,7 +170,7 @@ final class Simulation {
     repeat { advance(to: now + 200) } while violation == nil && now < end && controller?.isAtRest != true
     let plant = plants[0]
     if plant.position != .open || plant.phase != .idle {
-      violate("dead", "all is well again, and \(left) cannot be opened: it is \(plant.phase), \(plant.position)")
+      violate("dead", "all is well again, and \(left) cannot be opened: it is \(plant.phase), \(plant.position); \(totals.refusals)")
     }
   }
 
@@ -218,7 +219,9 @@ final class Simulation {
       let pressure = plants[index].mechanism.pressure
       if pressure > 0 {
         plants[index].isDisturbed = true
-        totals.force = max(totals.force, pressure)
+        if told[.clear(plants[index].id)]?.isActive == false, plants[index].mechanism.jam == 0 {
+          totals.force = max(totals.force, pressure)
+        }
       }
     }
     updateContacts(bounces: true)
@@ -293,7 +296,7 @@ final class Simulation {
     for index in plants.indices {
       plants[index].motion = nil
       plants[index].stopped = (-1, -1)
-      plants[index].phase = .idle
+      (plants[index].phase, plants[index].rested) = (.idle, now)
       plants[index].position = .unknown
     }
     var wirings: [SensorID: InputWiring] = [:]
@@ -490,8 +493,7 @@ final class Simulation {
       plants[index(step)].mechanism.jam = force
       plants[index(step)].isDisturbed = true
     case .push(let step, let place):
-      if !plants[index(step)].mechanism.isDriven { plants[index(step)].isDisturbed = true }
-      plants[index(step)].mechanism.push(to: place)
+      push(index(step), to: place)
     case .drive(let drives):
       isDriving = drives
     case .button(let isPressed):
@@ -525,6 +527,16 @@ final class Simulation {
       repair()
     }
     updateContacts(bounces: true)
+  }
+
+  /// Somebody moves a step by hand, as fast as a hand does.
+  func push(_ index: Int, to place: Double) {
+    let mechanism = plants[index].mechanism
+    guard !mechanism.isDriven, mechanism.obstacle == nil, mechanism.place != place else { return }
+    plants[index].isDisturbed = true
+    plants[index].mechanism.push(to: place, by: 0.02)
+    updateContacts(bounces: true)
+    at(now + 10) { [unowned self] in push(index, to: place) }
   }
 
   func repair() {

@@ -67,9 +67,9 @@ struct Mechanism {
     drivesUntil = time + Self.frame
   }
 
-  /// Somebody moves it by hand; a servo that is driven withstands.
-  mutating func push(to place: Double) {
-    if !isDriven { self.place = min(max(place, 0), 1) }
+  /// Somebody moves it a bit by hand; a servo that is driven withstands.
+  mutating func push(to goal: Double, by bit: Double) {
+    if !isDriven { place = abs(goal - place) < bit ? goal : place + (goal > place ? bit : -bit) }
   }
 
   /// A frame begins: the servo reads the wire.

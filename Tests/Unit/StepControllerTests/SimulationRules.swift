@@ -282,14 +282,14 @@ extension Simulation {
 
   func checkPosition(of index: Int) {
     let plant = plants[index]
-    let end: Double
+    let isThere: Bool
     switch plant.position {
-    case .open: end = 1
-    case .close: end = 0
+    case .open: isThere = plant.mechanism.place > 0.97
+    case .close: isThere = plant.mechanism.place < 0.03
     case .unknown: return
     }
     guard isSeen(index) || (!plant.isDisturbed && !setting.hasEnds(plant.id)) else { return }
-    if abs(plant.mechanism.place - end) > 0.03 {
+    if !isThere {
       violate(
         "untrue", "\(plant.id) is said to be at rest and \(plant.position), and stands at \(plant.mechanism.place)")
     }
@@ -308,7 +308,8 @@ extension Simulation {
     } else if let refusal = statement.refusal {
       totals.refusals[refusal, default: 0] += 1
       deliveries.removeAll { $0.digest == digest }
-      guard let motion = plants[index].motion, motion.command == digest else { return }
+      guard let motion = plants[index].motion, motion.command == digest, refusal != "replayed"
+      else { return }
       if statement.phase == .moving {
         // It goes on to where it went.
         plants[index].motion?.target = motion.target == .open ? .close : .open

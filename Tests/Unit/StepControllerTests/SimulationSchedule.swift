@@ -202,7 +202,7 @@ extension SimulationSetting {
     if chance(60, &random) { sensors.insert(.enable) }
     onMoving = chance(50, &random) ? .retract : .warn
     countsLostAsMoving = chance(80, &random)
-    hasBeam = chance(60, &random)
+    hasBeam = chance(50, &random)
     jitter = chance(50, &random) ? 0 : Int64.random(in: 1...15, using: &random)
     phase = Int64.random(in: 0..<10, using: &random) * 2
     friction = Double.random(in: 6...20, using: &random)
@@ -216,37 +216,37 @@ extension SimulatedAction {
     _ step: StepID, _ setting: SimulationSetting, _ random: inout SplitMix
   ) -> (SimulatedAction, SimulatedAction?) {
     switch Int.random(in: 0..<100, using: &random) {
-    case ..<12:
+    case ..<18:
       let stiffness = chance(60, &random) ? 5_000.0 : 20_000
       return (
         .obstacle(step, Double.random(in: 0.03...0.97, using: &random), stiffness: stiffness),
         .obstacle(step, nil, stiffness: 0)
       )
-    case ..<19: return (.stop(rider: Int.random(in: 0...1, using: &random), step), nil)
-    case ..<27: return (.drive(true), .drive(false))
-    case ..<33: return (.button(isPressed: true), .button(isPressed: false))
-    case ..<41:
+    case ..<24: return (.stop(rider: Int.random(in: 0...1, using: &random), step), nil)
+    case ..<32: return (.drive(true), .drive(false))
+    case ..<38: return (.button(isPressed: true), .button(isPressed: false))
+    case ..<46:
       let sensor = setting.sensors.sorted { $0.words < $1.words }.randomElement(using: &random) ?? .enable
       return (.wire(sensor, WiredInput.Flaw.allCases.randomElement(using: &random)!), .wire(sensor, .healthy))
-    case ..<48:
+    case ..<53:
       return (.stall(Int64.random(in: 10...(chance(70, &random) ? 300 : 3_000), using: &random)), nil)
-    case ..<56:
+    case ..<60:
       let mood: [SimulatedJournalMood] = [.takes(.random(in: 1...1_500, using: &random)), .fails, .silent]
       return (.journal(mood.randomElement(using: &random)!), .journal(.takes(1)))
-    case ..<66:
+    case ..<70:
       let mood: [SimulatedServoMood] = [
         .takes(.random(in: 1...400, using: &random)), .fails(.obstructed), .fails(.failed("gone")), .failsLate,
         .releaseFails, .silent,
       ]
       return (.servo(step, mood.randomElement(using: &random)!), .servo(step, .takes(0)))
-    case ..<70:
+    case ..<74:
       return (.stand(step, Double.random(in: 3...25, using: &random)), .stand(step, 0))
-    case ..<73: return (.jam(step, 600), .jam(step, 0))
-    case ..<76: return (.push(step, Double.random(in: 0...1, using: &random)), nil)
-    case ..<82: return (.replay(Int.random(in: 0..<8, using: &random)), nil)
-    case ..<84: return (.reconnect, nil)
-    case ..<86: return (.end, nil)
-    case ..<94:
+    case ..<76: return (.jam(step, 600), .jam(step, 0))
+    case ..<79: return (.push(step, Double.random(in: 0...1, using: &random)), nil)
+    case ..<84: return (.replay(Int.random(in: 0..<8, using: &random)), nil)
+    case ..<86: return (.reconnect, nil)
+    case ..<88: return (.end, nil)
+    case ..<95:
       return (.kill(downtime: Int64.random(in: 0...2_000, using: &random), isWritten: chance(30, &random)), nil)
     case ..<97: return (.powerCut(downtime: Int64.random(in: 20...2_000, using: &random)), nil)
     default: return (.repair, nil)
