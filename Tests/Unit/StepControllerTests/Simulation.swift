@@ -170,7 +170,9 @@ final class Simulation {
     repeat { advance(to: now + 200) } while violation == nil && now < end && controller?.isAtRest != true
     let plant = plants[0]
     if plant.position != .open || plant.phase != .idle {
-      violate("dead", "all is well again, and \(left) cannot be opened: it is \(plant.phase), \(plant.position); \(totals.refusals)")
+      violate(
+        "dead",
+        "all is well again, and \(left) cannot be opened: it is \(plant.phase), \(plant.position); \(totals.refusals)")
     }
   }
 
@@ -300,7 +302,7 @@ final class Simulation {
       plants[index].position = .unknown
     }
     var wirings: [SensorID: InputWiring] = [:]
-    for sensor in setting.sensors { wirings[sensor] = InputWiring(.file("played")) }
+    for sensor in setting.sensors where !setting.isDeaf { wirings[sensor] = InputWiring(.file("played")) }
     controller = Controller(
       vehicle: car,
       keys: .init(

@@ -187,7 +187,9 @@ extension Simulation {
       }
     } else if let turned = motion.turned {
       // It slows down before it turns.
-      if abs(place - turned) > 0.2 { violate("does not turn", "\(plant.id) was turned at \(turned), and is at \(place)") }
+      if abs(place - turned) > 0.2 {
+        violate("does not turn", "\(plant.id) was turned at \(turned), and is at \(place)")
+      }
     } else if plant.late != now, abs(change) > 0.03 {
       violate("wrong way", "\(plant.id) was told to \(motion.target) and goes to \(place)")
     }
@@ -232,7 +234,7 @@ extension Simulation {
   /// What is in the way is not pressed for longer than it takes to back off.
   func checkPressure(_ index: Int) {
     let plant = plants[index]
-    let limit = 15 + plant.mechanism.friction + plant.mechanism.load
+    let limit = 10 + plant.mechanism.friction + plant.mechanism.load
     guard plant.mechanism.pressure > 0, let (isActive, since) = told[.clear(plant.id)], isActive == false,
       !plant.isHeld, case .takes(0) = plant.mood, plant.mechanism.jam == 0,
       now - max(since, stalled) >= patience, controller != nil

@@ -19,6 +19,8 @@ struct SimulationSetting: Sendable {
   var phase: Int64 = 0
   /// Newtons.
   var friction = 10.0
+  /// Whether the controller is told that nothing is wired, which it must not survive.
+  var isDeaf = false
   /// Whether an honest rider opens a step at the end, when all is well again.
   var endsWithOpening = false
 
@@ -115,7 +117,8 @@ struct SimulationSchedule: Sendable, CustomStringConvertible {
           actions.append((moment + Int64.random(in: 20...3_000, using: &random), remedy))
         }
       }
-      time += chance(60, &random)
+      time +=
+        chance(60, &random)
         ? setting.travel + Int64.random(in: 200...1_500, using: &random) : Int64.random(in: 5...1_200, using: &random)
     }
     actions.sort { $0.at < $1.at }
@@ -131,9 +134,11 @@ struct SimulationSchedule: Sendable, CustomStringConvertible {
   var description: String {
     let sensors = setting.sensors.map(\.words).sorted().joined(separator: ", ")
     return
-      (["  \(setting.travel) ms of travel; wired: \(sensors.isEmpty ? "nothing" : sensors)"
-      + "; \(setting.hasBeam ? "beam" : "edge"), \(setting.onMoving), jitter \(setting.jitter) ms,"
-      + " reserve \(setting.reserve) ms"] + actions.map { "  at \($0.at): \($0.action)" }).joined(separator: "\n")
+      ([
+        "  \(setting.travel) ms of travel; wired: \(sensors.isEmpty ? "nothing" : sensors)"
+          + "; \(setting.hasBeam ? "beam" : "edge"), \(setting.onMoving), jitter \(setting.jitter) ms,"
+          + " reserve \(setting.reserve) ms"
+      ] + actions.map { "  at \($0.at): \($0.action)" }).joined(separator: "\n")
   }
 
   // MARK: - Shrinking
@@ -188,7 +193,9 @@ struct SimulationSchedule: Sendable, CustomStringConvertible {
   }
 }
 
-private func chance(_ percent: Int, _ random: inout SplitMix) -> Bool { Int.random(in: 0..<100, using: &random) < percent }
+private func chance(_ percent: Int, _ random: inout SplitMix) -> Bool {
+  Int.random(in: 0..<100, using: &random) < percent
+}
 
 extension SimulationSetting {
   init(_ random: inout SplitMix) {
