@@ -13,7 +13,7 @@ import Testing
 @Suite("Simulation") struct SimulationTests {
   static let groups: UInt64 = 2
   static let first = number("STEPCTL_SIMULATION") ?? number("STEPCTL_SIMULATION_FIRST") ?? 0
-  static let count = number("STEPCTL_SIMULATION").map { _ in 1 } ?? number("STEPCTL_SIMULATIONS") ?? 240
+  static let count = number("STEPCTL_SIMULATION").map { _ in 1 } ?? number("STEPCTL_SIMULATIONS") ?? 200
 
   private static func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
 
