@@ -23,6 +23,13 @@
 #define CRASHES 1
 #endif
 
+/* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would satisfy
+ * every assertion. */
+#ifndef WITNESS
+#define WITNESS 0
+#endif
+#define REACHED(n) assert(n != WITNESS)
+
 #define RUNS (RUNS_OF_A + RUNS_OF_B)
 #define FORGED RUNS /* the number of a command that no device has signed */
 #define NOBODY 7
@@ -141,6 +148,7 @@ inline void(s, device) {
 inline turnAway(s, device) {
   if
   :: step[s].waiting != NOBODY && (device == 2 || DEVICE(step[s].waiting) == device) ->
+    REACHED(6);
     refuse(step[s].waiting);
     step[s].waiting = NOBODY
   :: else
@@ -149,7 +157,7 @@ inline turnAway(s, device) {
 
 /* A command is obeyed: here everything is asserted that a motion has to rest on. */
 inline assertAuthority(m, s) {
-  assert(m < RUNS && session[m].epoch == epoch);            /* signed, and of this run of the controller */
+  assert(m < RUNS && session[m].epoch == epoch);        /* signed, and of this run of the controller */
   assert(session[m].step == s && session[session[m].challenge].step == s);
   assert(DEVICE(session[m].challenge) == DEVICE(m));        /* with a challenge of its own, given in this run */
   assert(session[session[m].challenge].answered & BIT(epoch));
@@ -173,7 +181,8 @@ inline begin(s) {
   moved = moved | BIT(step[s].by);
   session[step[s].by].late = 0;
   step[s].holder = 0;
-  step[s].activity = moving
+  step[s].activity = moving;
+  REACHED((epoch == 0 -> 9 : 3))
 }
 
 #define RESERVED(m, s) \
@@ -188,12 +197,13 @@ inline undertake(m, s) {
     obey(m, s);
     step[s].first = step[s].by;
     step[s].by = m;
-    begin(s)
+    begin(s);
+    REACHED(4)
   :: else ->
     if
     :: step[s].activity != resting -> refuse(m)
 #ifndef NO_RESERVATION
-    :: RESERVED(m, s) -> refuse(m)
+    :: RESERVED(m, s) -> REACHED(5); refuse(m)
 #endif
     :: step[s].activity == resting ->
       if
@@ -325,7 +335,7 @@ inline halt(n, topic) {
     turnAway(topic, 2);
 #endif
     if
-    :: step[topic].activity == moving -> rest(topic, unknown)
+    :: step[topic].activity == moving -> REACHED(7); rest(topic, unknown)
 #ifndef STOP_ONLY_MOTION
     :: step[topic].activity == committing || step[topic].activity == preparing -> abandon(topic)
 #endif
@@ -524,15 +534,18 @@ proctype Rider(byte r) {
       assert(fulfilled & BIT(r));
       session[r].is = over }
 #endif
-  :: atomic { session[r].is == commanding && session[r].final == 1 -> assert(fulfilled & BIT(r)); session[r].is = over }
+  :: atomic { session[r].is == commanding && session[r].final == 1 ->
+      assert(fulfilled & BIT(r));
+      REACHED(1);
+      session[r].is = over }
   /* Nothing is shown to have moved. */
 #ifdef RIDER_BELIEVES_ANY_EPOCH
   :: atomic { session[r].is == commanding && (session[r].isRefused || session[r].isRefusedLater) ->
 #else
   :: atomic { session[r].is == commanding && session[r].isRefused ->
 #endif
-      assert(!(moved & BIT(r)));
-      assert(!(fulfilled & BIT(r)));
+      assert(!(moved & BIT(r)) && !(fulfilled & BIT(r)));
+      REACHED(2);
       session[r].is = refused }
   /* The step is shown as one that may have moved: it stands elsewhere, or there was no answer in time. */
   :: atomic { session[r].is == commanding -> session[r].is = over }
