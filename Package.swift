@@ -72,6 +72,7 @@ let package = Package(
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
     library("CLinux"),
+    library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
@@ -109,7 +110,7 @@ let package = Package(
       "StepDaemon", in: "Controller/Shell",
       [
         "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
-        "Configuration",
+        "Configuration", "CDevices",
       ]),
 
     // Configuration: files and settings, read into the types that are used.
@@ -177,18 +178,18 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol"]),
+    tests("StepControllerTests", ["StepController", "Domain", "Encoding", "StepProtocol"]),
     tests(
       "StepDaemonTests",
       [
         "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
-        "MQTT",
+        "MQTT", "Configuration",
       ]),
     tests(
       "StepCommandsTests",
       [
-        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "NFC", "Ranging", "StepProtocol",
-        "SystemIO", "Tags", "Terminal", argumentParser,
+        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
+        "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),

@@ -2,9 +2,13 @@
 
 import datetime
 import json
+import re
+import signal
 import socket
 import ssl
 import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -126,8 +130,9 @@ def test_a_rider_can_neither_speak_for_the_controller_nor_hear_commands(vehicle,
         for retain in (False, True):
             mallory.deliver(vehicle.status("left"), b"forged", retain)
         assert bob.ask("left")["epoch"] == kept["left"]["epoch"]
-        heard = [mallory.next().topic for _ in range(3)]
-        assert sorted(heard) == [vehicle.status("left")] * 2 + [vehicle.status("right")], "by `#`: the kept, the answer"
+        heard = [mallory.next().topic for _ in range(4)]
+        all_that_riders_may_hear = [f"{vehicle.topic}/availability", *[vehicle.status("left")] * 2, vehicle.status("right")]
+        assert sorted(heard) == all_that_riders_may_hear, "by `#`: the kept, the answer"
         assert mallory.messages.empty()
     assert vehicle.broker.stderr.read_text().count("Denied PUBLISH") == 2
     with Witness(vehicle, alice.peer) as witness:
@@ -274,3 +279,97 @@ def test_a_controller_that_starts_before_its_broker_waits_for_it(parked):
     assert json.loads(alice.types("status", "--json").lines[0])["position"] == "open"
     assert opened.stdout == "the left step is open\n"
     assert parked.motions == [("left", "close", "open")]
+
+
+# --- Whether the controller is there ---
+
+
+def test_the_broker_keeps_whether_the_controller_is_there(vehicle, alice):
+    topic = f"{vehicle.topic}/availability"
+    with Connection(alice.peer, topic) as rider:
+        kept = rider.next()
+        assert (kept.payload, kept.retain) == (b"online", True)
+        rider.deliver(topic, b"offline", retain=True)  # Nobody but the controller may say so.
+        vehicle.stepd.kill()
+        assert rider.next().payload == b"offline", "the will of a controller that was killed"
+        vehicle.starts_stepd()
+        assert rider.next().payload == b"online"
+        vehicle.stepd.signal(signal.SIGTERM)
+        assert vehicle.stepd.ends().status == 0
+        assert rider.next().payload == b"offline"
+    with Connection(alice.peer, topic) as later:
+        kept = later.next()
+        assert (kept.payload, kept.retain) == (b"offline", True)
+
+
+# --- A broker that was away for long ---
+
+
+def test_a_controller_is_back_within_two_seconds_of_its_broker_as_the_same_client(parked):
+    parked.starts_all()
+    names = []
+    for _ in range(2):
+        names += re.findall(r"New client connected from .* as (\S+) .*u'controller'", parked.broker.stderr.read_text())
+        parked.broker.kill()
+        # Long enough for waits that double to be longer than the two seconds.
+        time.sleep(8)
+        before = parked.stepd.said
+        parked.starts_broker()
+        began = time.monotonic()
+        parked.stepd.says("connected to", after=before)
+        assert time.monotonic() - began < 2.5, "one half for a busy machine"
+    assert len(names) == 2 and len(set(names)) == 1
+    assert 8 < parked.stepd.stderr.read_text().count("; trying again") < 60
+
+
+# --- A broker that lies ---
+
+
+def lying_broker(vehicle, listener, size: int):
+    """A broker that says yes to everything, and then begins a message of so many bytes."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(vehicle.folder / "tls/broker.pem", vehicle.folder / "tls/broker.key")
+    topic = vehicle.status("left").encode()
+    length = bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14 & 0x7F | 0x80, size >> 21])
+    while True:
+        try:
+            with context.wrap_socket(listener.accept()[0], server_side=True) as client:
+                client.recv(4096)
+                client.sendall(bytes.fromhex("20020000"))
+                client.sendall(b"\x30" + length + len(topic).to_bytes(2, "big") + topic)
+                for _ in range(size // 65536):
+                    client.sendall(bytes(65536))
+        except OSError:
+            if listener.fileno() < 0:
+                return
+
+
+def peak(pid: int) -> int:
+    """The most megabytes that a process has had."""
+    return int(re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) // 1024
+
+
+@pytest.fixture
+def lied_to(parked):
+    alice = parked.rider("alice")
+    with socket.create_server(("127.0.0.1", parked.port)) as listener:
+        threading.Thread(target=lying_broker, args=(parked, listener, 200 << 20), daemon=True).start()
+        yield parked, alice
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_message_of_200_mb_takes_the_controller_no_memory(lied_to):
+    vehicle, _ = lied_to
+    stepd = vehicle.starts("stepd", STEPD, "--config", vehicle.folder / "stepd.toml")
+    stepd.says(f"the broker localhost:{vehicle.port} sent a message that is too large; trying again")
+    assert peak(stepd.process.pid) < 100, "of which a build for debugging has most at its start"
+
+
+def test_a_message_of_200_mb_takes_a_rider_no_memory(lied_to, tmp_path):
+    vehicle, alice = lied_to
+    measured = "import os, sys; _, status, usage = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[2], sys.argv[2:]), 0)"
+    measured += "; open(sys.argv[1], 'w').write(str(usage.ru_maxrss)); sys.exit(os.waitstatus_to_exitcode(status))"
+    ended = alice.types("status", prefix=(sys.executable, "-c", measured, tmp_path / "peak"))
+    assert int((tmp_path / "peak").read_text()) // 1024 < 100
+    assert (ended.status, ended.stdout) == (69, "")
+    assert ended.error == f"the broker localhost:{vehicle.port} sent a message that is too large"

@@ -19,17 +19,18 @@ final class ConnectionThread: Sendable {
   }
 
   private func run() {
-    var backoff = Backoff()
+    var pacing = Pacing()
     while true {
       var established: ContinuousClock.Instant?
+      let delay: Duration
       do {
         try connect(&established)
         break
       } catch {
         exchange.connectionEnded(error, isFinal: reconnecting == .never)
+        let lasted = established.map { $0.duration(to: .now) } ?? .zero
+        delay = pacing.next(after: error, lasting: lasted, chance: Double.random(in: 0...1))
       }
-      let lasted = established.map { $0.duration(to: .now) } ?? .zero
-      let delay = backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
       if reconnecting == .never || !wait(for: delay) { break }
       exchange.connectionBegan()
     }

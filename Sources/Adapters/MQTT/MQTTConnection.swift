@@ -19,13 +19,15 @@ import SystemIO
 /// acknowledged or not.
 ///
 /// **A lost connection** is noticed at once when the other side closes it, else within twice the keep-alive.
-/// `Reconnecting.never` then ends. `forever` says `disconnected` and connects again after 0.5 s, doubling to 30 s,
-/// with jitter, after every error: the other side may mend it. The TLS files are read for each attempt, so that
-/// renewed certificates are used.
+/// `Reconnecting.never` then ends. `forever` says `disconnected` and connects again, with the same client identifier,
+/// after every error: the other side may mend it. A broker that is away is tried at least every 1.5 s, with jitter; one
+/// that refuses, or is refused, after 0.5 s, doubling to 30 s. The TLS files are read for each attempt, so that renewed
+/// certificates are used.
 ///
 /// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message with a
 /// payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
-/// whole packet in memory before it can be dropped: the broker's `max_packet_size` is what bounds that.
+/// whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the connection while
+/// it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
 ///
 /// libmosquitto has the process ignore SIGPIPE.
 package final class MQTTConnection: Sendable {
@@ -44,6 +46,8 @@ package final class MQTTConnection: Sendable {
   package struct Limits: Sendable {
     /// Bytes of a message that is received.
     package var payload = 16384
+    /// Bytes of a packet that comes over TLS, roughly: above it the connection ends.
+    package var packet = 1 << 20
     /// Messages that were received and not fetched yet.
     package var queuedMessages = 128
     /// Messages that were published and wait for the connection.
@@ -69,13 +73,14 @@ package final class MQTTConnection: Sendable {
   ///     the same one.
   ///   - keepAlive: whole seconds, at least 5.
   ///   - subscriptions: topic filters, QoS 1, subscribed on each connection.
+  ///   - will: what the broker publishes when it loses the connection without DISCONNECT (MQTT 3.1.1, 3.1.2.5).
   ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
   ///     resolution has its own limits, resolv.conf(5)'s.
   /// - Throws: `unusableFile` when a TLS file cannot be read; its content is checked while connecting, and
   ///   `disconnected` tells what is wrong. `system` when the process is out of descriptors or threads.
   package init(
     broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
-    subscriptions: [String], reconnecting: Reconnecting, patience: Duration = .seconds(10),
+    subscriptions: [String], will: Will? = nil, reconnecting: Reconnecting, patience: Duration = .seconds(10),
     limits: Limits = Limits()
   ) throws(MQTTError) {
     precondition(!broker.host.isEmpty && broker.port != 0, "not an address")
@@ -88,8 +93,8 @@ package final class MQTTConnection: Sendable {
       let thread = ConnectionThread(
         exchange: exchange, reconnecting: reconnecting,
         settings: MosquittoClient.Settings(
-          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, patience: patience,
-          limits: limits))
+          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, will: will,
+          patience: patience, limits: limits))
       try thread.start()
     } catch {
       throw .system(error)
@@ -156,6 +161,17 @@ package struct Message: Hashable, Sendable {
     self.topic = topic
     self.payload = payload
     self.isRetained = isRetained
+  }
+}
+
+/// A message that a broker keeps ready, and publishes with QoS 1 and the retain flag when the connection is lost.
+package struct Will: Hashable, Sendable {
+  package let topic: String
+  package let payload: [UInt8]
+
+  package init(topic: String, payload: [UInt8]) {
+    self.topic = topic
+    self.payload = payload
   }
 }
 

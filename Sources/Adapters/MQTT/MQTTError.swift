@@ -25,6 +25,8 @@ package enum MQTTError: Failure, Equatable {
   case subscriptionRefused(Broker, filter: String)
   /// The other side closed the connection, or the network did.
   case lost(Broker, Stage)
+  /// The other side sent a packet that no memory is to be spent on.
+  case oversized(Broker)
   /// What came was not MQTT 3.1.1; the code is libmosquitto's.
   case protocolViolated(Broker, code: Int32)
   case system(SystemError)
@@ -94,6 +96,8 @@ package enum MQTTError: Failure, Equatable {
       "the connection to the broker \(broker) was lost"
     case .lost(let broker, let stage):
       "the connection to the broker \(broker) was lost (\(stage))"
+    case .oversized(let broker):
+      "the broker \(broker) sent a message that is too large"
     case .protocolViolated(let broker, let code):
       "what the broker \(broker) sent is not MQTT 3.1.1: \(String(cString: mosquitto_strerror(code)))"
     }
@@ -105,7 +109,7 @@ package enum MQTTError: Failure, Equatable {
     case .unusableFile: .configuration
     case .refused(_, .notAuthorized), .subscriptionRefused: .noPermission
     case .cannotResolve, .cannotConnect, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .lost,
-      .protocolViolated:
+      .oversized, .protocolViolated:
       .unavailable
     }
   }

@@ -12,6 +12,7 @@ final class MosquittoClient {
     let clientID: String
     let keepAlive: Duration
     let subscriptions: [String]
+    let will: Will?
     let patience: Duration
     let limits: MQTTConnection.Limits
   }
@@ -39,6 +40,7 @@ final class MosquittoClient {
     self.exchange = exchange
     unsubscribed = settings.subscriptions
     self.tls = tls
+    tls?.meter = .init(limit: settings.limits.packet, keepAlive: settings.keepAlive)
     _ = library
     guard let handle = mosquitto_new(settings.clientID, true, nil) else {
       throw .system(SystemError("create an MQTT client"))
@@ -50,6 +52,12 @@ final class MosquittoClient {
     if let tls {
       try check(mosquitto_int_option(handle, MOSQ_OPT_SSL_CTX_WITH_DEFAULTS, 0))
       try check(mosquitto_void_option(handle, MOSQ_OPT_SSL_CTX, UnsafeMutableRawPointer(tls.handle)))
+    }
+    if let will = settings.will {
+      try check(
+        will.payload.withUnsafeBytes {
+          mosquitto_will_set(handle, will.topic, Int32($0.count), $0.baseAddress, 1, true)
+        })
     }
     // Before connecting, and none of libmosquitto is called inside one (mosquitto#1090).
     mosquitto_connect_callback_set(handle) { client(of: $1).connected($2) }
@@ -105,7 +113,9 @@ final class MosquittoClient {
     let hasEnded = ready & (POLLERR | POLLHUP) != 0
     if ready & ~POLLOUT != 0 || stage == .handshake && ready != 0 {
       // It also continues the handshake, which may wait to write.
-      try check(mosquitto_loop_read(handle, 1))
+      let code = mosquitto_loop_read(handle, 1)
+      if tls?.isOverfed == true { throw .oversized(settings.broker) }
+      try check(code)
       if let refusal { throw refusal }
       // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
       if hasEnded, unread == 0 { throw lost }
@@ -222,22 +232,26 @@ final class MosquittoClient {
       refusal = .refused(settings.broker, MQTTError.ConnectReturnCode(rawValue: code))
       return
     }
+    tls?.packetEnded()
     stage = .established
     established = .now
     exchange.deliver(.connected)
   }
 
   fileprivate func acknowledged(_ packet: Int32) {
+    tls?.packetEnded()
     if let publication = unacknowledged.removeValue(forKey: packet) { exchange.acknowledged(publication) }
   }
 
   fileprivate func subscribed(_ packet: Int32, _ count: Int32, _ granted: UnsafePointer<Int32>?) {
+    tls?.packetEnded()
     // 3.9.3: 0x80 is failure.
     guard let filter = subscribing.removeValue(forKey: packet), count > 0, granted![0] >= 0x80 else { return }
     refusal = .subscriptionRefused(settings.broker, filter: filter)
   }
 
   fileprivate func received(_ message: mosquitto_message) {
+    tls?.packetEnded()
     guard Int(message.payloadlen) <= settings.limits.payload else { return exchange.discardOversized() }
     let payload = [UInt8](UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)))
     exchange.deliver(

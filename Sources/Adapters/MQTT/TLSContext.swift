@@ -19,6 +19,7 @@ final class TLSContext {
   /// OpenSSL's code for the failure of the handshake; 0 for none.
   private var failure: UInt = 0
   private var wantsPassphrase = false
+  var meter = PacketMeter(limit: .max, keepAlive: .seconds(30))
 
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
     // exit(3) must not free OpenSSL's tables under a thread that still runs.
@@ -84,6 +85,12 @@ final class TLSContext {
     return .tlsFailed(broker, code: failure)
   }
 
+  /// A packet was read to its end.
+  func packetEnded() { meter.packetEnded() }
+
+  /// Whether the other side sent too much without ending a packet. Nothing more is read then.
+  var isOverfed: Bool { meter.isOverfed }
+
   private func load(
     _ file: MQTTError.TLSFile, _ path: String, _ load: (String) -> Int32
   ) throws(MQTTError) {
@@ -105,6 +112,10 @@ final class TLSContext {
   fileprivate func note(_ connection: OpaquePointer, _ event: Int32, _ value: Int32) {
     switch event {
     case SSL_CB_HANDSHAKE_START:
+      // The transport, which libmosquitto has just made.
+      let transport = SSL_get_rbio(connection)
+      BIO_set_callback_arg(transport, Unmanaged.passUnretained(self).toOpaque().assumingMemoryBound(to: CChar.self))
+      BIO_set_callback_ex(transport, measure)
       // libmosquitto is given addresses and puts them here.
       _ = (serverName ?? "").withCString {
         SSL_ctrl(
@@ -125,6 +136,49 @@ final class TLSContext {
 private func observe(_ connection: OpaquePointer?, _ event: Int32, _ value: Int32) {
   guard let connection, let context = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(connection), 0) else { return }
   Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue().note(connection, event, value)
+}
+
+/// BIO_set_callback_ex(3): asked before each read from the socket, and told after it.
+private func measure(
+  _ transport: OpaquePointer?, _ operation: Int32, _: UnsafePointer<CChar>?, _: Int, _: Int32, _: Int,
+  _ result: Int32, _ count: UnsafeMutablePointer<Int>?
+) -> Int {
+  guard let context = BIO_get_callback_arg(transport) else { return Int(result) }
+  let tls = Unmanaged<TLSContext>.fromOpaque(context).takeUnretainedValue()
+  switch operation {
+  case BIO_CB_READ: return tls.isOverfed ? -1 : Int(result)
+  case BIO_CB_READ | BIO_CB_RETURN where result > 0: tls.meter.received(count?.pointee ?? 0)
+  default: break
+  }
+  return Int(result)
+}
+
+/// Counts what comes until a packet ends.
+///
+/// libmosquitto 2.0 allocates whatever length a packet's header claims, up to 256 MB, and says nothing before the whole
+/// packet is there. What it allocates costs memory only as it is filled, so it is enough to stop reading.
+struct PacketMeter {
+  private let limit: Int
+  private let keepAlive: Duration
+  private var unfinished = 0
+  private var lastEnd = ContinuousClock.now
+  private(set) var isOverfed = false
+
+  /// - Parameter limit: bytes, in TLS's records.
+  init(limit: Int, keepAlive: Duration) {
+    self.limit = limit
+    self.keepAlive = keepAlive
+  }
+
+  mutating func received(_ count: Int) {
+    unfinished += count
+    guard unfinished > limit else { return }
+    // Answers to pings are the one packet whose end nobody tells: two bytes, in a record of at most 64.
+    let pings = Int(lastEnd.duration(to: .now) / keepAlive) + 1
+    isOverfed = unfinished > limit + 64 * pings
+  }
+
+  mutating func packetEnded() { (unfinished, lastEnd) = (0, .now) }
 }
 
 extension Broker.TLS {

@@ -22,4 +22,18 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
 
   /// Where a step's statements are published.
   public func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
+
+  /// Where the broker keeps whether the controller is there: `Availability`.
+  public var availability: String { "\(self)/availability" }
+}
+
+/// What is retained on `TopicPrefix.availability`. Nobody signs it: it is a courtesy of the broker's, and proves nothing.
+public enum Availability: String, Sendable, CaseIterable {
+  /// The controller is connected.
+  case online
+  /// It has ended, or the broker has lost it.
+  case offline
+
+  /// What is published.
+  public var payload: [UInt8] { Array(rawValue.utf8) }
 }

@@ -91,8 +91,12 @@ struct AccessList {
       # role and not a person, so that the broker learns no names.
 
       """
-    for (user, setPosition, status) in [("rider", "write", "read"), ("controller", "read", "write")] {
+    for (user, setPosition, status, availability) in [
+      ("rider", "write", "read", "read"), ("controller", "read", "write", "readwrite"),
+    ] {
       text += "\nuser \(user)\n"
+      // The controller reads it too: a will of a connection that it has long replaced may come late.
+      text += "topic \(availability) \(topic.availability)\n"
       for step in steps {
         text += "topic \(setPosition) \(topic.setPosition(step.id))\n"
         text += "topic \(status) \(topic.status(step.id))\n"

@@ -44,7 +44,7 @@ import StepProtocol
     }
     let client = try RiderClient(access, steps: [step.id])
     defer { client.close() }
-    let statement = try client.move(.open, Sighting(code: label, of: step, found: .now))
+    let statement = try client.perform([.move(.open, Sighting(code: label, of: step, found: .now))])[0]
     print("the \(statement.step) step is \(statement.position.state)")
   }
 

@@ -16,7 +16,7 @@ struct BrokerTests {
   static let topics = [
     "\(prefix)/left/set_position", "\(prefix)/left/status", "\(prefix)/right/set_position", "\(prefix)/right/status",
     "\(prefix)/middle/set_position", "\(prefix)/middle/status", "\(prefix)/left/status/more", "\(prefix)/left",
-    "arena2036/other/left/status", "other", "$SYS/broker/uptime",
+    "\(prefix)/availability", "arena2036/other/left/status", "other", "$SYS/broker/uptime",
   ]
 
   @Test("lets riders command and the controller answer, each at its steps, and nobody anything else")
@@ -36,11 +36,13 @@ struct BrokerTests {
     #expect(
       controllerHears.messages == [
         "\(Self.prefix)/left/set_position by-rider", "\(Self.prefix)/right/set_position by-rider",
+        "\(Self.prefix)/availability by-controller",
         "\(Self.prefix)/left/set_position last",
       ])
     #expect(
       riderHears.messages == [
         "\(Self.prefix)/left/status by-controller", "\(Self.prefix)/right/status by-controller",
+        "\(Self.prefix)/availability by-controller",
         "\(Self.prefix)/left/status last",
       ])
   }

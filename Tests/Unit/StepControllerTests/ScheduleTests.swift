@@ -83,8 +83,8 @@ private final class Schedule {
 
   init(_ seed: UInt64) {
     random = SplitMix(seed)
-    wire()
     riders = [bench.rider(expires: 1 << 20), bench.rider(expires: 1 << 20)]
+    wire()
     bench.profile = MotionProfile(travel: [200, 700, 1_500].randomElement(using: &random)!, limit: 5_000)
     bench.start()
     bench.servo.atOrder = { [unowned self] order in check(order) }

@@ -18,7 +18,10 @@ private final class PlayedLink: CommandLink, Sendable {
     let retain: Bool
   }
 
+  /// Statements.
   let published: Mailbox<Published>
+  /// What was said of the controller's being there.
+  let availability: Mailbox<String>
   private let events: Mailbox<MQTTConnection.Event>
   private let last = Mutex<UInt64>(0)
   private let acknowledges: Bool
@@ -26,6 +29,7 @@ private final class PlayedLink: CommandLink, Sendable {
   init(acknowledges: Bool = true) throws {
     self.acknowledges = acknowledges
     published = try Mailbox()
+    availability = try Mailbox()
     events = try Mailbox()
   }
 
@@ -39,7 +43,11 @@ private final class PlayedLink: CommandLink, Sendable {
       last += 1
       return PublishID(last)
     }
-    published.post(Published(topic: topic, payload: payload, retain: retain))
+    if topic == Running.topic.availability, retain {
+      availability.post(String(decoding: payload, as: UTF8.self))
+    } else {
+      published.post(Published(topic: topic, payload: payload, retain: retain))
+    }
     if acknowledges { events.post(.acknowledged(id)) }
     return id
   }
@@ -222,7 +230,7 @@ private final class Running {
   @Test("opens a step over link, journal and PWM, and answers twice")
   func opens() throws {
     let pwm = try PWMFolder()
-    let running = try Running(try PlayedLink(), travel: 200, store: file) { try PWMServo(pwm.outputs, report: $0) }
+    let running = try Running(try PlayedLink(), travel: 200, store: file) { try PulsedServos(pwm.outputs, report: $0) }
     let command = try running.moves(.open, left)
     #expect(try running.statement(left) { $0.answer?.command == command }?.phase == .moving)
     let ended = try running.statement(left) { $0.answer?.command == command }
@@ -259,6 +267,40 @@ private final class Running {
     #expect(try running.ends(within: .seconds(5)))
     let taken = began.duration(to: .now)
     #expect(taken > .seconds(1.9) && taken < .seconds(4))
+  }
+
+  @Test("says that it is there when it is connected, when a late will says otherwise, and that it goes")
+  func availability() throws {
+    let link = try PlayedLink()
+    func says(_ word: String, retained: Bool) {
+      link.happens(
+        .message(Message(topic: Running.topic.availability, payload: Array(word.utf8), isRetained: retained)))
+    }
+    let running = try Running(link, travel: 200, store: file) {
+      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+    }
+    #expect(next(link.availability) == "online")
+    says("online", retained: false)
+    says("offline", retained: true)
+    says("offline", retained: false)
+    #expect(next(link.availability) == "online")
+    running.isSignalled()
+    #expect(try running.ends())
+    #expect(next(link.availability) == "offline")
+    #expect(link.availability.take() == nil)
+  }
+
+  @Test("says nothing of itself to a broker that is away")
+  func availabilityWithoutBroker() throws {
+    let link = try PlayedLink()
+    let running = try Running(link, travel: 200, store: file) {
+      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+    }
+    #expect(next(link.availability) == "online")
+    link.happens(.disconnected(.lost(Broker(host: "memory", port: 1, tls: nil), .established)))
+    running.isSignalled()
+    #expect(try running.ends())
+    #expect(link.availability.take() == nil)
   }
 
   @Test("certificates that never served end it")
