@@ -54,8 +54,9 @@ def test_the_sizes_of_commands_tell_a_broker_nothing(vehicle):
             assert rider.types("status").status == 0
             for position in ("open", "close"):
                 assert rider.moves(position, "left").status == 0
+            assert rider.types("stop", "--side", "left").status == 0
         commands = [tap.messages.get_nowait().payload for _ in range(tap.messages.qsize())]
-    assert len(commands) == 2 * (2 + 2 + 2), "the questions about both steps, and a question before each move"
+    assert len(commands) >= 2 * (2 + 2 + 2 + 1), "a question about each step, two moves with a question each, and a stop"
     assert {len(command) for command in commands} == {4042}
 
 
