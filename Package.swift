@@ -178,7 +178,7 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol"]),
+    tests("StepControllerTests", ["StepController", "Domain", "Encoding", "StepProtocol"]),
     tests(
       "StepDaemonTests",
       [
@@ -188,8 +188,8 @@ let package = Package(
     tests(
       "StepCommandsTests",
       [
-        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "NFC", "Ranging", "StepProtocol",
-        "SystemIO", "Tags", "Terminal", argumentParser,
+        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
+        "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),

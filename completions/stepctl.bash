@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|status|locate|scan|doctor|calibrate|provision|config|help)
+    open|close|stop|status|locate|scan|doctor|calibrate|provision|config|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close status locate scan doctor calibrate provision config help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate scan doctor calibrate provision config help' -- "${cur}"))
         ;;
     esac
 }
@@ -257,6 +257,29 @@ _stepctl_close() {
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_stop() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--side --vehicle --timeout)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--side')
+        __stepctl_add_completions -W 'left'$'\n''right'
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--timeout')
         return
         ;;
     esac

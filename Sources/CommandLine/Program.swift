@@ -121,7 +121,7 @@ extension CommandFailure {
     var hint: String?
     for (advice, words) in [(". Did you mean ", "did you mean "), (". Please provide one of ", "use ")] {
       guard let range = text.firstRange(of: advice) else { continue }
-      hint = words + text[range.upperBound...].asClause
+      hint = (words + text[range.upperBound...].asClause).replacing("\" and \"", with: "\" or \"")
       text = String(text[..<range.lowerBound])
     }
     self.init(.usage, text[...].asClause, hint: hint ?? "`\(typed) --help` explains how to use it")

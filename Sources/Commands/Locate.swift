@@ -37,7 +37,14 @@ struct Locate: ContextCommand {
     if watch { return try follow(vehicle, settings, interruption, context, console) }
     let search = try PresenceSearch(presence.searches(vehicle, settings, recording: saving.save))
     defer { search.close() }
-    try tell(search.find(vehicle, on: EventLoop(), interruption, console), console)
+    let began = ContinuousClock.now
+    let progress = SearchProgress(vehicle, console)
+    let finding: Finding
+    do {
+      defer { progress.clear() }
+      finding = try search.find(on: EventLoop(), interruption, tell: progress.show)
+    }
+    try tell(FindingReport(vehicle: vehicle, finding: finding, began: began), console)
   }
 
   /// Shows every decision, until the radio or the time that was given ends it: drawn, or one a line.

@@ -7,20 +7,18 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-struct Open: ContextCommand {
+struct Open: MoveCommand {
+  static let target = Command.Move.Target.open
   static let configuration = CommandConfiguration(
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
-
-  func run(in context: Context) throws { try Move(move, context).run(.open) }
 }
 
-struct Close: ContextCommand {
+struct Close: MoveCommand {
+  static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
     abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
-
-  func run(in context: Context) throws { try Move(move, context).run(.close) }
 }
 
 /// Which step is meant. A side is a claim, and the proof must agree with it.
@@ -40,72 +38,69 @@ struct MoveOptions: ParsableArguments {
 }
 
 /// `open` and `close`: find the step, prove it, command it, wait for the confirmation. Prints the chain as it goes.
-struct Move {
-  private let options: MoveOptions
-  private let context: Context
-  private let console: Console
+protocol MoveCommand: ContextCommand {
+  static var target: Command.Move.Target { get }
+  var move: MoveOptions { get }
+}
 
-  init(_ options: MoveOptions, _ context: Context) {
-    self.options = options
-    self.context = context
-    console = options.output.console(context)
-  }
-
-  func run(_ target: Command.Move.Target) throws {
-    do {
-      try perform(target)
-    } catch let failure as any Failure {
-      if console.isJSON, let outcome = failure.exitStatus.outcome {
-        try console.result(.object([.init("outcome", .string(outcome))] + failure.details))
-      }
-      throw failure
-    }
-  }
-
-  private func perform(_ target: Command.Move.Target) throws {
-    let settings = try options.presence.settings(context, vehicle: options.vehicle.vehicle)
+extension MoveCommand {
+  func run(in context: Context) throws {
+    let console = move.output.console(context)
+    let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
-    if let side = options.side.side, access.vehicle.step(at: side) == nil {
-      throw CommandFailure(.configuration, "\(access.vehicle.name) has no step at the \(side.rawValue) side")
-    }
+    if let side = move.side.side { try access.vehicle.checkStep(at: side) }
     let interruption = try context.interruption()
     let started = ContinuousClock.now
     let loop = try EventLoop()
-
-    let search = try PresenceSearch(options.presence.searches(access.vehicle, settings))
+    let search = try PresenceSearch(move.presence.searches(access.vehicle, settings))
     defer { search.close() }
-    let sighting = try sighting(search.find(access.vehicle, on: loop, interruption, console))
-
-    let client = try RiderClient(
-      access, steps: [sighting.step.id], patience: settings.patience, loop: loop, interruption: interruption,
-      detail: console.detail)
-    defer { client.close() }
-    note("token", TokenReport(access.token, at: context.seconds).line)
-    note("broker", "\(access.broker), TLS")
-    let statement = try client.move(target, sighting) { update in
-      switch update {
-      case .commanded:
-        note("command", "\(target.rawValue) \(sighting.step.id), encrypted, good for \(StepRequest.deadline / 1000) s")
-      case .moving: note("answer", "moving")
-      case .done(let statement): note("answer", statement.position.state)
-      case .answered(_, let policy): console.detail("the vehicle accepts \(policy.summary)")
-      case .send, .failed: break
+    do {
+      let progress = SearchProgress(access.vehicle, console)
+      let finding: Finding
+      do {
+        defer { progress.clear() }
+        finding = try search.find(on: loop, interruption, tell: progress.show)
       }
-    }
-    let duration = started.duration(to: .now).inSeconds
-    note("time", "\(tenths(duration)) s")
-    try finish(sighting, statement, after: duration)
-  }
+      let sighting = try move.sighting(
+        FindingReport(vehicle: access.vehicle, finding: finding, began: started), console)
+      let step = sighting.step.id
 
+      let client = try RiderClient(
+        access, steps: [step], patience: settings.patience, loop: loop, interruption: interruption,
+        detail: console.detail)
+      defer { client.close() }
+      console.note("token", TokenReport(access.token, at: context.seconds).line)
+      console.note("broker", "\(access.broker), TLS")
+      let statement = try client.perform([.move(Self.target, sighting)]) { _, update in
+        switch update {
+        case .commanded:
+          console.note("command", "\(Self.target) \(step), encrypted, good for \(StepRequest.deadline / 1000) s")
+        case .moving: console.note("answer", "moving")
+        case .done(let statement): console.note("answer", statement.position.state)
+        case .answered(_, let policy): console.detail("the vehicle accepts \(policy.summary)")
+        case .send, .failed: break
+        }
+      }[0]
+      let duration = started.duration(to: .now).inSeconds
+      console.note("time", "\(tenths(duration)) s")
+      try move.print(sighting, statement, after: duration, console)
+    } catch let failure as any Failure {
+      try console.outcome(of: failure)
+      throw failure
+    }
+  }
+}
+
+extension MoveOptions {
   /// The sighting, at the side that the rider asked for.
-  private func sighting(_ report: FindingReport) throws -> Sighting {
+  fileprivate func sighting(_ report: FindingReport, _ console: Console) throws -> Sighting {
     switch report.finding {
     case .undecided(let location, let radio):
       throw report.notLocated(FindingReport.advice(report.vehicle, location, radio))
     case .sighted(let sighting):
-      note("proof", sighting.summary)
+      console.note("proof", sighting.summary)
       let step = sighting.step
-      if let side = options.side.side, side != step.side {
+      if let side = side.side, side != step.side {
         throw CommandFailure(
           .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
           hint: "go to the \(side.rawValue) side, or use --side facing",
@@ -115,7 +110,9 @@ struct Move {
     }
   }
 
-  private func finish(_ sighting: Sighting, _ statement: Statement, after duration: Double) throws {
+  fileprivate func print(
+    _ sighting: Sighting, _ statement: Statement, after duration: Double, _ console: Console
+  ) throws {
     if console.isJSON {
       try console.result([
         "outcome": "done", "step": .string(sighting.step.id.description),
@@ -126,9 +123,29 @@ struct Move {
       try console.result("the \(sighting.step.id) step is \(statement.position.state)")
     }
   }
+}
 
-  private func note(_ label: String, _ text: String) {
-    console.note("\(console.styled(label.aligned(to: 8), .dim)) \(printable(text))")
+extension Vehicle {
+  /// - Throws: where the vehicle has no step at a side.
+  @discardableResult
+  func checkStep(at side: Side) throws(CommandFailure) -> Step {
+    guard let step = step(at: side) else {
+      throw CommandFailure(.configuration, "\(name) has no step at the \(side.rawValue) side")
+    }
+    return step
+  }
+}
+
+extension Console {
+  /// Tells a link of the chain from the rider to the step: `answer   moving`
+  func note(_ label: String, _ text: String) {
+    note("\(styled(label.aligned(to: 8), .dim)) \(printable(text))")
+  }
+
+  /// Tells a program how a command ended that failed, where that is an outcome.
+  func outcome(of failure: any Failure, _ members: [JSON.Member] = []) throws {
+    guard isJSON, let outcome = failure.exitStatus.outcome else { return }
+    try result(.object([.init("outcome", .string(outcome))] + members + failure.details))
   }
 }
 

@@ -23,11 +23,7 @@ struct Status: ContextCommand {
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.vehicleFile())
     let access = try file.riderAccess()
-    let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
-    guard !steps.isEmpty else {
-      throw CommandFailure(
-        .configuration, "\(file.rider?.token ?? file.path): the token is for none of the vehicle's steps")
-    }
+    let steps = try file.steps(of: access)
     let interruption = try context.interruption()
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,

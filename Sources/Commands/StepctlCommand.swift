@@ -12,7 +12,7 @@ package struct StepctlCommand: ParsableCommand {
       """,
     version: Program.version,
     groupedSubcommands: [
-      CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Status.self, Locate.self]),
+      CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self]),
       CommandGroup(
         name: "Technician", subcommands: [Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self]),
     ])

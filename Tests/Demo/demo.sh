@@ -57,6 +57,21 @@ start() {
   started+=($!)
 }
 
+# begin COMMAND LOG: starts a command that moves a step, and waits until the step moves.
+begin() {
+  start "$1 >$2 2>&1"
+  await 'the step did not move' "$2" 'answer   moving'
+}
+
+# ends STATUS LOG: waits for what was started last, which has to end with STATUS, and shows what it printed.
+ends() {
+  local status=0
+  wait "${started[-1]}" || status=$?
+  unset "started[-1]"
+  run 0 "cat $2"
+  ((status == $1)) || fail "expected that it ends with $1, not with $status"
+}
+
 # await WHAT FILE TEXT [COUNT]: until so many lines of the file have the text in them.
 await() {
   local tries lines
@@ -78,6 +93,9 @@ run 0 "stepctl provision vehicle car --name 'Rolling Chassis' --port $port \\
     --uuid $uuid \\
     --topic arena2036/rolling_chassis --quiet"
 run 0 'stepctl provision token car --rider alice --for 1h --quiet'
+# A program of the vehicle's can be an input: it writes 1 to a file while nothing is in the left step's way.
+echo 1 >car/clear
+run 0 "printf '[inputs.steps.left]\\nclear = \"file:clear\"\\n' >>car/stepd.toml"
 start 'mosquitto -v -c car/mosquitto.conf 2>broker.log'
 await 'the broker did not start' broker.log ' running'
 start 'stepd --config car/stepd.toml 2>controller.log'
@@ -130,21 +148,38 @@ await 'expected a refusal of each message' controller.log ': replayed' "$(wc -l 
 run 0 'cat controller.log'
 run 0 'cmp before car/servo.jsonl'
 
-title '8. Where the radio does not do, the tag on the step does; a program plays the reader and the tag'
+title '8. The left step opens, and is stopped on its way'
+begin 'stepctl open --side left' opening.log
+run 0 'stepctl stop --side left'
+ends 6 opening.log
+run 0 'stepctl close --side left'
+moved 'left open,left close,left open,left close' || fail 'expected that the left step closed'
+
+title '9. It opens again, and something is in its way: it stops, and waits for another command'
+begin 'stepctl open --side left' obstructed.log
+run 0 'echo 0 >car/clear'
+ends 6 obstructed.log
+run 5 'stepctl open --side left'
+run 0 'echo 1 >car/clear'
+run 0 'stepctl close --side left'
+six='left open,left close,left open,left close,left open,left close'
+moved "$six" || fail 'expected that the left step closed'
+
+title '10. Where the radio does not do, the tag on the step does; a program plays the reader and the tag'
 start "python3 tags/chip.py --tag ntag213 --link reader >chip.log"
 await 'the reader did not start' chip.log reader
 export STEPCTL_NFC=pn532_uart:$folder/reader
 printf '%s$ export STEPCTL_NFC=pn532_uart:%s/reader%s\n' "$dim" "$folder" "$plain"
 run 0 'stepctl provision tag --step right --vehicle car/vehicle.toml'
 run 0 'stepctl open --side right --by nfc'
-moved 'left open,left close,right open' || fail 'expected that the right step opened'
+moved "$six,right open" || fail 'expected that the right step opened'
 
-title '9. And so does the code on it'
+title '11. And so does the code on it'
 run 0 'stepctl provision qr --step right --vehicle car/vehicle.toml --output right.png'
 run 4 'stepctl close --side left --by qr --qr right.png'
 run 0 'stepctl close --side right --by qr --qr right.png'
-moved 'left open,left close,right open,right close' || fail 'expected that the right step closed'
+moved "$six,right open,right close" || fail 'expected that the right step closed'
 
-title '10. So both steps are closed, says the controller'
+title '12. So both steps are closed, says the controller'
 run 0 'stepctl status | tee status'
 [[ $(tr -s ' ' <status | paste -sd,) == 'left closed,right closed' ]] || fail 'expected that both steps are closed'

@@ -310,6 +310,7 @@ def main():
         for step in vehicle.majors:
             connection.subscribe(f"{vehicle.topic}/{step}/set_position", qos=1)
             publish(step, controller.state(step, clock()), retain=True)
+        connection.publish(availability, b"online", qos=1, retain=True)
 
     def on_message(connection, _, message):
         step = message.topic.split("/")[-2]
@@ -320,6 +321,8 @@ def main():
             publish(step, controller.state(step, clock()), retain=True)
 
     connection = client.connection(vehicle)
+    availability = f"{vehicle.topic}/availability"
+    connection.will_set(availability, b"offline", qos=1, retain=True)
     connection.on_connect, connection.on_message = on_connect, on_message
     connection.connect(vehicle.host, vehicle.port)
     while connection.loop(timeout=0.02) == mqtt.MQTT_ERR_SUCCESS:

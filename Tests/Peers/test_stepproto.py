@@ -365,6 +365,26 @@ def answers(bench: Bench) -> list[tuple[proto.Command, bytes]]:
     return [(ask, asked), (move, moving), (move, idle), (again, refused)]
 
 
+def test_an_answer_of_another_run_is_none_but_to_a_refused_stop(bench):
+    _, (move, _), (_, idle), (again, refused) = answers(bench)
+    key, other = bench.signing.public_key(), {"epoch": proto.base64url(bytes(16))}
+    for command, status in ((move, idle), (again, refused)):
+        with pytest.raises(proto.ProtocolError):
+            proto.read_answer(proto.status_of(proto.read_status(status, key) | other, bench.signing), key, command)
+    rider = bench.context.rider
+    claims = proto.stopping(proto.read_status(idle, key))
+    arguments = bench.encryption.public_key(), VEHICLE, "left", "stop", rider.token, claims
+    stop = proto.build_command(rider.device, *arguments)
+    (stopped,) = bench.statuses("left", stop.payload)
+    expired = other | {"refusal": {"code": "expired", "retry": True}}
+    for more, is_believed in (({}, True), (other, False), (expired, True)):
+        status = proto.status_of(proto.read_status(stopped, key) | more, bench.signing)
+        try:
+            assert (proto.read_answer(status, key, stop) is not None) == is_believed
+        except proto.ProtocolError:
+            assert not is_believed
+
+
 def test_genuine_answers_are_believed(bench):
     read = [proto.read_answer(status, bench.signing.public_key(), command) for command, status in answers(bench)]
     assert "challenge" in read[0]

@@ -22,6 +22,8 @@ package struct SimulatedTag: Sendable {
       with: chip == .ntag213 ? [0x01, 0x03, 0xA0, 0x0C, 0x34, 0x03, 0x00, 0xFE] : [0x03, 0x00, 0xFE, 0, 0, 0, 0, 0])
     // The last byte of the dynamic lock bytes' page always reads BDh.
     if let locks = chip.dynamicLocks { bytes[locks.page * 4 + 3] = 0xBD }
+    // AUTH0 is beyond the last page.
+    if let configuration = chip.configuration { bytes[configuration * 4 + 3] = 0xFF }
     return bytes
   }
 

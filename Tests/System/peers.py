@@ -191,6 +191,10 @@ class PlayedController:
     def status(self, command: Received, **members) -> bytes:
         return proto.status_of(self.statement(command, **members), self.signing)
 
+    def keep(self, step: str, status: bytes):
+        """Has the broker keep a status, as the last one of a controller that is away."""
+        self._connection.deliver(self.vehicle.status(step), status, retain=True)
+
     @property
     def positions(self) -> list[str]:
         """What the commands asked for."""

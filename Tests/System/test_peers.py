@@ -12,7 +12,7 @@ import controller
 import forgeries
 import stepproto as proto
 from forgeries import Genuine
-from peers import Connection, PlayedController, Witness, new_challenge
+from peers import Connection, PlayedController, Received, Witness, new_challenge
 from programs import Running
 from vehicle import Vehicle
 
@@ -54,8 +54,9 @@ def test_the_sizes_of_commands_tell_a_broker_nothing(vehicle):
             assert rider.types("status").status == 0
             for position in ("open", "close"):
                 assert rider.moves(position, "left").status == 0
+            assert rider.types("stop", "--side", "left").status == 0
         commands = [tap.messages.get_nowait().payload for _ in range(tap.messages.qsize())]
-    assert len(commands) == 2 * (2 + 2 + 2), "the questions about both steps, and a question before each move"
+    assert len(commands) >= 2 * (2 + 2 + 2 + 1), "a question about each step, two moves with a question each, and a stop"
     assert {len(command) for command in commands} == {4042}
 
 
@@ -224,16 +225,54 @@ def test_a_command_that_is_never_answered_is_unconfirmed_and_not_sent_again(play
     [
         (
             [{"phase": "moving"}, {"phase": "fault", "fault": fault, "position": "unknown"}],
-            f"the step stopped on its way ({fault})",
+            f"the step stopped on its way ({fault}): the left step may have moved",
         )
         for fault in ("interrupted", "obstructed", "timeout", "driver")
     ]
-    + [([{"position": "close"}], "the controller says that the step is closed")],
+    + [([{"position": "close"}], "the left step came to rest closed")],
 )
 def test_a_motion_that_did_not_end_where_it_should_is_no_success(played, answers, error):
     with PlayedController(played.vehicle, answering(*answers)):
         ended = played.moves("open", "left")
-    assert (ended.status, ended.stdout, ended.error) == (6, "", f"{error}: the left step may have moved")
+    assert (ended.status, ended.stdout, ended.error) == (6, "", error)
+
+
+NONE_OF_OURS = {
+    "of another run": {"epoch": new_challenge()},
+    "with a challenge": {"challenge": new_challenge()},
+    "refused by another run": {"epoch": new_challenge(), "refusal": {"code": "expired", "retry": True}},
+}
+
+
+@pytest.mark.parametrize("members", NONE_OF_OURS.values(), ids=NONE_OF_OURS)
+@pytest.mark.parametrize("program", ["stepctl", "python"])
+def test_an_answer_to_a_move_is_of_its_run_and_has_no_challenge(played, program, members):
+    """The former run may have obeyed the command, whatever the present one says of it."""
+    with PlayedController(played.vehicle, answering({"position": "open"} | members)):
+        if program == "stepctl":
+            ended = played.moves("open", "left")
+        else:
+            ended = python(played.vehicle, client, "open", "--vehicle", played.file, "--step", "left").ends()
+    assert ended.status == 6, "nobody knows whether it has moved"
+
+
+def test_a_stop_that_names_an_older_run_is_sent_again_with_the_present_one(played):
+    old = new_challenge()
+
+    def script(controller, command):
+        if command.claims["position"] == "unknown":
+            return [controller.status(command, challenge=new_challenge(), epoch=old)]
+        is_present = command.claims["epoch"] == controller.epoch
+        return [controller.status(command, **({} if is_present else {"refusal": {"code": "expired", "retry": True}}))]
+
+    with PlayedController(played.vehicle, script) as controller:
+        kept = controller.statement(Received("left", {"nonce": None}, b""), epoch=old)
+        kept = {name: value for name, value in kept.items() if name not in ("command", "nonce")}
+        controller.keep("left", proto.status_of(kept, controller.signing))
+        ended = python(played.vehicle, client, "stop", "--vehicle", played.file, "--step", "left").ends()
+        controller.keep("left", b"")
+    assert (ended.status, ended.json) == (0, {"position": "close", "phase": "idle"})
+    assert [command.claims["epoch"] for command in controller.received] == [old, controller.epoch]
 
 
 def test_a_second_copy_refused_as_replayed_does_not_hide_the_answer_to_the_first(played):

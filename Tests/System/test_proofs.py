@@ -139,3 +139,14 @@ def test_a_secret_that_cannot_be_read_is_named(parked, name, text, message):
     stepd = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
     assert stepd.status == 78
     assert f"{name}: {message}" in stepd.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("stepd.toml", "operator"), ("vehicle.toml", "signing_key"), ("vehicle.toml", "encryption_key")],
+)
+def test_a_public_key_of_small_order_is_refused_where_a_file_names_it(parked, name, key):
+    parked.edit(name, **{key: proto.base64url(bytes([1]) + bytes(31))})
+    ended = parked.starts("stepd", STEPD, "--check", "--config", parked.folder / "stepd.toml").ends()
+    assert ended.status == 78
+    assert f"{key}: " in ended.stderr and "32 bytes that are not a usable key" in ended.stderr

@@ -35,10 +35,18 @@ package enum CodeReaderError: Failure, Equatable {
     case .system(let error): error.description
     case .noSuchCamera(let path): "there is no camera \(path): is it plugged in?"
     case .flaw(.unknownFormat, let name): "\(name): not a picture: expected PNG or JPEG"
+    case .flaw(.empty, let name): "\(name): it is empty"
+    case .flaw(.heif, let name): Self.other("HEIF", name)
+    case .flaw(.webp, let name): Self.other("WebP", name)
+    case .flaw(.gif, let name): Self.other("GIF", name)
+    case .flaw(.tiff, let name): Self.other("TIFF", name)
+    case .flaw(.bmp, let name): Self.other("BMP", name)
+    case .flaw(.pdf, let name): Self.other("PDF", name)
+    case .flaw(.svg, let name): Self.other("SVG", name)
     case .flaw(.damaged, let name): "\(name): a damaged picture"
     case .flaw(.tooLarge, let name): "\(name): too large: at most 32 MB and 50 million pixels"
     case .flaw(.outOfMemory, let name): "\(name): not enough memory to look at the picture"
-    case .flaw(.unreadable, let name): "\(name): cannot be read"
+    case .flaw(.unreadable, let name): "\(name): no picture came: reading failed"
     case .flaw(.noCamera, let name): "\(name): not a camera that can be used"
     case .flaw(.cameraFailed, let name): "\(name): the camera gives no pictures; is another program using it?"
     case .flaw(.unconfined, let name):
@@ -50,6 +58,10 @@ package enum CodeReaderError: Failure, Equatable {
       "stepctl-qr is not there, which reads pictures: install it beside stepctl, or in ../libexec/stepctl"
     case .interrupted: "interrupted"
     }
+  }
+
+  private static func other(_ format: String, _ name: String) -> String {
+    "\(name): \(format), which is not read: convert it to PNG or JPEG"
   }
 }
 
@@ -70,11 +82,17 @@ package enum PictureFlaw: UInt8, Error, CaseIterable {
   case cameraFailed
   /// stepctl-qr cannot give up its system calls here, so that it reads nothing (`Confinement`).
   case unconfined
+  /// No bytes at all.
+  case empty
+  /// Formats that people take for pictures, and that are not read.
+  case heif, webp, gif, tiff, bmp, pdf, svg
 
   fileprivate var isOfTheCamera: Bool {
     switch self {
     case .noCamera, .cameraFailed, .unconfined: true
-    case .unknownFormat, .damaged, .tooLarge, .outOfMemory, .unreadable: false
+    case .unknownFormat, .damaged, .tooLarge, .outOfMemory, .unreadable, .empty, .heif, .webp, .gif, .tiff, .bmp, .pdf,
+      .svg:
+      false
     }
   }
 }

@@ -115,6 +115,13 @@ final class NTAG424Tag {
     }
   }
 
+  /// Whether the tag is such a chip, and writes its own digits into its message at each reading. To know it, the tag's
+  /// application has to be selected; other tags may forget by it what was selected.
+  func makesDynamicMessages() throws -> Bool {
+    guard try isNTAG424() else { return false }
+    return NTAG424Command.isDynamic(fileSettings: try plain(.getFileSettings(file: DynamicMessageSettings.file)).data)
+  }
+
   /// - Parameter contents: what was read in this session.
   func missing(
     _ setup: DynamicTagSetup, _ contents: Type4Contents, _ isGenuine: (String) -> Bool

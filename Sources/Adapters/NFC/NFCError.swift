@@ -56,6 +56,10 @@ package enum NFCError: Failure, Equatable {
   case unsupportedTag(sak: UInt8)
   /// The tag refuses a page again and again that it should let be written.
   case refused(page: Int)
+  /// The tag acknowledges what is written to it, and does not hold it.
+  case ignored
+  /// The tag makes dynamic messages, and its own digits would overwrite what is written.
+  case dynamicMessages
   /// This kind of tag cannot do it.
   case unsupported(String)
 
@@ -64,8 +68,8 @@ package enum NFCError: Failure, Equatable {
     case .interrupted: .failure
     case .malformedConnection: .configuration
     case .notPermitted: .noPermission
-    case .tagGone, .noAnswer, .otherTag, .refused: .inputOutput
-    case .unsupportedTag, .unsupported: .badData
+    case .tagGone, .noAnswer, .otherTag, .refused, .ignored: .inputOutput
+    case .unsupportedTag, .unsupported, .dynamicMessages: .badData
     case .noReader, .noSuchPort, .notATerminal, .inUse, .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed,
       .unplugged, .failed, .program, .noTag:
       .unavailable
@@ -73,7 +77,14 @@ package enum NFCError: Failure, Equatable {
   }
 
   package var hint: String? {
-    if case .tagGone = self { "hold it still, and run the command again" } else { nil }
+    switch self {
+    case .tagGone: "hold it still, and run the command again"
+    case .dynamicMessages: "use --sdm, which sets it up with keys of the vehicle's own, or another tag"
+    case .interrupted, .malformedConnection, .noReader, .noSuchPort, .notATerminal, .notPermitted, .inUse,
+      .unusablePort, .cannotOpen, .silent, .garbled, .wrongSpeed, .unplugged, .failed, .program, .noTag, .noAnswer,
+      .otherTag, .unsupportedTag, .refused, .ignored, .unsupported:
+      nil
+    }
   }
 
   package var isInterruption: Bool { self == .interrupted }
@@ -83,7 +94,7 @@ package enum NFCError: Failure, Equatable {
     switch error {
     case is NDEFError, is NTAG424Error: true
     case NFCError.noAnswer, NFCError.tagGone, NFCError.otherTag, NFCError.unsupportedTag, NFCError.refused,
-      NFCError.unsupported:
+      NFCError.ignored, NFCError.dynamicMessages, NFCError.unsupported:
       true
     default: false
     }
@@ -143,6 +154,10 @@ package enum NFCError: Failure, Equatable {
       "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
     case .refused(let page):
       "the tag does not take what is written to page \(page)"
+    case .ignored:
+      "the tag does not hold what is written to it"
+    case .dynamicMessages:
+      "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"
     case .unsupported(let reason):
       reason
     }

@@ -75,7 +75,7 @@ package struct TagWriter {
         message = new
         chip = known?.name
         do {
-          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll).map { $0.writes }
+          return try Type2Plan.write(new, to: memory, chip: known, replacingAll: replacingAll).map { $0.parts }
         } catch  where old == new.bytes {
           // A tag that holds the message need not be one that can be written.
           return .done([])
@@ -108,7 +108,7 @@ package struct TagWriter {
       throw NFCError.unsupported("this is a Type 4 tag: stepctl can lock tags of Type 2 only")
     }
     _ = try carryOut(isRehearsal: isRehearsal) { memory, chip in
-      try Type2Plan.lock(memory, chip: chip).map { $0.writes }
+      try Type2Plan.lock(memory, chip: chip).map { $0.parts }
     }
   }
 
@@ -122,57 +122,70 @@ package struct TagWriter {
   /// - Returns: how many pages were written, or in a rehearsal would be.
   private func carryOut(
     isRehearsal: Bool = false,
-    _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<[Type2Plan.Write]>
+    _ planning: (Type2Memory, Type2Chip?) throws -> Type2Step<[ArraySlice<Type2Plan.Write>]>
   ) throws -> Int {
     var written = 0
     var fewest = Int.max
+    // The page that was last refused, or ignored what was written to it.
+    var refused: Int?
     return try persevere { failures in
       var session = try Type2Session(field, target, isToBeWritten: true)
       while true {
-        let writes = try session.finish(planning)
-        if isRehearsal { return writes.count }
-        guard !writes.isEmpty else { return written }
-        if writes.count < fewest {
-          fewest = writes.count
+        let parts = try session.finish(planning)
+        let count = parts.joined().count
+        if isRehearsal { return count }
+        guard let first = parts.first?.first else { return written }
+        if count < fewest {
+          fewest = count
           failures = 0
         }
-        guard failures < Self.mostFailures else {
-          let page = Self.ignored(writes, session.memory)
-          // The first write of a plan leaves an empty message, which is better than a wrong one.
-          try? session.write(writes[0].bytes, to: writes[0].page)
-          throw NFCError.refused(page: page)
+        guard failures < Self.mostFailures else { throw NFCError.refused(page: refused ?? first.page) }
+        var ignored: Int?
+        for part in parts where ignored == nil {
+          for (index, write) in zip(part.indices, part) {
+            progress(.written(index, of: count))
+            do {
+              try session.write(write.bytes, to: write.page)
+            } catch NFCError.noAnswer {
+              refused = write.page
+              throw NFCError.noAnswer
+            }
+            written += 1
+          }
+          ignored = try session.ignored(part)
         }
-        for (index, write) in writes.enumerated() {
-          progress(.written(index, of: writes.count))
-          try session.write(write.bytes, to: write.page)
-          written += 1
-        }
-        progress(.written(writes.count, of: writes.count))
-        session.forget()
+        if ignored == nil { progress(.written(count, of: count)) }
+        refused = ignored
         failures += 1
       }
     }
-  }
-
-  /// The first page that does not hold what was last written to it.
-  private static func ignored(_ writes: [Type2Plan.Write], _ memory: Type2Memory) -> Int {
-    let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
-    return wanted.keys.sorted().first { wanted[$0] != memory[$0] } ?? writes[0].page
   }
 
   private func writeType4(
     isRehearsal: Bool, _ compose: (NDEFMessage?) -> NDEFMessage
   ) throws -> Int {
     var written = 0
+    // A tag of another kind need not answer when it is asked what only an NTAG 424 DNA knows.
+    var questions = 3
     return try persevere { failures in
       let session = Type4Session(field)
       while true {
         let contents = try session.read()
         let message = compose(try? NDEFMessage(parsing: contents.message))
         if contents.message == message.bytes { return written }
+        if questions > 0 {
+          questions -= 1
+          if try NTAG424Tag(session).makesDynamicMessages() { throw NFCError.dynamicMessages }
+          questions = 0
+          continue
+        }
         _ = try Type4Writing(message, to: contents)
         if isRehearsal { return message.bytes.count }
-        guard failures < Self.mostFailures else { throw NFCError.noAnswer }
+        guard failures < Self.mostFailures else {
+          // An empty message is better than a wrong one.
+          try session.empty(contents)
+          throw NFCError.ignored
+        }
         progress(.written(0, of: message.bytes.count))
         try session.write(message, to: contents)
         written += message.bytes.count

@@ -39,8 +39,9 @@ struct Type2Session {
       chip = nil
       guard try field.select() == target else { throw NFCError.noAnswer }
     }
-    // Our own message, or all that can be written and the lock bytes behind it.
-    firstPages = min(isToBeWritten ? (chip?.userPages.upperBound ?? 0) + 1 : 28, Self.mostPages)
+    // Our own message; or all that can be written, the lock bytes behind it, and what a password protects.
+    let last = chip.map { $0.configuration ?? $0.userPages.upperBound } ?? 0
+    firstPages = min(isToBeWritten ? last + 1 : 28, Self.mostPages)
   }
 
   /// Reads as many pages as `next` needs.
@@ -61,8 +62,15 @@ struct Type2Session {
     memory[page] = nil
   }
 
-  /// Forgets what was read, so that it is read again.
-  mutating func forget() { memory = Type2Memory() }
+  /// Reads back what was written.
+  ///
+  /// - Returns: the first page that does not hold it; nil where all of them do.
+  mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
+    let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
+    let pages = wanted.keys.sorted()
+    for page in pages where memory[page] == nil { try read(page..<pages.last! + 1) }
+    return pages.first { wanted[$0] != memory[$0] }
+  }
 
   private mutating func read(_ pages: Range<Int>) throws {
     guard pages.upperBound <= chip?.pages ?? Type2Memory.maximumPages else {
@@ -75,8 +83,15 @@ struct Type2Session {
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound
     let wanted = max(pages.upperBound, first == 0 ? firstPages : 0)
-    let end = min(wanted, first + Self.mostPages, chip.pages)
-    try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, first, end - first)
+    let end = min(wanted, first + Self.mostPages, chip.pages, memory.refusedFrom ?? .max)
+    do {
+      try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, first, end - first)
+    } catch NFCError.noAnswer where chip.configuration != nil && memory.refusedFrom == nil {
+      // A password, or a disturbance: whoever plans finds out whether it matters, or all begins again.
+      guard try refuses(end - 1) else { throw NFCError.noAnswer }
+      memory.refusedFrom = try firstRefused(before: end)
+      guard try field.select() == target else { throw NFCError.noAnswer }
+    }
     guard let head = memory[0], let next = memory[1] else { return }
     // Data sheets, 8.5.1: the UID. Here at the latest it shows whether another tag has answered.
     guard Array(head[..<3] + next) == target.uid.bytes else { throw NFCError.noAnswer }
@@ -88,5 +103,30 @@ struct Type2Session {
     guard case .answer(let bytes) = try field.exchange(command, framing), bytes.count == count * Type2Memory.pageSize
     else { throw NFCError.noAnswer }
     memory.insert(bytes, at: page)
+  }
+
+  /// Whether the tag is there, and does not let this page be read: three times, because one may be a disturbance.
+  ///
+  /// - Throws: `NFCError.noAnswer` where the tag is not there, or does not say which chip it is.
+  private func refuses(_ page: Int) throws -> Bool {
+    for _ in 0..<3 {
+      guard try field.select() == target,
+        case .answer = try field.exchange([Command.getVersion.rawValue], .raw)
+      else { throw NFCError.noAnswer }
+      if case .answer = try field.exchange([Command.read.rawValue, UInt8(page)], .easy) { return false }
+    }
+    return true
+  }
+
+  /// The first page that the tag does not let be read. All behind it are such, too (NTAG213/215/216, rev. 3.2, 8.5.7).
+  ///
+  /// - Parameter end: behind a page that it refuses.
+  private func firstRefused(before end: Int) throws -> Int {
+    var range = 0..<end - 1
+    while let last = range.last {
+      let middle = range.lowerBound + (last - range.lowerBound) / 2
+      range = try refuses(middle) ? range.lowerBound..<middle : middle + 1..<range.upperBound
+    }
+    return range.lowerBound
   }
 }

@@ -25,6 +25,14 @@ struct Type4Session {
     try finish { try writing.next(after: $0) }
   }
 
+  /// Sets the length of the message to 0.
+  ///
+  /// - Parameter contents: what `read` gave in this session.
+  func empty(_ contents: Type4Contents) throws {
+    var writing = Type4Writing(emptying: contents)
+    try finish { try writing.next(after: $0) }
+  }
+
   /// Sends command after command, until all is known or done.
   private func finish<Value>(_ next: ([UInt8]?) throws -> Type4Step<Value>) throws -> Value {
     var answer: [UInt8]?

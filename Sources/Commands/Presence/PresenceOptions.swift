@@ -54,30 +54,33 @@ struct PresenceOptions: ParsableArguments {
   }
 }
 
-extension PresenceSearch {
-  /// Finds the rider's step, and tells a terminal meanwhile what to do.
-  func find(_ vehicle: Vehicle, on loop: EventLoop, _ interruption: Interruption, _ console: Console) throws
-    -> FindingReport
-  {
-    let began = ContinuousClock.now
-    let progress = console.progress
-    defer { progress.clear() }
-    let finding = try find(on: loop, interruption) { method, event in
-      switch event {
-      case .note(let note): console.note(note)
-      case .decided: break
-      case .waiting(let left):
-        let request =
-          method == .nfc ? "hold the reader to the tag on the step" : "show the code on the step to the camera"
-        progress.show("\(request), \(Int(left.inSeconds.rounded(.up))) s left")
-      case .missed(let result):
-        console.note("not located by \(method.device): \(printable(Self.reason(result, vehicle)))")
-      }
-    }
-    return FindingReport(vehicle: vehicle, finding: finding, began: began)
+/// Tells the rider what to do while a search goes on, and what was not found.
+struct SearchProgress {
+  private let vehicle: Vehicle
+  private let console: Console
+
+  init(_ vehicle: Vehicle, _ console: Console) {
+    self.vehicle = vehicle
+    self.console = console
   }
 
-  private static func reason(_ result: Result<Finding, any Error>, _ vehicle: Vehicle) -> String {
+  func show(_ method: ProofMethod, _ event: SearchEvent) {
+    switch event {
+    case .note(let note): console.note(note)
+    case .decided: break
+    case .waiting(let left):
+      let request =
+        method == .nfc ? "hold the reader to the tag on the step" : "show the code on the step to the camera"
+      console.progress.show("\(request), \(Int(left.inSeconds.rounded(.up))) s left")
+    case .missed(let result):
+      console.note("not located by \(method.device): \(printable(reason(result)))")
+    }
+  }
+
+  /// Takes the line away, for what is printed next.
+  func clear() { console.progress.clear() }
+
+  private func reason(_ result: Result<Finding, any Error>) -> String {
     do {
       return FindingReport(vehicle: vehicle, finding: try result.get(), began: .now).summary
     } catch let error as SightingError {

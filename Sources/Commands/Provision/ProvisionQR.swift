@@ -18,22 +18,26 @@ struct ProvisionQR: ContextCommand {
   @Option(help: "The step whose code to make (default: the code of the vehicle itself).")
   var step: StepID?
 
-  @Flag(help: "Make a sheet with the codes of all steps, to print and cut out.")
+  @Flag(help: "Make a PDF with the codes of all steps, a page each or, with --size, to cut out.")
   var sheet = false
 
   @Option(help: "How to draw it (default: by the ending of the output's name, else terminal).")
   var format: CodeFormat?
 
   @Option(
-    name: .customLong("output"),
-    help: ArgumentHelp("Write into this file (default: standard output).", valueName: "file"),
+    name: [.customShort("o"), .customLong("output")],
+    help: ArgumentHelp("Write into this file; - is standard output, and the default.", valueName: "file"),
     completion: .file(extensions: ["png", "svg", "pdf"]))
-  var file: String?
+  var outputName: String?
+
+  private var file: String? { outputName == "-" ? nil : outputName }
 
   @Option(help: "How much of a code may be damaged (default: M; L for the vehicle's).")
   var level: QRCode.Level?
 
-  @Option(help: ArgumentHelp("The side of a printed code, without its margin (default: 40).", valueName: "mm"))
+  @Option(help: ArgumentHelp(
+      "The side of a printed code, without its margin (default: 40; in a PDF, as large as fits on a page).",
+      valueName: "mm"))
   var size: Double?
 
   @Option(help: "The paper of a PDF.")
@@ -54,10 +58,8 @@ struct ProvisionQR: ContextCommand {
     guard !sheet || chosenFormat == .pdf else { throw ValidationError("--sheet is for --format pdf.") }
     guard copies == 1 || chosenFormat == .pdf else { throw ValidationError("--copies is for --format pdf.") }
     guard (1...1000).contains(copies) else { throw ValidationError("--copies takes 1 to 1000.") }
-    guard (10...500).contains(printedSize) else { throw ValidationError("--size takes 10 to 500 mm.") }
+    guard (10...500).contains(size ?? 40) else { throw ValidationError("--size takes 10 to 500 mm.") }
   }
-
-  private var printedSize: Double { size ?? 40 }
 
   private var chosenFormat: CodeFormat {
     format ?? ending.flatMap(CodeFormat.init(ending:)) ?? (sheet ? .pdf : .terminal)
@@ -93,8 +95,10 @@ struct ProvisionQR: ContextCommand {
     let text: String
     let code: QRCode
 
-    /// Printed below the vehicle's name.
-    var caption: String { step.map { "\($0) step" } ?? "stepctl config import --qr" }
+    /// What to do, printed below the code.
+    var instruction: String {
+      step == nil ? "scan once: stepctl config import --qr" : "scan to open: stepctl open --by qr"
+    }
   }
 
   private func labels(_ vehicle: Vehicle) throws -> [Content] {
@@ -132,12 +136,17 @@ struct ProvisionQR: ContextCommand {
     let first = codes[0].code
     switch chosenFormat {
     case .terminal: return try lines(first, console)
-    case .svg: return Array(first.svg(size: printedSize).utf8)
-    case .png: return try binary(first.png(size: printedSize), console)
+    case .svg: return Array(first.svg(size: size ?? 40).utf8)
+    case .png: return try binary(first.png(size: size ?? 40), console)
     case .pdf:
       let name = title(vehicle, console)
-      let labels = codes.map { LabelSheet.Label($0.code, lines: [name, PDFText($0.caption)!]) }
-      return try binary(LabelSheet(labels, size: printedSize, paper: paper, copies: copies).pdf, console)
+      let labels = codes.map { code in
+        let step = code.step.flatMap(vehicle.step)
+        return LabelSheet.Label(
+          code.code, side: step?.side, title: step.map { title(name, of: $0) } ?? name,
+          instruction: PDFText(code.instruction)!)
+      }
+      return try binary(LabelSheet(labels, size: size, paper: paper, copies: copies).pdf, console)
     }
   }
 
@@ -168,6 +177,11 @@ struct ProvisionQR: ContextCommand {
       throw CommandFailure(.usage, "cannot print \(chosenFormat.rawValue) on a terminal", hint: "use --output")
     }
     return bytes
+  }
+
+  /// The step's id stands behind the vehicle's name where its side is not enough.
+  private func title(_ name: PDFText, of step: Step) -> PDFText {
+    step.id.description == step.side.rawValue ? name : name + PDFText(", \(step.id)")!
   }
 
   /// The vehicle's name, or its UUID where the font does not have the name's letters.

@@ -34,7 +34,15 @@ struct TagJob {
     var description: String { cause.description }
     var exitStatus: ExitStatus { cause.exitStatus }
     var hint: String? { advice }
-    var advice: String { "the tag \(uid) \(state); run the command again with it" }
+    var advice: String { "the tag \(uid) \(state); \(isBroken ? "use another tag" : "run the command again with it")" }
+
+    /// Whether the tag does not take what is written to it, however often.
+    private var isBroken: Bool {
+      switch cause {
+      case NFCError.refused, NFCError.ignored: true
+      default: false
+      }
+    }
   }
 
   /// Waits for a tag, and writes it.
@@ -156,7 +164,7 @@ struct TagJob {
 
   private static func isLabel(_ record: NDEFRecord) -> Bool {
     if let text = try? NDEFText(record)?.text { return (try? StepLabel(parsing: text)) != nil }
-    if let uri = try? NDEFURI(record)?.uri { return DynamicTag.isMeant(by: uri) }
+    if let uri = try? NDEFURI(record)?.uri { return uri.utf8.starts(with: DynamicTag.scheme.utf8) }
     return false
   }
 

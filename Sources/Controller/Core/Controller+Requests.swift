@@ -37,7 +37,7 @@ extension Controller {
     to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
   ) -> RefusalCode? {
     // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
-    let isNew = session.admit(sender.command)
+    let isNew = session.admit(sender.command, command.request)
     var staleness: RefusalCode?
     switch command.request {
     case .status: break

@@ -21,6 +21,8 @@ package struct Session: Sendable {
   private var named: [Challenge] = []
   private var used: RecentSet<[UInt8]>
   private var seen: RecentSet<CommandDigest>
+  /// Stops need no challenge, so only this keeps an old one from being delivered again. No other command pushes one out.
+  private var stops: RecentSet<CommandDigest>
 
   private struct Challenge: Sendable {
     let bytes: [UInt8]
@@ -34,11 +36,14 @@ package struct Session: Sendable {
     self.epoch = epoch
     self.used = RecentSet(capacity: Session.remembered)
     seen = RecentSet(capacity: Session.remembered)
+    stops = RecentSet(capacity: Session.remembered)
     for challenge in used { self.used.insert(challenge) }
   }
 
   /// Takes note of a command; false when the very same one came before.
-  package mutating func admit(_ command: CommandDigest) -> Bool { seen.insert(command) }
+  package mutating func admit(_ command: CommandDigest, _ request: Command.Request) -> Bool {
+    if case .stop = request { stops.insert(command) } else { seen.insert(command) }
+  }
 
   /// A new challenge for a device and a step.
   package mutating func challenge(for device: VerificationKey, _ step: StepID, at clock: Int64) -> [UInt8] {

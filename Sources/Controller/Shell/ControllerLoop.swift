@@ -164,8 +164,8 @@ final class ControllerLoop {
       unacknowledged = []
       isConnected = true
       parts.log.write(.notice, "connected to \(parts.broker)")
-      publish(.online)
       parts.supervision?.tell(status: "connected to \(parts.broker)")
+      publish(.online)
       handle(.connected)
     case .disconnected(let error):
       isConnected = false

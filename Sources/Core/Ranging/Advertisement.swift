@@ -1,6 +1,6 @@
 public import Domain
 
-/// What a radio heard once: who sent it, how strongly it arrived, and what it said.
+/// One frame that a radio heard: its sender, its strength and its content.
 public struct Advertisement: Hashable, Sendable {
   /// On the radio's clock: a capture's own, or the wall clock.
   public let time: UnixTime
@@ -22,6 +22,6 @@ public struct Advertisement: Hashable, Sendable {
     self.init(time: time, address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) })
   }
 
-  /// The iBeacon frame in it, if that is what it is.
+  /// The iBeacon frame in it, if there is one.
   public var iBeacon: IBeacon? { IBeacon(advertisingData: data.span) }
 }

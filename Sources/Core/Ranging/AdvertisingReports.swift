@@ -1,29 +1,29 @@
 /// Reads advertising reports out of the HCI events of a Bluetooth controller.
 ///
-/// Two events carry them, each with one report or more: LE Advertising Report (Core 5.4, Vol 4, Part E, 7.7.65.2)
-/// and LE Extended Advertising Report (7.7.65.13), which also wraps what old advertisers send.
+/// Two events carry them, with one report or more each: LE Advertising Report (Core 5.4, Vol 4, Part E, 7.7.65.2)
+/// and LE Extended Advertising Report (7.7.65.13), which also carries what older advertisers send.
 ///
-/// It keeps one thing from event to event: which advertisers have more than 229 bytes to say, so that their data
-/// comes in fragments. Those are skipped from the first to the last. A frame of 27 bytes needs no second fragment,
-/// and a fragment that begins inside an AD structure must not be taken for one.
+/// It remembers one thing from event to event: which advertisers are in the middle of data that comes in fragments,
+/// because it has more than 229 bytes. All fragments of such data are skipped. An iBeacon's 27 bytes fit into one
+/// report, and a fragment may begin inside an AD structure, where it would be misread.
 ///
-/// The reading is put in where it is called, closure and all: as calls from module to module it takes twice as long.
+/// The code is inlined into its callers, closures included: calls from module to module take twice as long.
 public struct AdvertisingReports: Sendable {
   /// What an event turned out to be.
   public enum Outcome: Sendable {
     /// Advertising reports, all of them whole.
     case whole
-    /// Advertising reports, of which one is cut short or has bytes to spare. Those before it were handed over: each
-    /// carries its own length, so that damage behind it does not reach it.
+    /// Advertising reports, one of which is too short or too long. Those before it were handed over: each report carries
+    /// its own length, so damage behind a report does not affect it.
     case torn
     /// Another event.
     case unrelated
   }
 
-  /// Who is in the middle of a fragmented advertisement: address, address type and advertising set, in 64 bits.
+  /// The advertisers in the middle of fragmented data: address, address type and advertising set, in 64 bits.
   @usableFromInline
   var unfinished: [UInt64] = []
-  /// Advertisers that never finish must not take all memory; more than this at a time are not kept in mind.
+  /// How many of them are remembered, so that advertisers that never finish do not take all memory.
   private static let maximumUnfinished = 32
 
   public init() {}
@@ -41,7 +41,7 @@ public struct AdvertisingReports: Sendable {
     // Event code 0x3E, LE Meta; length of what follows; subevent; number of reports.
     guard event.count >= 4, event[unchecked: 0] == 0x3E else { return .unrelated }
     let length = 2 &+ Int(event[unchecked: 1])
-    // A cut packet does not reach its own end, and what lies behind that is not looked at.
+    // A packet may be cut before its stated end. Bytes behind the stated end are ignored.
     let end = min(length, event.count)
     let last: Int
     switch event[unchecked: 2] {
@@ -52,8 +52,8 @@ public struct AdvertisingReports: Sendable {
     return last == length && length == event.count && event[unchecked: 3] > 0 ? .whole : .torn
   }
 
-  // In the two functions below every index was compared with `end` before, which is at most the event's count. Checking
-  // it a second time, as a plain subscript does, takes half as long again.
+  // The two functions below compare every index with `end`, which is at most the event's count. A plain subscript would
+  // check it a second time, and take half as long again.
 
   /// - Returns: where the last report ends, or -1 when one is torn.
   @inlinable @inline(__always)
@@ -125,8 +125,8 @@ public struct AdvertisingReports: Sendable {
     return DeviceAddress(UInt64(littleEndian: word))
   }
 
-  /// HCI gives -127 to +20 dBm, and 127 for not available. Nothing arrives at 0 dBm or more: controllers that say so
-  /// mean that they do not know.
+  /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more: a controller that says so
+  /// does not know.
   @inlinable @inline(__always)
   static func rssi(_ byte: UInt8) -> Int8? {
     let value = Int8(bitPattern: byte)

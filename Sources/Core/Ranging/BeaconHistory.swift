@@ -3,13 +3,13 @@ import func Glibc.pow
 
 /// The last frames of one beacon: when each was heard, and at what level.
 ///
-/// A ring of fixed size, so that hearing a frame takes no time and no memory to speak of.
+/// A ring of fixed size, so that a frame costs little time and no memory.
 struct BeaconHistory: Sendable {
   private var times = [Double](repeating: 0, count: RangingModel.capacity)
   private var levels = [Double](repeating: 0, count: RangingModel.capacity)
   private var next = 0
   private var count = 0
-  /// Of the last frame.
+  /// The last frame's.
   private(set) var minor: UInt16?
   /// What the last frame's level is relative to, dBm.
   private(set) var measuredPower: Int8?
@@ -34,7 +34,7 @@ struct BeaconHistory: Sendable {
   /// Seconds since the last frame; infinite when there was none.
   func age(at now: Double) -> Double { count == 0 ? .infinity : now - times[index(0)] }
 
-  /// Whether two beacons were heard to send in turns: a minor that rotates is left for good.
+  /// Whether two beacons send in turns: a minor that was left comes back. One that rotates does not.
   func isContested(at now: Double) -> Bool { now - lastContest < RangingModel.window }
 
   /// How many frames are younger than a window, seconds.
@@ -51,7 +51,7 @@ struct BeaconHistory: Sendable {
     scratch.sort()
   }
 
-  /// How many of the newest frames have a level, or more.
+  /// How many of the newest frames have at least a level.
   func frames(newest number: Int, atLeast level: Double) -> Int {
     var strong = 0
     for back in 0..<number where levels[index(back)] >= level { strong += 1 }
@@ -61,7 +61,7 @@ struct BeaconHistory: Sendable {
   private func index(_ back: Int) -> Int { (next - 1 - back + 2 * RangingModel.capacity) % RangingModel.capacity }
 }
 
-/// The mean of the middle half of sorted levels: outliers at either end have no say.
+/// The mean of the middle half of sorted levels. Outliers at either end do not count.
 func interquartileMean(_ levels: [Double]) -> Double {
   let cut = levels.count / 4
   var sum = 0.0
@@ -71,7 +71,7 @@ func interquartileMean(_ levels: [Double]) -> Double {
 
 /// The mean received power of sorted levels, in decibels.
 ///
-/// Fading only takes away, so the strong frames say most; the very strongest counts as the second, so that a single
+/// Fading only weakens, so the strong frames say most. The strongest counts as much as the second, so that a single
 /// burst of interference decides nothing.
 func meanPower(_ levels: [Double]) -> Double {
   let top = levels[max(0, levels.count - 2)]

@@ -1,6 +1,6 @@
 /// The 48-bit address that a radio frame came from (Core 5.4, Vol 6, Part B, 1.3).
 ///
-/// It says nothing about who sent the frame: phones and some beacons change theirs every few minutes.
+/// It does not identify the sender: phones and some beacons change their address every few minutes.
 public struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
   /// The address in its low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
   public let value: UInt64

@@ -2,13 +2,13 @@ public import Domain
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
 public struct IBeacon: Hashable, Sendable {
-  /// The 16 bytes of its UUID in network order. They become a `UUID` only where they are looked at, because that is
-  /// another module's, and a call for each frame.
+  /// The 16 bytes of its UUID in network order. They become a `UUID` only where one is needed: that is another module's
+  /// type, and would cost a call for each frame.
   public let uuidHigh: UInt64
   public let uuidLow: UInt64
   public let major: UInt16
   public let minor: UInt16
-  /// The RSSI that a receiver sees at a distance of 1 m, dBm.
+  /// The RSSI at a receiver 1 m away, dBm.
   public let measuredPower: Int8
 
   public init(uuid: Domain.UUID, major: UInt16, minor: UInt16, measuredPower: Int8) {
@@ -55,11 +55,11 @@ public struct IBeacon: Hashable, Sendable {
     return nil
   }
 
-  /// What makers state where nobody has measured, dBm at 1 m.
+  /// What makers state when nobody has measured, dBm at 1 m.
   public static let usualMeasuredPower: Int8 = -59
 
-  /// The data of an advertisement that is this frame: Flags, which say that it is general discoverable and that there
-  /// is no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
+  /// The data of an advertisement with this frame: Flags, which say that the device is general discoverable and has
+  /// no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
   public var advertisingData: [UInt8] {
     func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
     return [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]

@@ -1,12 +1,12 @@
 public import Domain
 
-/// What the locator says of one moment.
+/// What the locator has decided for one moment.
 public struct Location: Sendable, Equatable {
-  /// Seconds, as it was asked.
+  /// Seconds, as given to `decide(at:)`.
   public let time: Double
-  /// Of every step, in the vehicle's order.
+  /// One for every step, in the vehicle's order.
   public let readings: [Reading]
-  /// The step on the rider's side; nil when that is open.
+  /// The step on the rider's side; nil when the side is not decided.
   public let facing: Step?
   /// For how many seconds it has been that step.
   public let facedFor: Double
@@ -24,15 +24,15 @@ public struct Location: Sendable, Equatable {
     public let packets: Int
     /// Seconds since the last frame; nil when there was none.
     public let age: Double?
-    /// Of the last frame.
+    /// The last frame's.
     public let minor: UInt16?
     /// The RSSI at 1 m that the level is relative to, dBm: the step's own, or else the last frame's.
     public let measuredPower: Int8?
-    /// Whether two beacons send as this step's, so that nothing can be said of either.
+    /// Whether two beacons claim to be this step's, so that neither can be believed.
     public let isContested: Bool
   }
 
-  /// How far, and between which bounds it is four times out of five; metres.
+  /// The distance and its bounds, metres. The true distance is within the bounds four times out of five.
   public struct Distance: Sendable, Equatable {
     public let metres: Double
     public let low: Double
@@ -43,7 +43,7 @@ public struct Location: Sendable, Equatable {
 }
 
 extension Location {
-  /// That nothing is known of a moment.
+  /// A moment of which nothing is known.
   public init(of steps: [Step], at time: Double) {
     var locator = Locator(steps: steps)
     self = locator.decide(at: time)

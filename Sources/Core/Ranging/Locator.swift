@@ -24,8 +24,8 @@ public struct Locator: Sendable {
     scratch.reserveCapacity(RangingModel.capacity)
   }
 
-  /// Takes note of a frame of this vehicle. One without a valid RSSI, of a major that no step has, or with a measured
-  /// power that no beacon has, says nothing.
+  /// Takes note of a frame of this vehicle. A frame is ignored if it has no valid RSSI, a major that no step has, or a
+  /// measured power that no beacon can have.
   public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     guard let rssi, (-127..<0).contains(rssi), time.isFinite,
       let index = steps.firstIndex(where: { $0.major == beacon.major })
@@ -35,7 +35,7 @@ public struct Locator: Sendable {
     histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: advance(to: time))
   }
 
-  /// What can be said at a time. To be asked every half second: each answer builds on the one before.
+  /// Decides what can be said at a time. Call it every half second: each answer builds on the one before.
   public mutating func decide(at time: Double) -> Location {
     let now = advance(to: time)
     let readings = steps.indices.map { reading(of: $0, at: now) }
@@ -45,7 +45,7 @@ public struct Locator: Sendable {
     facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel).flatMap { lead in
       lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
-    // What is heard of one step may be anybody's.
+    // Two senders claim to be one step's beacon, so nobody knows which of them is right.
     if readings.contains(where: \.isContested) { facing = nil }
     if facing != last { facedSince = now }
     located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
@@ -57,7 +57,7 @@ public struct Locator: Sendable {
       isLocated: located != nil)
   }
 
-  /// Time does not run backwards, except when a clock was set back: then all that was heard before means nothing.
+  /// Time runs backwards only when a clock was set back. Then all that was heard before is dropped.
   private mutating func advance(to time: Double) -> Double {
     if time < clock - RangingModel.backwards { self = Locator(steps: steps) }
     clock = max(clock, time)
@@ -81,7 +81,7 @@ public struct Locator: Sendable {
       zones[index] = Self.zone(at: level, after: zones[index])
       distance = Self.distance(at: level, frames: used)
       let power = Double(history.measuredPower ?? 0)
-      // Somebody else's frames can have mixed powers in, with which it would be none that a receiver knows.
+      // Other senders may have given other powers, and the sum may then be out of the range of an RSSI.
       rssi = min(max(Int((level + power + 0.5).rounded(.down)), -127), -1)
     }
     return Location.Reading(
@@ -90,7 +90,7 @@ public struct Locator: Sendable {
       minor: history.minor, measuredPower: history.measuredPower, isContested: isContested)
   }
 
-  /// Close to an edge nothing is said; a zone that was said is kept down to half the band.
+  /// Close to an edge the zone is unknown. A zone that was decided is kept until half the band is left.
   private static func zone(at level: Double, after last: Zone) -> Zone {
     let clear = zone(at: level, bands: 1)
     return clear == .unknown && zone(at: level, bands: 0.5) == last ? last : clear
@@ -105,7 +105,7 @@ public struct Locator: Sendable {
     return .unknown
   }
 
-  /// The law of free space, and the interval that shadowing and what is left of the fading make of it.
+  /// The distance by the law of free space, and the interval that shadowing and the rest of the fading leave open.
   private static func distance(at level: Double, frames: Int) -> Location.Distance {
     let half = hypot(RangingModel.shadowing80, RangingModel.fading80 / Double(frames).squareRoot())
     return Location.Distance(
@@ -129,8 +129,8 @@ public struct Locator: Sendable {
   private typealias Lead = (index: Int, level: Double, difference: Double)
 
   /// - Parameters:
-  ///   - least: frames that it takes of a beacon to compare it.
-  ///   - lone: the level that it takes to conclude anything from another's silence.
+  ///   - least: how many frames a beacon needs to be compared.
+  ///   - lone: the level that a beacon needs before another's silence counts.
   private func lead(_ powers: [Power?], least: Int, lone: Double) -> Lead? {
     var strongest: (index: Int, power: Power)?
     for (index, power) in powers.enumerated() {
@@ -138,7 +138,7 @@ public struct Locator: Sendable {
     }
     guard let (index, own) = strongest, own.frames >= least else { return nil }
 
-    // Of a vehicle with one step there is nothing to compare it with: it takes as much as where the others are silent.
+    // A vehicle with one step has nothing to compare. Its beacon needs as much as where the others are silent.
     guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
     var difference = Double.infinity
     for (other, power) in powers.enumerated() where other != index {
@@ -156,7 +156,7 @@ public struct Locator: Sendable {
     return (index, own.level, difference)
   }
 
-  /// In reach of this step, and of no other.
+  /// Whether the rider is in reach of this step, and of no other.
   private func isInReach(_ lead: Lead) -> Bool {
     if lead.level >= RangingModel.locatedBeginLevel, lead.difference >= RangingModel.locatedBeginDifference {
       return true
@@ -165,14 +165,15 @@ public struct Locator: Sendable {
       && lead.difference >= RangingModel.locatedStayDifference
   }
 
-  /// Not by a burst of interference, or of somebody else's frames: enough of them are as strong as that.
+  /// Whether enough frames are strong, so that a burst of interference or of other senders' frames does not decide.
   private mutating func isSupported(_ lead: Lead, at now: Double) -> Bool {
     let frames = histories[lead.index].frames(within: RangingModel.window, of: now)
     let strong = histories[lead.index].frames(newest: frames, atLeast: RangingModel.locatedStayLevel)
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Still there: heard in the last moment, and not falling, as it does when one walks away.
+  /// Whether the rider is still there: the beacon is heard in the last moment, and its level does not fall, as it does
+  /// when the rider walks away.
   private mutating func isSteady(_ lead: Lead, at now: Double) -> Bool {
     let frames = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
     guard frames >= RangingModel.momentLeast else { return false }

@@ -1,29 +1,29 @@
 import func Glibc.log10
 import func Glibc.pow
 
-/// The numbers that decisions are made by; RANGING.md has their derivation and what else was tried.
+/// The numbers behind the decisions. RANGING.md derives them and says what else was tried.
 ///
-/// A level is the decibels by which a frame's RSSI exceeds the measured power, which is the RSSI at 1 m: the frame's own,
-/// unless it was measured on the vehicle.
+/// A level is a frame's RSSI minus the measured power, in decibels. The measured power is the RSSI at 1 m: the one that
+/// the frame gives, unless it was measured on the vehicle.
 package enum RangingModel {
   // Evidence.
 
-  /// Frames that are kept of each beacon; at 16 a second they fill the longest window.
+  /// How many frames of each beacon are kept. At 16 a second they fill the longest window.
   static let capacity = 128
   /// What the zone, the distance and the RSSI rest on, seconds.
   static let zoneWindow = 8.0
   /// What the side and being located rest on, seconds.
   package static let window = 6.0
-  /// With fewer frames nothing is said of a beacon.
+  /// With fewer frames a beacon's zone is unknown.
   static let least = 2
-  /// With fewer frames a second it takes too long to be sure of a step, and the user is told.
+  /// With fewer frames a second it takes too long to locate the rider, and the user is told.
   package static let leastRate = 1.0
-  /// After so many seconds without a frame a beacon counts as not heard.
+  /// After this many seconds without a frame a beacon counts as not heard.
   package static let silence = 5.0
-  /// A clock that goes back by more than this, seconds, began anew.
+  /// A clock that goes back by more than this, seconds, was set.
   static let backwards = 1.0
 
-  /// What a beacon can be measured at in a metre's distance, dBm; other values are those of beacons that nobody set.
+  /// The RSSI that a beacon can have at 1 m, dBm. Other values come from beacons that nobody has set.
   static let measuredPowers = -100.0 ... -20.0
 
   // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
@@ -41,25 +41,25 @@ package enum RangingModel {
 
   // A beacon that is not heard, or hardly, is evidence only while another is heard well.
 
-  /// Frames of the other that it takes.
+  /// How many frames of the other are needed.
   static let loneFrames = 8
-  /// What an unheard beacon counts as: just below what receivers hear, dBm.
+  /// The RSSI that an unheard beacon counts as, dBm: just below what receivers hear.
   static let loneFloor = -90.0
-  /// The level of the other that it takes, for the side and for being located.
+  /// The level of the other that is needed, for the side and to be located.
   static let sideLoneLevel = -6.0
   static let locatedLoneLevel = 0.0
 
-  // Located: in reach of this step, and of no other.
+  // Located: the rider is in reach of this step, and of no other.
 
   package static let locatedLeast = 3
   package static let locatedBeginLevel = -6.0
   static let locatedStayLevel = -10.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
-  /// How many of the frames must have the level to stay, besides `locatedLeast`.
+  /// The share of the frames that must have the level to stay. There must also be `locatedLeast` of them.
   static let locatedShare = 0.3
-  /// Whoever walks away is heard to fall in the last moment: how long that is, the frames that it takes, and by how
-  /// many decibels it may lie below the window's level.
+  /// When the rider walks away, the level falls in the last moment: how long that moment is, how many frames it needs,
+  /// and how many decibels it may lie below the window's level.
   package static let momentWindow = 2.5
   static let momentLeast = 2
   static let momentFall = 4.0
@@ -68,13 +68,13 @@ package enum RangingModel {
 
   /// The path loss exponent of free space.
   static let exponent = 2.0
-  /// Decibels within which 80 % of places lie of the law, and 80 % of single frames of their place.
+  /// 80 % of places lie within this many decibels of the law, and 80 % of single frames within this many of their place.
   static let shadowing80 = 8.2
   static let fading80 = 5.8
 
-  /// The distance at which a level is received in free space, metres.
+  /// The distance at which free space gives a level, metres.
   package static func metres(at level: Double) -> Double { pow(10, -level / (10 * exponent)) }
 
-  /// The same the other way round.
+  /// The level that free space gives at a distance.
   static func level(at metres: Double) -> Double { -10 * exponent * log10(metres) }
 }

@@ -65,8 +65,10 @@ public struct DynamicTag: Hashable, Sendable {
     }
   }
 
-  /// Whether a text is such a URI, if not perhaps a good one.
-  public static func isMeant(by text: String) -> Bool { text.utf8.starts(with: scheme.utf8) }
+  /// Whether a text is such a URI, if not perhaps a good one: of our scheme, with the query that a label does not have.
+  public static func isMeant(by text: String) -> Bool {
+    text.utf8.starts(with: scheme.utf8) && text.utf8.contains(UInt8(ascii: "?"))
+  }
 
   /// Reads the URI as the tag gave it. Whether it is genuine only `reading(with:)` says.
   public init(parsing text: String) throws(ParsingError) {

@@ -1,7 +1,12 @@
 public import Domain
 import Encoding
 
-/// What is written on a step, as the Text record of an NFC tag or as a QR code: `{"uuid":"…","stepId":"left"}`.
+/// What is written on a step, as the Text record of an NFC tag or as a QR code:
+///
+///     stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left
+///
+/// A telephone shows this as it is, and a program may register for the scheme; no telephone goes to a web page that is not
+/// there. Labels written before are JSON, and are read as well: `{"uuid":"…","stepId":"left"}`.
 ///
 /// It names the step and proves nothing by itself: whoever has seen it can copy it.
 public struct StepLabel: Hashable, Sendable {
@@ -35,8 +40,26 @@ public struct StepLabel: Hashable, Sendable {
     }
   }
 
-  /// Reads the content of a tag or a code. A UUID may be in either case, as the prototype's are.
+  /// Reads the content of a tag or a code.
   public init(parsing text: String) throws(ParsingError) {
+    guard text.utf8.starts(with: DynamicTag.scheme.utf8) else {
+      try self.init(json: text)
+      return
+    }
+    // A copy of what a dynamic tag said is no label.
+    guard text.utf8.count <= Proof.maximumContent, !DynamicTag.isMeant(by: text) else { throw .notLabel }
+    let names = text.utf8.dropFirst(DynamicTag.scheme.utf8.count)
+      .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    guard names.count == 2, let vehicle = UUID(names[0]), vehicle.description.utf8.elementsEqual(names[0].utf8) else {
+      throw .malformed("expected a vehicle's UUID in lower case, a slash and a step")
+    }
+    guard let step = StepID(names[1]) else { throw .malformed("the step is not the id of one") }
+    self.init(vehicle: vehicle, step: step)
+  }
+
+  /// Reads JSON. A UUID may be in either case, as the prototype's are.
+  private init(json text: String) throws(ParsingError) {
     guard text.utf8.count <= Proof.maximumContent, let value = try? JSON(parsing: text.utf8, maximumDepth: 2),
       value["uuid"] != nil || value["stepId"] != nil
     else { throw .notLabel }
@@ -51,14 +74,13 @@ public struct StepLabel: Hashable, Sendable {
     }
   }
 
-  /// The content to write: one form for one label.
+  /// The content to write: one form for one label, and JSON where the step has a number.
   public var text: String {
-    let step: JSON =
-      switch step {
-      case .id(let id): .string(id.description)
-      case .number(let number): .integer(Int64(number))
-      }
-    return (["uuid": .string(vehicle.description), "stepId": step] as JSON).text
+    switch step {
+    case .id(let id): "\(DynamicTag.scheme)\(vehicle)/\(id)"
+    case .number(let number):
+      (["uuid": .string(vehicle.description), "stepId": .integer(Int64(number))] as JSON).text
+    }
   }
 
   /// The step that it names; nil when that is another vehicle's, or none.

@@ -64,13 +64,15 @@ public struct StepName: Hashable, Sendable {
     }
     if let text {
       try self.init(text: text)
-    } else if let uri {
+    } else if let uri, DynamicTag.isMeant(by: uri) {
       let tag: DynamicTag
       do throws(DynamicTag.ParsingError) { tag = try DynamicTag(parsing: uri) } catch {
-        if error == .notDynamicTag { return nil }
         throw .malformed("\(error)")
       }
       self.init(.dynamicTag(tag), content: uri)
+    } else if let uri, uri.utf8.starts(with: DynamicTag.scheme.utf8) {
+      // A label that another program has written, as the URI that it is.
+      try self.init(text: uri)
     } else {
       return nil
     }

@@ -5,8 +5,16 @@ extension GrayPicture {
   /// The content of each QR code in it, each once.
   ///
   /// Two decoders look, because each finds codes that the other does not: zxing-cpp the small ones and, in a sharpened
-  /// picture, those out of focus; zbar those seen at a steep angle.
+  /// picture, those out of focus; zbar those seen at a steep angle. Where there is none, they look for light ones on a
+  /// dark ground.
   package var codes: [[UInt8]] {
+    let dark = darkCodes
+    return dark.isEmpty ? inverted.darkCodes : dark
+  }
+
+  private var inverted: GrayPicture { GrayPicture(width: width, height: height, pixels: pixels.map { ~$0 }) }
+
+  private var darkCodes: [[UInt8]] {
     var codes: [[UInt8]] = []
     for code in zxingCodes + reduced.sharpened.zxingCodes + zbarCodes where !code.isEmpty && !codes.contains(code) {
       codes.append(code)

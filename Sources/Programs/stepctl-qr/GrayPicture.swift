@@ -25,7 +25,7 @@ package struct GrayPicture: Equatable, Sendable {
     } else if file.starts(with: [0xFF, 0xD8, 0xFF]) {
       try self.init(jpeg: file)
     } else {
-      throw .unknownFormat
+      throw PictureFlaw(formatOf: file)
     }
   }
 
@@ -54,18 +54,60 @@ package struct GrayPicture: Equatable, Sendable {
       tjDecompressHeader3(decompressor, file, UInt(file.count), &width, &height, &subsampling, &colorspace) == 0,
       width > 0, height > 0
     else { throw .damaged }
-    // TurboJPEG cannot convert what is meant for printing presses.
-    guard ![Int32(TJCS_CMYK.rawValue), Int32(TJCS_YCCK.rawValue)].contains(colorspace) else { throw .unreadable }
     guard Int(width) * Int(height) <= Self.largest else { throw .tooLarge }
-    var pixels = [UInt8](repeating: 0, count: Int(width) * Int(height))
+    // What is meant for printing presses, TurboJPEG gives in its inks only.
+    let isOfInks = [Int32(TJCS_CMYK.rawValue), Int32(TJCS_YCCK.rawValue)].contains(colorspace)
+    let format = isOfInks ? TJPF_CMYK : TJPF_GRAY
+    var pixels = [UInt8](repeating: 0, count: Int(width) * Int(height) * (isOfInks ? 4 : 1))
     // A scan takes time, and a file has room for thousands. The limit is enough for what cameras write.
     let flags = TJFLAG_LIMITSCANS
     if tjDecompress2(
-      decompressor, file, UInt(file.count), &pixels, width, width, height, Int32(TJPF_GRAY.rawValue), flags) != 0,
+      decompressor, file, UInt(file.count), &pixels, width, isOfInks ? 4 * width : width, height,
+      Int32(format.rawValue), flags) != 0,
       tjGetErrorCode(decompressor) != Int32(TJERR_WARNING.rawValue)
     {
       throw .damaged
     }
-    self.init(width: Int(width), height: Int(height), pixels: pixels)
+    self.init(width: Int(width), height: Int(height), pixels: isOfInks ? Self.gray(inks: pixels) : pixels)
+  }
+
+  /// Four bytes a pixel to one: how bright paper with these inks looks.
+  ///
+  /// 255 is no ink, as Adobe's programs write it, and with them all others (libjpeg-turbo, libjpeg.txt, "Special color
+  /// spaces"). Where it is the other way round, the picture is inverted, in which codes are looked for as well.
+  private static func gray(inks: [UInt8]) -> [UInt8] {
+    stride(from: 0, to: inks.count, by: 4).map { pixel in
+      // The weights of red, green and blue in brightness (ITU-R BT.601).
+      let color = 299 * Int(inks[pixel]) + 587 * Int(inks[pixel + 1]) + 114 * Int(inks[pixel + 2])
+      return UInt8(color * Int(inks[pixel + 3]) / 255_000)
+    }
+  }
+}
+
+extension PictureFlaw {
+  /// What a file is that is neither PNG nor JPEG, by its first bytes.
+  init(formatOf file: [UInt8]) {
+    func has(_ text: String, at offset: Int = 0) -> Bool { file.dropFirst(offset).starts(with: text.utf8) }
+    self =
+      if has("ftyp", at: 4) {
+        // ISO/IEC 23008-12: pictures of telephones, in a container of films.
+        .heif
+      } else if has("RIFF"), has("WEBP", at: 8) {
+        .webp
+      } else if has("GIF8") {
+        .gif
+      } else if has("II*\0") || has("MM\0*") {
+        .tiff
+      } else if has("BM"), file.count > 26 {
+        .bmp
+      } else if has("%PDF") {
+        .pdf
+      } else if has("<svg") {
+        .svg
+      } else if file.isEmpty {
+        .empty
+      } else {
+        .unknownFormat
+      }
   }
 }

@@ -5,8 +5,8 @@ package import SystemIO
 
 /// A rider's connection to one vehicle: asks, commands, and believes only what the controller signed.
 ///
-/// **Threads.** One thread makes the client, asks it and closes it; its callbacks run on that thread. `status`, `move` and
-/// `watch` run the event loop until they are done, so whatever else the loop watches is served meanwhile.
+/// **Threads.** One thread makes the client, asks it and closes it; its callbacks run on that thread. `perform`, `status`
+/// and `watch` run the event loop until they are done, so whatever else the loop watches is served meanwhile.
 ///
 /// **A lost connection** ends the request that is under way, and is not made again: the error says whether the step may
 /// have moved.
@@ -19,14 +19,16 @@ public final class RiderClient {
   private let detail: (String) -> Void
   private var registrations: [Registration] = []
   private var isConnected = false
+  /// What the broker says of the controller.
+  private var isOffline = false
 
-  private var request: StepRequest?
-  private var tell: (StepRequest.Update) throws -> Void = { _ in }
+  /// Those that are under way, and those that ended since they were begun together.
+  private var requests: [StepRequest] = []
+  private var results: [StepID: Result<Statement, RiderError>] = [:]
+  private var tell: (StepID, StepRequest.Update) throws -> Void = { _, _ in }
   private var timer: Registration?
-  /// Whether the loop runs for the request.
+  /// Whether the loop runs for the requests.
   private var isWaiting = false
-  /// How the request ended.
-  private var result: Result<Statement, RiderError>?
   /// Gets statements that answer no request.
   private var observe: ((Answer) throws -> Void)?
 
@@ -52,7 +54,8 @@ public final class RiderClient {
     self.loop = loop
     self.detail = detail
     connection = try MQTTConnection(
-      broker: access.broker, subscriptions: steps.map { access.topic.status($0) }, reconnecting: .never,
+      broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
+      reconnecting: .never,
       patience: patience)
     registrations.append(try loop.watch(connection.descriptor) { [unowned self] in try receive() })
     if let interruption {
@@ -69,27 +72,51 @@ public final class RiderClient {
     connection.close()
   }
 
+  /// Carries out what is wished of one step or of several at the same time, and waits until every request has ended.
+  ///
+  /// A step that is moved is done when the vehicle confirms that it stands where it should, one that is stopped when the
+  /// vehicle confirms that it is at rest.
+  ///
+  /// - Parameters:
+  ///   - goals: at most one for a step.
+  ///   - tell: gets what happens on the way, and of which step.
+  /// - Returns: the statement with which each request ended, in the order of the goals.
+  /// - Throws: `RiderError`, which says whether a step may have moved. Where several requests fail, it is the error of one
+  ///   that leaves a doubt, if there is one; `tell` gets them all.
+  @discardableResult
+  public func perform(
+    _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void = { _, _ in }
+  ) throws -> [Statement] {
+    precondition(Set(goals.map(\.step)).count == goals.count, "two requests to one step")
+    requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
+    (self.tell, results) = (tell, [:])
+    defer {
+      timer?.cancel()
+      (requests, self.tell, timer) = ([], { _, _ in }, nil)
+    }
+    for index in requests.indices { try handle(requests[index].begin(), of: index) }
+    if !areDone {
+      isWaiting = true
+      defer { isWaiting = false }
+      try loop.run()
+    }
+    // The loop runs until there is a result of each, or throws.
+    let ends = goals.map { results[$0.step]! }
+    let errors = ends.compactMap { if case .failure(let error) = $0 { error } else { nil } }
+    if let error = errors.first(where: { $0.exitStatus == .unconfirmed }) ?? errors.first { throw error }
+    return try ends.map { try $0.get() }
+  }
+
   /// Asks how a step stands. Nothing moves.
   ///
   /// - Returns: a fresh statement, and which proofs the vehicle accepts from this rider.
   public func status(of step: StepID) throws -> (statement: Statement, policy: PresencePolicy) {
     var policy: PresencePolicy?
-    let statement = try perform(.status, step) { update in
+    let statements = try perform([.status(step)]) { _, update in
       if case .answered(_, let told) = update { policy = told }
     }
     // A status request ends with an answer only.
-    return (statement, policy!)
-  }
-
-  /// Moves the step of a sighting, and waits until the vehicle confirms that it stands where it should.
-  ///
-  /// - Parameter tell: gets what happens on the way.
-  /// - Throws: `RiderError`, which says whether the step may have moved.
-  @discardableResult
-  public func move(
-    _ target: Command.Move.Target, _ sighting: Sighting, tell: @escaping (StepRequest.Update) throws -> Void = { _ in }
-  ) throws -> Statement {
-    try perform(.move(target, sighting), sighting.step.id, tell)
+    return (statements[0], policy!)
   }
 
   /// Gives every statement that arrives from now on to `body`, until it returns false.
@@ -103,87 +130,75 @@ public final class RiderClient {
 
   // MARK: -
 
-  private func perform(
-    _ goal: StepRequest.Goal, _ step: StepID, _ tell: @escaping (StepRequest.Update) throws -> Void
-  ) throws -> Statement {
-    var request = StepRequest(goal, to: step, with: access, limit: .now + patience)
-    let updates = request.begin()
-    (self.request, self.tell, result) = (request, tell, nil)
-    defer {
-      timer?.cancel()
-      (self.request, self.tell, timer) = (nil, { _ in }, nil)
-    }
-    try handle(updates)
-    wait()
-    if result == nil {
-      isWaiting = true
-      defer { isWaiting = false }
-      try loop.run()
-    }
-    // The loop runs until there is a result, or throws.
-    return try result!.get()
-  }
+  private var areDone: Bool { requests.allSatisfy(\.hasEnded) }
 
   /// One event at a time: whoever sends more than can be read holds up neither a timer nor a signal.
   private func receive() throws {
     switch try connection.next(until: .now) {
+    case .message(let message) where message.topic == access.topic.availability:
+      isOffline = message.payload == Availability.offline.payload
+      for index in requests.indices { requests[index].isOffline = isOffline }
     case .message(let message):
       let statement: Statement
       do throws(ProtocolError) { statement = try access.statement(message.payload, on: message.topic) } catch {
         return detail("ignored a status: \(error)")
       }
-      try take(Answer(statement: statement, received: .now))
+      let answer = Answer(statement: statement, received: .now)
+      var isAwaited = false
+      for index in requests.indices {
+        let updates = requests[index].receive(answer)
+        guard !updates.isEmpty else { continue }
+        isAwaited = true
+        try handle(updates, of: index)
+      }
+      if !isAwaited { try observe?(answer) }
     case .connected:
       isConnected = true
       detail("connected")
       wait()
     case .disconnected(let error):
-      guard request != nil else { throw error }
-      try handle(request!.disconnect(error))
+      guard !requests.isEmpty else { throw error }
+      for index in requests.indices { try handle(requests[index].disconnect(error), of: index) }
     case .acknowledged, nil: break
     }
   }
 
-  private func take(_ answer: Answer) throws {
-    let updates = request?.receive(answer) ?? []
-    if updates.isEmpty { try observe?(answer) } else { try handle(updates) }
-  }
-
   private func interrupt() throws {
-    guard request != nil else { throw RiderError.interrupted }
-    try handle(request!.interrupt())
+    guard !requests.isEmpty else { throw RiderError.interrupted }
+    for index in requests.indices { try handle(requests[index].interrupt(), of: index) }
   }
 
-  private func handle(_ updates: [StepRequest.Update]) throws {
+  private func handle(_ updates: [StepRequest.Update], of index: Int) throws {
+    let step = requests[index].step
     for update in updates {
       switch update {
       case .send(let topic, let payload):
         if connection.publish(topic: topic, payload: payload, retain: false) == nil {
-          return try handle(request!.failToSend(lost()))
+          return try handle(requests[index].failToSend(lost()), of: index)
         }
-      case .done(let statement): end(.success(statement))
-      case .failed(let error): end(.failure(error))
+      case .done(let statement): results[step] = .success(statement)
+      case .failed(let error): results[step] = .failure(error)
       case .answered, .commanded, .moving: break
       }
-      try tell(update)
+      try tell(step, update)
     }
-    if request?.hasEnded == false { wait() }
+    wait()
+    if isWaiting, areDone { loop.stop() }
   }
 
-  private func end(_ result: Result<Statement, RiderError>) {
-    self.result = result
-    if isWaiting { loop.stop() }
-  }
-
-  /// Sets the timer to the request's limit. The connection's own patience ends at about the same time, and knows how
-  /// far the connection had come.
+  /// Sets the timer to the first limit of a request. The connection's own patience ends at about the same time, and knows
+  /// how far the connection had come.
   private func wait() {
     timer?.cancel()
-    guard let limit = request?.limit else { return }
+    guard let limit = requests.filter({ !$0.hasEnded }).map(\.limit).min() else { return }
     timer = loop.schedule(at: isConnected ? limit : limit + .seconds(1)) { [unowned self] in
-      guard request != nil else { return }
-      try handle(
-        isConnected ? request!.advance(to: .now) : request!.disconnect(MQTTError.timedOut(access.broker, .greeting)))
+      for index in requests.indices {
+        try handle(
+          isConnected
+            ? requests[index].advance(to: .now)
+            : requests[index].disconnect(MQTTError.timedOut(access.broker, .greeting)),
+          of: index)
+      }
     }
   }
 

@@ -6,13 +6,19 @@ public enum RiderError: Failure {
   /// A signal, or whoever runs the client, ended the wait before a command was sent.
   case interrupted
   /// The vehicle did not answer, and no command was sent.
-  case noAnswer
+  ///
+  /// `isOffline`: the broker says that the controller is offline. Nobody has signed that.
+  case noAnswer(isOffline: Bool)
+  /// The same, where a step was to be stopped: no stop was sent.
+  case notStopped(isOffline: Bool)
   /// There is no connection to the broker, and no command was sent. The reason is the connection's.
   case notSent(any Failure)
   /// The vehicle refused. Nothing moved for this command.
   case refused(Refusal)
   /// A command was sent, and nobody can say what has become of it.
   case unconfirmed(Doubt, step: StepID)
+  /// A stop was sent, and nobody can say whether it has arrived. Another one does no harm.
+  case mayStillMove(Doubt, step: StepID)
 
   /// Why nobody can say what has become of a command.
   public enum Doubt: Sendable {
@@ -31,7 +37,7 @@ public enum RiderError: Failure {
   /// Whether the step may have moved for this command: nobody must send the command again without looking.
   public var mayHaveMoved: Bool {
     switch self {
-    case .interrupted, .noAnswer, .notSent, .refused: false
+    case .interrupted, .noAnswer, .notStopped, .notSent, .refused, .mayStillMove: false
     case .unconfirmed: true
     }
   }
@@ -41,7 +47,7 @@ public enum RiderError: Failure {
   public var retryCanHelp: Bool {
     switch self {
     case .interrupted, .unconfirmed: false
-    case .noAnswer, .notSent: true
+    case .noAnswer, .notStopped, .notSent, .mayStillMove: true
     case .refused(let refusal): refusal.retryCanHelp
     }
   }
@@ -51,10 +57,10 @@ public enum RiderError: Failure {
   public var exitStatus: ExitStatus {
     switch self {
     case .interrupted: .failure
-    case .noAnswer: .unavailable
+    case .noAnswer, .notStopped: .unavailable
     case .notSent(let reason): reason.exitStatus
     case .refused: .refused
-    case .unconfirmed: .unconfirmed
+    case .unconfirmed, .mayStillMove: .unconfirmed
     }
   }
 
@@ -62,29 +68,34 @@ public enum RiderError: Failure {
     switch self {
     case .interrupted: "interrupted"
     case .noAnswer: "the vehicle does not answer; nothing was sent that could move a step"
+    case .notStopped: "the vehicle does not answer; the step was not stopped"
     case .notSent(let reason): reason.description
     case .refused(let refusal): "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence)"
+    case .unconfirmed(.restsElsewhere(let position), let step): "the \(step) step came to rest \(position.state)"
     case .unconfirmed(let doubt, let step): "\(doubt.reason): the \(step) step may have moved"
+    case .mayStillMove(let doubt, let step): "\(doubt.reason): the \(step) step may still move"
     }
   }
 
   public var hint: String? {
     switch self {
     case .interrupted: nil
-    case .noAnswer: "is stepd running, and is this vehicle file its own?"
+    case .noAnswer(true), .notStopped(true): "the broker says that the vehicle's controller is offline"
+    case .noAnswer(false), .notStopped(false): "is stepd running, and is this vehicle file its own?"
     case .notSent(let reason): reason.hint
     case .refused(let refusal): refusal.retryCanHelp ? "trying again can help" : nil
-    case .unconfirmed: "look at it, or ask with `stepctl status`"
+    case .unconfirmed(let doubt, _): doubt.hint
+    case .mayStillMove: "look at it, and run `stepctl stop` again"
     }
   }
 
   public var details: [JSON.Member] {
     switch self {
-    case .interrupted, .noAnswer: []
+    case .interrupted, .noAnswer, .notStopped: []
     case .notSent(let reason): reason.details
     case .refused(let refusal):
       [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))]
-    case .unconfirmed(_, let step): [.init("step", .string(step.description))]
+    case .unconfirmed(_, let step), .mayStillMove(_, let step): [.init("step", .string(step.description))]
     }
   }
 }
@@ -95,8 +106,35 @@ extension RiderError.Doubt {
     case .interrupted: "interrupted after the command was sent"
     case .timedOut: "no confirmation came in time"
     case .connection(let error): "\(error) after the command was sent"
-    case .restsElsewhere(let position): "the controller says that the step is \(position.state)"
+    case .restsElsewhere(let position): "the step came to rest \(position.state)"
     case .stopped(let fault): "the step stopped on its way (\(fault?.rawValue ?? "fault"))"
+    }
+  }
+
+  fileprivate var hint: String {
+    let looking = "look at it, or ask with `stepctl status`"
+    switch self {
+    case .interrupted: return "`stepctl stop` stops it, and `stepctl status` says where it is"
+    case .timedOut, .connection: return looking
+    case .restsElsewhere: return "somebody stopped it or turned it round; \(looking)"
+    case .stopped(let fault): return fault.map { "\($0.sentence); \(looking)" } ?? looking
+    }
+  }
+}
+
+extension Fault {
+  /// What a fault means to the rider.
+  public var sentence: String {
+    switch self {
+    case .interrupted: "the controller was restarted while the step moved"
+    case .obstructed: "something is in the way"
+    case .timeout: "the motion took too long"
+    case .driver: "the controller cannot drive the servo; its log says why"
+    case .vehicleMoving: "the vehicle is moving"
+    case .stopped: "a stop button or switch on the vehicle forbids motion"
+    case .endMissed: "the step did not arrive at its end"
+    case .sensor: "the sensors at the step contradict one another, or one has failed"
+    case .other: "this stepctl does not know the fault"
     }
   }
 }
@@ -119,10 +157,10 @@ extension RefusalCode {
     case .notNear: "you are too far from the step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
-    case .reserved: "only the rider who opened the step may close it for now"
+    case .reserved: "somebody else has just opened the step, and only that rider may close it now"
     case .vehicleMoving: "the vehicle is moving"
     case .tooOften: "you have moved steps too often; wait a minute"
-    case .stopped: "the vehicle's stop input forbids every motion"
+    case .stopped: "a stop button or switch on the vehicle forbids motion"
     case .unavailable: "the controller cannot move the step; its log says why"
     case .other: "this stepctl does not know the reason"
     }

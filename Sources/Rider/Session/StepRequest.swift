@@ -25,9 +25,18 @@ public struct Answer: Sendable, Equatable {
 /// test can lose, double, delay and reorder every message.
 public struct StepRequest: Sendable {
   public enum Goal: Sendable {
-    /// To learn how the step stands.
-    case status
+    /// To learn how a step stands.
+    case status(StepID)
     case move(Command.Move.Target, Sighting)
+    /// To end the motion of a step, whoever began it. It needs no sighting.
+    case stop(StepID)
+
+    public var step: StepID {
+      switch self {
+      case .status(let step), .stop(let step): step
+      case .move(_, let sighting): sighting.step.id
+      }
+    }
   }
 
   /// What whoever runs the request has to do or to know.
@@ -40,7 +49,7 @@ public struct StepRequest: Sendable {
     case commanded
     /// The vehicle confirmed that the step moves.
     case moving
-    /// The step is where the rider wants it.
+    /// The step is where the rider wants it; after a stop, it is at rest.
     case done(Statement)
     case failed(RiderError)
   }
@@ -51,40 +60,51 @@ public struct StepRequest: Sendable {
   public static let delay = Duration.seconds(2)
   /// The longest motion that a controller can be configured to allow, and the answer's way back.
   public static let longestMotion = Duration.seconds(62)
+  /// How long the answer to a stop can be on its way. A controller obeys it at once.
+  public static let stopDelay = Duration.seconds(5)
 
   private enum Stage: Sendable {
     case asking(Sent)
     case commanding(Sent, target: Command.Move.Target, epoch: [UInt8], isMoving: Bool)
+    /// The question that came first, and every stop that has not been refused.
+    case stopping(Sent, [Stop])
     case ended
   }
 
+  /// A stop that was sent, and the run of the controller that it is good for.
+  private struct Stop: Sendable {
+    let sent: Sent
+    let epoch: [UInt8]
+  }
+
   /// What the answers to a command have to name.
-  private struct Sent: Sendable {
+  private struct Sent: Sendable, Equatable {
     let digest: CommandDigest
     let nonce: [UInt8]
   }
 
-  public let step: StepID
+  public let goal: Goal
   /// When the request gives up, unless something arrives before.
   public private(set) var limit: ContinuousClock.Instant
-  private let goal: Goal
+  /// Whether the broker says that the controller is offline. Nobody has signed that: it explains a silence, and decides
+  /// nothing.
+  public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
 
   /// - Parameter limit: when to give up waiting for the answer to the question that comes first.
-  public init(_ goal: Goal, to step: StepID, with access: RiderAccess, limit: ContinuousClock.Instant) {
+  public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant, isOffline: Bool = false) {
     self.goal = goal
-    self.step = step
     self.access = access
     self.limit = limit
+    self.isOffline = isOffline
   }
+
+  public var step: StepID { goal.step }
 
   public var hasEnded: Bool { if case .ended = stage { true } else { false } }
 
-  /// Whether a command was sent: from then on the step may have moved.
-  public var mayHaveMoved: Bool { if case .commanding = stage { true } else { false } }
-
-  /// Asks for the step's status, and with it for a challenge.
+  /// Asks for the step's status, and with it for a challenge. Before a stop, any other statement will do as well.
   public mutating func begin() -> [Update] {
     let (sent, update) = seal(.status)
     stage = .asking(sent)
@@ -94,8 +114,9 @@ public struct StepRequest: Sendable {
   /// Takes a statement that this vehicle's controller signed. Of those that do not answer this request nothing follows.
   public mutating func receive(_ answer: Answer) -> [Update] {
     switch stage {
-    case .asking(let sent):
-      switch outcome(of: answer, to: sent) {
+    case .asking(let question):
+      if case .stop = goal { return stop(answer, question, []) }
+      switch outcome(of: answer, to: question) {
       case .challenge(let challenge): return proceed(answer, challenge)
       case .refused(let refusal): return fail(.refused(refusal))
       // No answer to a question is of this kind; the right one may follow.
@@ -117,6 +138,8 @@ public struct StepRequest: Sendable {
         return [.moving]
       }
       return rest(answer.statement, target)
+    case .stopping(let question, let stops):
+      return stop(answer, question, stops)
     case .ended:
       return []
     }
@@ -125,23 +148,24 @@ public struct StepRequest: Sendable {
   /// Tells the request what time it is.
   public mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
-    return fail(mayHaveMoved ? .unconfirmed(.timedOut, step: step) : .noAnswer)
+    if case .stop = goal { return give(up: .timedOut, before: .notStopped(isOffline: isOffline)) }
+    return give(up: .timedOut, before: .noAnswer(isOffline: isOffline))
   }
 
   /// The last `send` could not be done: the message did not leave, and will not.
-  public mutating func failToSend(_ reason: any Failure) -> [Update] { hasEnded ? [] : fail(.notSent(reason)) }
+  public mutating func failToSend(_ reason: any Failure) -> [Update] {
+    // An earlier stop did leave.
+    if case .stopping(_, let stops) = stage, stops.count > 1 { return disconnect(reason) }
+    return hasEnded ? [] : fail(.notSent(reason))
+  }
 
   /// The connection is lost.
   public mutating func disconnect(_ reason: any Failure) -> [Update] {
-    if hasEnded { return [] }
-    return fail(mayHaveMoved ? .unconfirmed(.connection(reason), step: step) : .notSent(reason))
+    give(up: .connection(reason), before: .notSent(reason))
   }
 
   /// Whoever waits for the request does not want to wait any longer.
-  public mutating func interrupt() -> [Update] {
-    if hasEnded { return [] }
-    return fail(mayHaveMoved ? .unconfirmed(.interrupted, step: step) : .interrupted)
-  }
+  public mutating func interrupt() -> [Update] { give(up: .interrupted, before: .interrupted) }
 
   // MARK: -
 
@@ -163,10 +187,7 @@ public struct StepRequest: Sendable {
 
   private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge) -> [Update] {
     let told = Update.answered(answer, challenge.policy)
-    guard case .move(let target, let sighting) = goal else {
-      stage = .ended
-      return [told, .done(answer.statement)]
-    }
+    guard case .move(let target, let sighting) = goal else { return [told] + end(answer.statement) }
     let move = Command.Move(
       target: target, epoch: answer.statement.epoch, challenge: challenge.bytes,
       deadline: answer.clock(at: answer.received) + Self.deadline, proof: sighting.proof,
@@ -177,13 +198,54 @@ public struct StepRequest: Sendable {
     return [told, update, .commanded]
   }
 
+  /// A stop needs the epoch of the controller's present run, and the first statement that arrives has one. Where the
+  /// broker had kept that statement, it can be of an older run: then an answer to us tells the present one.
+  private mutating func stop(_ answer: Answer, _ question: Sent, _ stops: [Stop]) -> [Update] {
+    let statement = answer.statement
+    let answered = stops.first { outcome(of: answer, to: $0.sent) != nil }
+    let isNew = !stops.contains { $0.epoch == statement.epoch }
+    switch outcome(of: answer, to: answered?.sent ?? question) {
+    case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
+      return end(statement)
+    case .refused(let refusal) where refusal.code != .expired || !isNew:
+      let others = stops.filter { $0.sent != answered?.sent }
+      if others.isEmpty { return fail(.refused(refusal)) }
+      stage = .stopping(question, others)
+      return []
+    case .refused,
+      .challenge where isNew, nil where stops.isEmpty:
+      let (sent, update) = seal(.stop(epoch: statement.epoch))
+      stage = .stopping(question, stops + [Stop(sent: sent, epoch: statement.epoch)])
+      limit = answer.received + Self.stopDelay
+      return stops.isEmpty ? [update, .commanded] : [update]
+    case .obeyed, .challenge, nil:
+      return []
+    }
+  }
+
   private mutating func rest(_ statement: Statement, _ target: Command.Move.Target) -> [Update] {
     if statement.phase == .fault { return fail(.unconfirmed(.stopped(statement.fault), step: step)) }
     guard statement.position.rawValue == target.rawValue else {
       return fail(.unconfirmed(.restsElsewhere(statement.position), step: step))
     }
+    return end(statement)
+  }
+
+  private mutating func end(_ statement: Statement) -> [Update] {
     stage = .ended
     return [.done(statement)]
+  }
+
+  /// Nothing more will be known.
+  ///
+  /// - Parameter error: what that means as long as no command was sent.
+  private mutating func give(up doubt: RiderError.Doubt, before error: RiderError) -> [Update] {
+    switch stage {
+    case .asking: fail(error)
+    case .commanding: fail(.unconfirmed(doubt, step: step))
+    case .stopping: fail(.mayStillMove(doubt, step: step))
+    case .ended: []
+    }
   }
 
   private mutating func fail(_ error: RiderError) -> [Update] {

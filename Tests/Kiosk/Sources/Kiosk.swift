@@ -28,7 +28,7 @@ import StepProtocol
   }
 
   private static func open(_ code: String, rider: String, label: String) throws {
-    let (vehicle, _) = try VehicleCode.verify(code)
+    let (vehicle, _) = try VehicleCode.verify(code, now: Int64(Date.now.timeIntervalSince1970))
     let access = try RiderAccess(
       vehicle: vehicle.vehicle, topic: vehicle.topic,
       broker: Broker(
@@ -44,7 +44,7 @@ import StepProtocol
     }
     let client = try RiderClient(access, steps: [step.id])
     defer { client.close() }
-    let statement = try client.move(.open, Sighting(code: label, of: step, found: .now))
+    let statement = try client.perform([.move(.open, Sighting(code: label, of: step, found: .now))])[0]
     print("the \(statement.step) step is \(statement.position.state)")
   }
 

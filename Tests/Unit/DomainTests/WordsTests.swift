@@ -61,7 +61,8 @@ import Testing
     #expect(RefusalCode.known.compactMap { RefusalCode(rawValue: $0.rawValue) } == RefusalCode.known)
     #expect(Phase.known.compactMap { Phase(rawValue: $0.rawValue) } == Phase.known)
     #expect(Fault.known.compactMap { Fault(rawValue: $0.rawValue) } == Fault.known)
-    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 14)
+    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 18)
+    #expect(Set(Fault.known.map(\.rawValue)).count == 8)
   }
 
   @Test("a word of a later version is kept, and what is no word is refused")

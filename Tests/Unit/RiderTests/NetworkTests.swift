@@ -9,7 +9,7 @@ import Testing
 
   @Test("open: the step is open, and the rider is told how it goes")
   func opens() throws {
-    var world = World(.move(.open, World.sighting(step)), to: step, World.Faults(), seed: 1)
+    var world = World(.move(.open, World.sighting(step)), World.Faults(), seed: 1)
     world.live()
     #expect(try world.result?.get().position == .open)
     #expect(world.places == [step.id: 1, World.vehicle.steps[1].id: 0])
@@ -28,7 +28,7 @@ import Testing
 
   @Test("a status request moves nothing, and tells the policy")
   func status() throws {
-    var world = World(.status, to: step, World.Faults(), seed: 1)
+    var world = World(.status(step.id), World.Faults(), seed: 1)
     world.live()
     #expect(try world.result?.get().position == .close)
     #expect(world.motions == 0)
@@ -40,7 +40,7 @@ import Testing
   func untidy(part: UInt64) throws {
     for seed in part * 50..<(part + 1) * 50 {
       let faults = World.Faults(doubled: 0.4, delay: 900)
-      var world = World(.move(.open, World.sighting(step)), to: step, faults, seed: seed)
+      var world = World(.move(.open, World.sighting(step)), faults, seed: seed)
       world.live()
       let result = try #require(world.result, "seed \(seed)")
       #expect(throws: Never.self, "seed \(seed)") { try result.get() }
@@ -53,7 +53,7 @@ import Testing
     for seed in part * 75..<(part + 1) * 75 {
       let faults = World.Faults(
         lost: 0.15, doubled: 0.2, delay: 2_500, journalFails: 0.05, servoFails: 0.01, restarts: 0.1)
-      var world = World(.move(.open, World.sighting(step)), to: step, faults, seed: seed)
+      var world = World(.move(.open, World.sighting(step)), faults, seed: seed)
       world.live()
       switch try #require(world.result, "seed \(seed)") {
       case .success(let statement):
@@ -65,6 +65,58 @@ import Testing
         #expect(error.mayHaveMoved == (error.exitStatus == .unconfirmed), "seed \(seed)")
       }
       #expect(world.places[World.vehicle.steps[1].id] == 0, "seed \(seed)")
+    }
+  }
+
+  /// Somebody opens a step, and somebody else stops it after the command has left.
+  private func stopped(_ faults: World.Faults, seed: UInt64) -> World {
+    var world = World(.move(.open, World.sighting(step)), faults, seed: seed)
+    world.live { $0.updates.contains { if case .commanded = $0 { true } else { false } } }
+    world.add(.stop(step.id), after: 0...700)
+    world.live()
+    return world
+  }
+
+  @Test("stop: the step is at rest, whoever opened it is told, and nothing moves any more")
+  func stops() throws {
+    var world = World(.move(.open, World.sighting(step)), World.Faults(), seed: 1)
+    world.live { $0.motions > 5 }
+    world.add(.stop(step.id), after: 0...0)
+    world.live()
+    let statement = try #require(world.result(of: 1)).get()
+    #expect(statement.position == .unknown && statement.phase == .idle)
+    #expect((0.01..<0.99).contains(world.places[step.id]!))
+    let error = try #require(throws: RiderError.self) { try world.result?.get() }
+    #expect(error.description == "the left step came to rest somewhere between open and closed")
+    #expect(error.mayHaveMoved)
+  }
+
+  @Test("a stop gets through a network that delays, doubles and reorders, and a controller that starts again")
+  func stopsUntidily() throws {
+    for seed in 0..<1500 as Range<UInt64> {
+      let world = stopped(World.Faults(doubled: 0.4, delay: 900, restarts: 0.1, outdated: 0.5), seed: seed)
+      if world.told.count < 2 { continue }  // The command was refused before anybody could stop it.
+      let result = try #require(world.result(of: 1), "seed \(seed)")
+      #expect(throws: Never.self, "seed \(seed)") { try result.get() }
+    }
+  }
+
+  @Test("who is told that a step is at rest can rely on it, whatever fails", arguments: 0..<20)
+  func stopsTruly(part: UInt64) throws {
+    for seed in part * 150..<(part + 1) * 150 {
+      let faults = World.Faults(
+        lost: 0.15, doubled: 0.2, delay: 2_500, journalFails: 0.05, servoFails: 0.01, restarts: 0.1, outdated: 0.5)
+      let world = stopped(faults, seed: seed)
+      if world.told.count < 2 { continue }
+      switch try #require(world.result(of: 1), "seed \(seed)") {
+      case .success(let statement):
+        #expect(statement.phase.isAtRest, "seed \(seed)")
+        #expect(world.told[1].last!.motions == world.motions, "seed \(seed): it moved after the stop")
+      case .failure(let error):
+        #expect(!error.mayHaveMoved, "seed \(seed)")
+        #expect([.refused, .unconfirmed, .unavailable].contains(error.exitStatus), "seed \(seed): \(error)")
+      }
+      if case .success = world.result { #expect(world.places[step.id] == 1, "seed \(seed)") }
     }
   }
 }

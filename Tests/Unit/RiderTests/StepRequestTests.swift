@@ -15,7 +15,7 @@ import Testing
   /// A request that has sent its command.
   private func commanded() throws -> (StepRequest, Sent) {
     let goal = StepRequest.Goal.move(.open, World.sighting(step))
-    var request = StepRequest(goal, to: step.id, with: World.access, limit: now + .seconds(10))
+    var request = StepRequest(goal, with: World.access, limit: now + .seconds(10))
     let question = try Sent(request.begin())
     let updates = request.receive(answer(to: question, outcome: .challenge(.init(bytes(16), policy: policy))))
     return (request, try Sent(updates))
@@ -27,6 +27,8 @@ import Testing
   private struct Sent {
     let digest: CommandDigest
     let nonce: [UInt8]
+    /// A stop's.
+    let epoch: [UInt8]?
 
     init(_ updates: [StepRequest.Update]) throws {
       let payloads = updates.compactMap { if case .send(_, let payload) = $0 { payload } else { nil } }
@@ -36,6 +38,7 @@ import Testing
         payload, controller: World.keys.decryption, operatorKey: World.keys.operator.verificationKey)
       guard case .command(let command, _) = received else { throw ProtocolError.undecipherable }
       nonce = command.nonce
+      epoch = if case .stop(let epoch) = command.request { epoch } else { nil }
     }
   }
 
@@ -69,7 +72,7 @@ import Testing
   func unknownPhase() throws {
     var (request, sent) = try commanded()
     let waiting = request.receive(answer(to: sent, outcome: .obeyed, phase: .other("unfolding")))
-    #expect(waiting.count == 1 && !request.hasEnded && request.mayHaveMoved)
+    #expect(waiting.count == 1 && !request.hasEnded)
     let ended = request.receive(answer(to: sent, outcome: .obeyed, position: .open))
     #expect(ended.count == 1 && request.hasEnded)
   }
@@ -91,7 +94,7 @@ import Testing
   func elsewhere() throws {
     var (request, sent) = try commanded()
     let resting = try error(request.receive(answer(to: sent, outcome: .obeyed, position: .close)))
-    #expect(resting.description == "the controller says that the step is closed: the left step may have moved")
+    #expect(resting.description == "the left step came to rest closed")
     (request, sent) = try commanded()
     let stopped = try error(
       request.receive(answer(to: sent, outcome: .obeyed, position: .unknown, phase: .fault, fault: .obstructed)))
@@ -102,7 +105,7 @@ import Testing
   @Test("before the command nothing may have moved; after it the step may have")
   func doubt() throws {
     let lost = SystemError("connect", code: 104)
-    var asking = StepRequest(.move(.open, World.sighting(step)), to: step.id, with: World.access, limit: now)
+    var asking = StepRequest(.move(.open, World.sighting(step)), with: World.access, limit: now)
     _ = asking.begin()
     var (copy, silent) = (asking, asking)
     #expect(try !error(copy.disconnect(lost)).mayHaveMoved)
@@ -123,5 +126,80 @@ import Testing
     var (request, _) = try commanded()
     let error = try error(request.failToSend(SystemError("send", code: 32)))
     #expect(!error.mayHaveMoved && error.retryCanHelp)
+  }
+
+  // MARK: - Stopping
+
+  /// A statement that answers nobody.
+  private func kept(_ epoch: [UInt8]) -> Answer {
+    Answer(
+      statement: Statement(
+        vehicle: World.vehicle.uuid, step: World.vehicle.steps[1].id, position: .open, phase: .idle, fault: nil,
+        sequence: 1, epoch: epoch, clock: 0, answer: nil),
+      received: now)
+  }
+
+  private func challenge() -> Statement.Outcome { .challenge(.init(bytes(16), policy: policy)) }
+
+  private func asksToStop() throws -> (StepRequest, question: Sent) {
+    var request = StepRequest(.stop(step.id), with: World.access, limit: now + .seconds(10))
+    let question = try Sent(request.begin())
+    return (request, question)
+  }
+
+  @Test("a stop goes out with the first statement that arrives, of whichever step, and once for a run")
+  func stopsAtOnce() throws {
+    var (request, question) = try asksToStop()
+    let stop = try Sent(request.receive(kept(epoch)))
+    #expect(stop.epoch == epoch)
+    #expect(request.receive(answer(to: question, outcome: challenge())).isEmpty)
+    #expect(request.receive(kept(bytes(16))).isEmpty)
+    #expect(request.receive(answer(to: stop, outcome: .obeyed, phase: .moving)).isEmpty)
+    #expect(request.receive(answer(to: stop, outcome: .obeyed, epoch: bytes(16))).isEmpty)
+    let updates = request.receive(answer(to: stop, outcome: .obeyed, position: .unknown))
+    #expect(updates.count == 1 && request.hasEnded)
+  }
+
+  @Test("an epoch that the broker had kept too long is replaced by the one of the first fresh answer")
+  func stopsInThePresentRun() throws {
+    let old = bytes(16)
+    // The answer to the question comes first.
+    var (request, question) = try asksToStop()
+    var outdated = try Sent(request.receive(kept(old)))
+    var present = try Sent(request.receive(answer(to: question, outcome: challenge())))
+    #expect((outdated.epoch, present.epoch) == (old, epoch))
+    #expect(request.receive(answer(to: outdated, outcome: .refused(Refusal(.expired)))).isEmpty)
+    #expect(request.receive(answer(to: present, outcome: .obeyed)).count == 1 && request.hasEnded)
+    // The refusal comes first.
+    (request, question) = try asksToStop()
+    outdated = try Sent(request.receive(kept(old)))
+    present = try Sent(request.receive(answer(to: outdated, outcome: .refused(Refusal(.expired)))))
+    #expect(request.receive(answer(to: question, outcome: challenge())).isEmpty)
+    let error = try error(request.receive(answer(to: present, outcome: .refused(Refusal(.wrongStep)))))
+    #expect(error.exitStatus == .refused && !error.retryCanHelp)
+  }
+
+  @Test("before the stop nothing was stopped; after it the step may still move, and another stop does no harm")
+  func stopDoubt() throws {
+    let lost = SystemError("connect", code: 104)
+    var (stopping, _) = try asksToStop()
+    var (cut, given, silent) = (stopping, stopping, stopping)
+    #expect(try error(cut.disconnect(lost)).exitStatus == lost.exitStatus)
+    #expect(try error(given.interrupt()).isInterruption)
+    silent.isOffline = true
+    let unanswered = try error(silent.advance(to: silent.limit))
+    #expect(unanswered.description == "the vehicle does not answer; the step was not stopped")
+    #expect(unanswered.hint == "the broker says that the vehicle's controller is offline")
+    #expect(unanswered.exitStatus == .unavailable)
+
+    _ = stopping.receive(kept(epoch))
+    (cut, given, silent) = (stopping, stopping, stopping)
+    for error in [
+      try error(cut.disconnect(lost)), try error(given.interrupt()), try error(silent.advance(to: silent.limit)),
+    ] {
+      #expect(error.exitStatus == .unconfirmed && error.retryCanHelp && !error.mayHaveMoved)
+      #expect(error.description.hasSuffix(": the left step may still move"))
+      #expect(error.hint == "look at it, and run `stepctl stop` again")
+    }
   }
 }

@@ -5,9 +5,9 @@ import StepController
 import StepProtocol
 import TestSupport
 
-/// A rider and a vehicle in one process, with a network between them that a seed makes bad.
+/// Riders and a vehicle in one process, with a network between them that a seed makes bad.
 ///
-/// The rider is the real `StepRequest`, the vehicle the real `Controller`. Time is made up, so an hour passes in a
+/// A rider is the real `StepRequest`, the vehicle the real `Controller`. Time is made up, so an hour passes in a
 /// moment. The journal and the servo are played: they take their time, and fail where the seed says so.
 struct World {
   /// How bad the world is: shares of one.
@@ -20,11 +20,14 @@ struct World {
     var servoFails = 0.0
     /// The chance, at each message, that the controller starts again.
     var restarts = 0.0
+    /// The chance that the broker gives a subscriber what it kept of the controller's first run.
+    var outdated = 0.0
   }
 
   private enum Event {
-    case toVehicle([UInt8])
-    case toRider(topic: String, [UInt8])
+    case begin(StepRequest.Goal)
+    case toVehicle(StepID, [UInt8])
+    case toRider(Int, topic: String, [UInt8])
     case journal(JournalReport, run: Int)
     case servo(ServoReport, run: Int)
     case tick(run: Int)
@@ -60,20 +63,27 @@ struct World {
   /// Where each servo was turned to: the truth.
   private(set) var places: [StepID: Double]
   private(set) var motions = 0
-  private var request: StepRequest
+  private var requests: [StepRequest] = []
+  /// What the broker keeps: what the controller's first run said first, and what was said last.
+  private var retained: [StepID: (first: [UInt8], last: [UInt8])] = [:]
 
-  /// What the rider was told, in order.
-  private(set) var updates: [StepRequest.Update] = []
+  /// What each rider was told, in order, and how many motions there had been by then.
+  private(set) var told: [[(update: StepRequest.Update, motions: Int)]] = []
 
-  init(_ goal: StepRequest.Goal, to step: Step, _ faults: Faults, seed: UInt64) {
+  init(_ goal: StepRequest.Goal, _ faults: Faults, seed: UInt64) {
     self.faults = faults
     random = SplitMix(seed)
     journal = Journal(
       entries: Dictionary(uniqueKeysWithValues: World.vehicle.steps.map { ($0.id, Journal.Entry(position: .close)) }))
     places = Dictionary(uniqueKeysWithValues: World.vehicle.steps.map { ($0.id, 0) })
     controller = World.controller(journal)
-    request = StepRequest(goal, to: step.id, with: World.access, limit: World.instant(10_000))
-    take(request.begin())
+    perform(.connected)
+    begin(goal)
+  }
+
+  /// Another rider comes after a time, milliseconds.
+  mutating func add(_ goal: StepRequest.Goal, after delay: ClosedRange<Int64>) {
+    schedule(random.milliseconds(delay), .begin(goal))
   }
 
   static func sighting(_ step: Step) -> Sighting {
@@ -82,24 +92,29 @@ struct World {
       found: instant(-100))
   }
 
-  /// How the request ended.
-  var result: Result<Statement, RiderError>? {
-    for update in updates {
+  /// What the first rider was told.
+  var updates: [StepRequest.Update] { told[0].map(\.update) }
+
+  /// How the first rider's request ended.
+  var result: Result<Statement, RiderError>? { result(of: 0) }
+
+  func result(of rider: Int) -> Result<Statement, RiderError>? {
+    for (update, _) in told[rider] {
       if case .done(let statement) = update { return .success(statement) }
       if case .failed(let error) = update { return .failure(error) }
     }
     return nil
   }
 
-  /// Lets time pass until the request has ended and the vehicle is at rest.
-  mutating func live(until end: Int64 = 200_000) {
-    while clock < end {
+  /// Lets time pass until every request has ended and the vehicle is at rest, or until something is so.
+  mutating func live(until end: Int64 = 200_000, or isDone: (World) -> Bool = { _ in false }) {
+    while clock < end, !isDone(self) {
       let next = events.map { ($0.time, $0.number) }.min { $0 < $1 }
-      let limit = request.hasEnded ? nil : World.milliseconds(request.limit)
+      let limit = requests.filter { !$0.hasEnded }.map { World.milliseconds($0.limit) }.min()
       guard let time = [next?.0, limit].compactMap({ $0 }).min() else { return }
       clock = max(clock, time)
       if let limit, limit <= clock, next.map({ $0.0 > limit }) ?? true {
-        take(request.advance(to: World.instant(clock)))
+        for rider in requests.indices { take(requests[rider].advance(to: World.instant(clock)), rider) }
         continue
       }
       let index = events.firstIndex { $0.number == next!.1 }!
@@ -111,12 +126,14 @@ struct World {
 
   private mutating func handle(_ event: Event) {
     switch event {
-    case .toVehicle(let payload):
+    case .begin(let goal):
+      begin(goal)
+    case .toVehicle(let step, let payload):
       if happens(faults.restarts) { restart() }
-      perform(.request(Request(payload, on: request.step, isRetained: false)))
-    case .toRider(let topic, let payload):
+      perform(.request(Request(payload, on: step, isRetained: false)))
+    case .toRider(let rider, let topic, let payload):
       guard let statement = try? World.access.statement(payload, on: topic) else { return }
-      take(request.receive(Answer(statement: statement, received: World.instant(clock))))
+      take(requests[rider].receive(Answer(statement: statement, received: World.instant(clock))), rider)
     case .journal(let report, let run):
       if run == self.run { perform(.journal(report)) }
     case .servo(let report, let run):
@@ -133,7 +150,9 @@ struct World {
     for effect in controller.handle(input, at: time) {
       switch effect {
       case .publish(let publication):
-        send { .toRider(topic: World.topic.status(publication.step), publication.payload) }
+        let (step, payload) = (publication.step, publication.payload)
+        if publication.retain { retained[step] = (retained[step]?.first ?? payload, payload) }
+        for rider in requests.indices { send { .toRider(rider, topic: World.topic.status(step), payload) } }
       case .commit(let journal, let ticket):
         if happens(faults.journalFails) {
           schedule(random.milliseconds(1...30), .journal(.failed(ticket, "no space left on device"), run: run))
@@ -173,10 +192,24 @@ struct World {
     perform(.connected)
   }
 
-  private mutating func take(_ updates: [StepRequest.Update]) {
-    self.updates += updates
+  private mutating func begin(_ goal: StepRequest.Goal) {
+    var request = StepRequest(goal, with: World.access, limit: World.instant(clock + 10_000))
+    let updates = request.begin()
+    requests.append(request)
+    told.append([])
+    let rider = requests.count - 1
+    if let (first, last) = retained[goal.step] {
+      let payload = happens(faults.outdated) ? first : last
+      send { .toRider(rider, topic: World.topic.status(goal.step), payload) }
+    }
+    take(updates, rider)
+  }
+
+  private mutating func take(_ updates: [StepRequest.Update], _ rider: Int) {
+    told[rider] += updates.map { ($0, motions) }
+    let step = requests[rider].step
     for update in updates {
-      if case .send(_, let payload) = update { send { .toVehicle(payload) } }
+      if case .send(_, let payload) = update { send { .toVehicle(step, payload) } }
     }
   }
 

@@ -29,6 +29,9 @@ struct UsageTests {
       ),
       ("scan one", "unexpected argument \"one\"", "`stepctl scan --help` explains how to use it"),
       (
+        "stop --side facing", "the value \"facing\" is invalid for \"--side <side>\"", "use \"left\" or \"right\""
+      ),
+      (
         "calibrate --seconds 1", "--seconds takes 2 to 120 seconds",
         "`stepctl calibrate --help` explains how to use it"
       ),
@@ -48,7 +51,8 @@ struct UsageTests {
   @Test(
     "help is a result, of 80 columns at most",
     arguments: [
-      "", "scan", "locate", "open", "close", "status", "doctor", "calibrate", "config", "config show", "config path",
+      "", "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show",
+      "config path",
       "config import", "provision", "provision vehicle", "provision token", "provision beacon", "provision tag",
       "provision qr",
     ])

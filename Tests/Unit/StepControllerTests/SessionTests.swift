@@ -68,6 +68,17 @@ import Testing
     #expect(session.redeem(move(fresh), by: alice, for: left, at: 3) == nil)
   }
 
+  @Test("no flood of other commands makes a stop that was seen look new")
+  mutating func rememberedStops() {
+    let stop = CommandDigest(of: [0])
+    let request = Command.Request.stop(epoch: session.epoch)
+    #expect(session.admit(stop, request) == true)
+    for number in 0..<3_000 {
+      _ = session.admit(CommandDigest(of: [1, UInt8(number >> 8), UInt8(number & 0xFF)]), .status)
+    }
+    #expect(session.admit(stop, request) == false)
+  }
+
   @Test("a device holds eight challenges; the ninth takes the place of the oldest")
   mutating func eight() {
     let all = (0..<9).map { _ in session.challenge(for: alice, left, at: 0) }

@@ -44,7 +44,7 @@ import Testing
     let riders = ["a", String(repeating: "a", count: 128)]
     let sizes = Set(requests.flatMap { request in riders.map { size(request, rider: $0) } })
     #expect(sizes == [4042])
-    #expect(size(Self.move(.open, .code(content: String(repeating: "\"", count: 512)))) == 7683)
+    #expect(size(Self.move(.open, .code(content: String(repeating: "\u{1}", count: 512)))) == 7683)
   }
 
   @Test("a stop is read back, with the epoch and nothing of a move")

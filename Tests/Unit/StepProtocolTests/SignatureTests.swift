@@ -41,7 +41,7 @@ import Testing
     "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
   ]
 
-  @Test("points of small order, for which anyone can sign, are no keys, in any of their encodings", arguments: smallOrderPoints)
+  @Test("points of small order, for which anyone can sign, are no keys in any encoding", arguments: smallOrderPoints)
   func smallOrder(text: String) throws {
     let bytes = try #require(hexadecimal(text))
     for bytes in [bytes, bytes.dropLast() + [bytes[31] | 0x80]] {

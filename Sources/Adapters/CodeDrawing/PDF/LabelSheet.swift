@@ -1,15 +1,21 @@
 package import Domain
 
-/// Pages of labels to print, cut out and stick on: each a code with lines of text below it.
+/// Pages of labels to print, and to cut out or to stick on as they are: each a code between lines of text.
 package struct LabelSheet: Sendable {
   package struct Label: Sendable {
     package let code: QRCode
-    /// From the top, the first larger than the others.
-    package let lines: [PDFText]
+    /// The word for it stands above all else, to be read from some metres away; nil for none.
+    package let side: Side?
+    /// Whose code it is, above it.
+    package let title: PDFText
+    /// What to do, below it.
+    package let instruction: PDFText
 
-    package init(_ code: QRCode, lines: [PDFText]) {
+    package init(_ code: QRCode, side: Side?, title: PDFText, instruction: PDFText) {
       self.code = code
-      self.lines = lines
+      self.side = side
+      self.title = title
+      self.instruction = instruction
     }
   }
 
@@ -53,14 +59,20 @@ package struct LabelSheet: Sendable {
   private let rows: Int
 
   /// - Parameters:
-  ///   - size: millimetres, of a code without its quiet zone.
+  ///   - size: millimetres, of a code without its quiet zone; nil for the largest of which one fits on a page.
   ///   - copies: of each label, side by side.
-  package init(_ labels: [Label], size: Double, paper: Paper, copies: Int = 1) throws(Failure) {
+  package init(_ labels: [Label], size: Double?, paper: Paper, copies: Int = 1) throws(Failure) {
+    let room = Self.room(on: paper)
+    let size =
+      size
+      ?? stride(from: room.width, to: 10, by: -0.5).first { size in
+        let label = Self.extent(of: labels, size: size)
+        return label.width <= room.width && label.height <= room.height
+      } ?? 10
     self.paper = paper
     self.size = size
     self.labels = labels.flatMap { Array(repeating: $0, count: copies) }
     let label = Self.extent(of: labels, size: size)
-    let room = Self.room(on: paper)
     columns = Int((room.width + Self.gap) / (label.width + Self.gap))
     rows = Int((room.height + Self.gap) / (label.height + Self.gap))
     guard columns > 0, rows > 0 else {
@@ -83,20 +95,31 @@ package struct LabelSheet: Sendable {
   private static func extent(of labels: [Label], size: Double) -> (width: Double, height: Double) {
     let modules = labels.map(\.code.side).min() ?? 21
     let width = size * (1 + 2 * Double(QRCode.quietZone) / Double(modules))
-    let lines = labels.map(\.lines.count).max() ?? 0
-    return (width, width + (0..<lines).reduce(0) { $0 + leading * fontSize(line: $1, size: size) })
+    let heading = labels.contains { $0.side != nil } ? Line.side.height(size) : 0
+    return (width, heading + Line.title.height(size) + width + Line.instruction.height(size))
   }
 
   private static func room(on paper: Paper) -> (width: Double, height: Double) {
     (paper.size.width - 2 * margin, paper.size.height - 2 * margin - footer)
   }
 
-  /// From one line to the next, in sizes of the font.
-  private static let leading = 1.25
+  private enum Line {
+    case side, title, instruction
 
-  /// As large as the code allows: millimetres.
-  private static func fontSize(line: Int, size: Double) -> Double {
-    min(size * (line == 0 ? 0.1 : 0.075), line == 0 ? 8 : 6)
+    /// Of the font, as large as the code allows: millimetres.
+    func fontSize(_ size: Double) -> Double {
+      switch self {
+      case .side: size * 0.3
+      case .title: min(size * 0.1, 12)
+      case .instruction: min(size * 0.075, 8)
+      }
+    }
+
+    /// Letters stand on their line; capitals are about 0.7 of the font high, and what goes below takes 0.25.
+    static let descent = 0.25
+
+    /// With the space around it: millimetres. The word for the side has capitals only.
+    func height(_ size: Double) -> Double { fontSize(size) * (self == .side ? 0.8 : 1 + Self.descent) }
   }
 
   // MARK: - Drawing
@@ -115,27 +138,37 @@ package struct LabelSheet: Sendable {
   }
 
   private func draw(_ label: Label, left: Double, top: Double, width: Double) -> String {
+    var drawing = ""
+    var top = top
+    if let side = label.side {
+      let fontSize = Line.side.fontSize(size)
+      let indent = (width - side.wordWidth * fontSize) / 2
+      drawing += text(PDFText(side.word)!, "H", fontSize, left + indent, top - 0.73 * fontSize)
+      top -= Line.side.height(size)
+    }
+    drawing += centred(label.title, .title, left: left, top: top, width: width)
+    top -= Line.title.height(size)
+
     let module = size / Double(label.code.side)
     let edge = (width - size) / 2
     // The coordinates count modules. All of a path is filled at once, without seams.
-    var drawing = "q \(module) 0 0 \(-module) \(decimal(left + edge)) \(decimal(top - edge)) cm\n"
+    drawing += "q \(module) 0 0 \(-module) \(decimal(left + edge)) \(decimal(top - edge)) cm\n"
     for run in label.code.runs { drawing += "\(run.columns.lowerBound) \(run.row) \(run.columns.count) 1 re " }
-    drawing += "f Q\n"
+    return drawing + "f Q\n" + centred(label.instruction, .instruction, left: left, top: top - width, width: width)
+  }
 
-    var baseline = top - width
-    for (index, line) in label.lines.enumerated() {
-      let largest = Self.fontSize(line: index, size: size)
-      // A long line is set smaller, and shortened where it would be too small to read.
-      let room = width / PDFDocument.characterWidth
-      let fontSize = max(min(largest, room / Double(max(line.bytes.count, 1))), largest / 2)
-      let text = line.truncated(to: Int(room / fontSize + 1e-9))
-      let indent = (width - Double(text.bytes.count) * PDFDocument.characterWidth * fontSize) / 2
-      baseline -= largest
-      drawing +=
-        "BT /F \(decimal(fontSize)) Tf \(decimal(left + indent)) \(decimal(baseline)) Td \(text.hexadecimal) Tj ET\n"
-      baseline -= (Self.leading - 1) * largest
-    }
-    return drawing
+  /// A long line is set smaller, and shortened where it would be too small to read.
+  private func centred(_ text: PDFText, _ line: Line, left: Double, top: Double, width: Double) -> String {
+    let largest = line.fontSize(size)
+    let room = width / PDFDocument.characterWidth
+    let fontSize = max(min(largest, room / Double(max(text.bytes.count, 1))), largest / 2)
+    let text = text.truncated(to: Int(room / fontSize + 1e-9))
+    let indent = (width - Double(text.bytes.count) * PDFDocument.characterWidth * fontSize) / 2
+    return self.text(text, "F", fontSize, left + indent, top - largest)
+  }
+
+  private func text(_ text: PDFText, _ font: String, _ size: Double, _ left: Double, _ baseline: Double) -> String {
+    "BT /\(font) \(decimal(size)) Tf \(decimal(left)) \(decimal(baseline)) Td \(text.hexadecimal) Tj ET\n"
   }
 
   /// At the corners, outside the label.
@@ -157,10 +190,22 @@ package struct LabelSheet: Sendable {
     return "0.2 w\n" + line(from: (left, bottom), to: (left + 100, bottom))
       + line(from: (left, bottom - 1), to: (left, bottom + 1))
       + line(from: (left + 100, bottom - 1), to: (left + 100, bottom + 1))
-      + "BT /F 3 Tf \(decimal(left + 103)) \(decimal(bottom - 1)) Td \(text.hexadecimal) Tj ET\n"
+      + self.text(text, "F", 3, left + 103, bottom - 1)
   }
 
   private func line(from: (x: Double, y: Double), to: (x: Double, y: Double)) -> String {
     "\(decimal(from.x)) \(decimal(from.y)) m \(decimal(to.x)) \(decimal(to.y)) l S\n"
+  }
+}
+
+extension Side {
+  fileprivate var word: String { rawValue.uppercased() }
+
+  /// In sizes of Helvetica-Bold (Adobe's metrics of the 14 standard fonts).
+  fileprivate var wordWidth: Double {
+    switch self {
+    case .left: 0.611 + 0.667 + 0.611 + 0.611
+    case .right: 0.722 + 0.278 + 0.778 + 0.722 + 0.611
+    }
   }
 }

@@ -1,6 +1,7 @@
 /// A document (PDF 1.4, as in ISO 32000-1) of pages that lines, filled squares and text are drawn on.
 ///
-/// The one font is Courier-Bold, which every reader has and in which all characters are equally wide.
+/// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters are equally wide, and H is
+/// Helvetica-Bold.
 struct PDFDocument {
   /// How wide a character is, in sizes of the font (Adobe's metrics of the 14 standard fonts).
   static let characterWidth = 0.6
@@ -23,15 +24,16 @@ struct PDFDocument {
   var bytes: [UInt8] {
     let scale = decimal(Self.unitsPerMillimetre)
     let box = "[0 0 \(decimal(width * Self.unitsPerMillimetre)) \(decimal(height * Self.unitsPerMillimetre))]"
-    let kids = pages.indices.map { "\(4 + 2 * $0) 0 R" }.joined(separator: " ")
+    let kids = pages.indices.map { "\(5 + 2 * $0) 0 R" }.joined(separator: " ")
     var objects = [
       "<</Type/Catalog/Pages 2 0 R>>",
-      "<</Type/Pages/Kids[\(kids)]/Count \(pages.count)/MediaBox\(box)/Resources<</Font<</F 3 0 R>>>>>>",
+      "<</Type/Pages/Kids[\(kids)]/Count \(pages.count)/MediaBox\(box)/Resources<</Font<</F 3 0 R/H 4 0 R>>>>>>",
       "<</Type/Font/Subtype/Type1/BaseFont/Courier-Bold/Encoding/WinAnsiEncoding>>",
+      "<</Type/Font/Subtype/Type1/BaseFont/Helvetica-Bold/Encoding/WinAnsiEncoding>>",
     ]
     for (index, page) in pages.enumerated() {
       let content = "\(scale) 0 0 \(scale) 0 0 cm\n\(page)"
-      objects.append("<</Type/Page/Parent 2 0 R/Contents \(5 + 2 * index) 0 R>>")
+      objects.append("<</Type/Page/Parent 2 0 R/Contents \(6 + 2 * index) 0 R>>")
       objects.append("<</Length \(content.utf8.count)>>stream\n\(content)\nendstream")
     }
 

@@ -13,6 +13,8 @@ package struct PDFText: Equatable, Sendable {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
+  package static func + (first: PDFText, second: PDFText) -> PDFText { PDFText(bytes: first.bytes + second.bytes) }
+
   /// The text as far as it fits; an ellipsis stands for what is left out.
   func truncated(to count: Int) -> PDFText {
     bytes.count <= count ? self : PDFText(bytes: bytes.prefix(max(0, count - 1)) + [0x85])

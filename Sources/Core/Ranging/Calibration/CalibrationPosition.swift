@@ -27,7 +27,7 @@ public struct CalibrationPosition: Hashable, Sendable {
     self.carry = carry
   }
 
-  /// In the order that takes the fewest steps.
+  /// In the order that takes the shortest walk.
   public static let all = Distance.allCases.flatMap { distance in
     Carry.allCases.map { CalibrationPosition(distance, $0) }
   }

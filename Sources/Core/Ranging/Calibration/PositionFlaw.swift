@@ -1,18 +1,18 @@
 public import Domain
 
-/// Why a recording of a position is not to be trusted.
+/// What is wrong with the recording of a position.
 public enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   case fewPackets(Int)
-  /// Another step's beacon is stronger, by decibels.
+  /// Another step's beacon is stronger by this many decibels.
   case otherStep(StepID, by: Double)
-  /// The second half is above the first by decibels.
+  /// The second half is stronger than the first by this many decibels.
   case drift(Double)
   /// Decibels between the quartiles.
   case spread(Double)
   /// Another step's beacon was not heard at all.
   case silent(StepID)
 
-  /// Whether the recording must not be used. Else it is worth a look: vehicles do hide beacons, and rooms reflect.
+  /// Whether the recording must not be used. Otherwise it should be looked at: vehicles hide beacons, and rooms reflect.
   public var isFatal: Bool {
     switch self {
     case .fewPackets, .otherStep, .drift: true

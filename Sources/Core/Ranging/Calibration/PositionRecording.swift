@@ -6,7 +6,7 @@ public struct PositionRecording: Sendable {
   public let position: CalibrationPosition
   /// The vehicle's.
   public let steps: [Step]
-  /// Of all beacons, as they came.
+  /// The frames of all beacons, as they came.
   private var frames: [(beacon: IBeacon, rssi: Int8, time: Double)] = []
 
   public init(of step: Step, at position: CalibrationPosition, among steps: [Step]) {
@@ -15,17 +15,17 @@ public struct PositionRecording: Sendable {
     self.steps = steps
   }
 
-  /// - Parameter time: seconds of the radio's clock, not before the last frame's. A frame without RSSI says nothing.
+  /// - Parameter time: seconds of the radio's clock, not before the last frame's. A frame without RSSI is ignored.
   public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     if let rssi { frames.append((beacon, rssi, time)) }
   }
 
-  // MARK: - What it amounts to
+  // MARK: - What it says
 
-  /// Frames of the step's own beacon.
+  /// How many frames of the step's own beacon were heard.
   public var packets: Int { levels(of: step).count }
 
-  /// The RSSI, dBm: the statistic that the zone is decided by, in which outliers have no say.
+  /// The RSSI, dBm: the statistic that decides the zone. Outliers do not count in it.
   public var rssi: Double? { Self.center(levels(of: step)) }
 
   /// Decibels between the first and the third quartile of the RSSI.
@@ -34,7 +34,7 @@ public struct PositionRecording: Sendable {
     return levels.isEmpty ? nil : levels[levels.count * 3 / 4] - levels[levels.count / 4]
   }
 
-  /// Decibels by which the second half lies above the first.
+  /// How many decibels the second half lies above the first.
   public var drift: Double? {
     let levels = levels(of: step)
     guard let first = Self.center(levels.prefix(levels.count / 2)),
@@ -43,10 +43,10 @@ public struct PositionRecording: Sendable {
     return second - first
   }
 
-  /// The RSSI at 1 m that this position alone would suggest, dBm.
+  /// The RSSI at 1 m that this position alone would give, dBm.
   var power: Double? { rssi.map { $0 - position.level } }
 
-  /// What the frames themselves give as that.
+  /// The RSSI at 1 m that the frames give.
   public var announcedPower: Int8? { frames.last { $0.beacon.major == step.major }?.beacon.measuredPower }
 
   private func levels(of step: Step) -> [Double] {
@@ -59,14 +59,13 @@ public struct PositionRecording: Sendable {
 
   // MARK: - Its quality
 
-  /// The mean of so many is within 1.6 dB (two standard errors; a single packet has 4.5 dB).
+  /// The mean of this many frames is within 1.6 dB (two standard errors; a single packet has 4.5 dB).
   public static let leastPackets = 30
-  /// Twice what a link shows to a receiver that is held still: 80 % of packets within 5.8 dB of their place.
+  /// Twice the spread at a receiver that is held still: 80 % of packets within 5.8 dB of their place.
   public static let largestSpread = 12.0
-  /// By how much another step's beacon may be stronger, in case it sends so much more: at the wrong side it is stronger
-  /// by 15 dB and more.
+  /// How much stronger another step's beacon may be: it may send with more power. At the wrong side it is 15 dB and more.
   public static let largestExcess = 6.0
-  /// What someone who walks from 1 m to 2 m changes.
+  /// The change when someone walks from 1 m to 2 m.
   public static let largestDrift = 6.0
 
   /// What is wrong with it, the worst first.
@@ -89,10 +88,10 @@ public struct PositionRecording: Sendable {
 
   // MARK: - Zones
 
-  /// How many of the decisions that are made every half second name the zone that the position is in.
+  /// How many of the decisions, one every half second, name the zone of the position.
   ///
-  /// - Parameter power: what levels are relative to, dBm; nil for what the step has, or the frames give.
-  /// - Returns: nil at 3 m: it is the edge between near and far, where every answer is as good.
+  /// - Parameter power: what levels are relative to, dBm; nil for the step's own, or else the frames'.
+  /// - Returns: nil at 3 m: that is the edge between near and far, where either answer is good.
   public func zones(measuredPower power: Int8? = nil) -> ZoneCount? {
     let zone: Zone
     switch position.distance {
@@ -107,7 +106,7 @@ public struct PositionRecording: Sendable {
     guard let first = frames.first?.time else { return count }
     var tick = first + 0.5
     for frame in frames {
-      // A capture's clock may have jumped, by years where it was set for the first time.
+      // A capture's clock may have jumped: by years when it was set for the first time.
       if !(tick - RangingModel.backwards...tick + RangingModel.silence).contains(frame.time) { tick = frame.time + 0.5 }
       while frame.time >= tick {
         count.add(locator.decide(at: tick).readings[0].zone, expected: zone)

@@ -2,16 +2,16 @@ public import Domain
 
 /// A step's measured power, fitted to what was heard at several positions in front of it.
 ///
-/// The model has one unknown: RSSI = power − 20·log₁₀(distance). Each position suggests a power by itself, the robust
-/// mean of its packets less the law's level, so that one with many packets, or with bad ones, has no more say than
-/// another. The least-squares solution is the mean of these, first of those in hand and of those in a pocket, and
-/// then of these two with equal weight: nobody knows how a rider carries the phone.
+/// The model has one unknown: RSSI = power − 20·log₁₀(distance). Each position gives one power: the robust mean of its
+/// packets minus the law's level. So a position with many packets, or with bad ones, counts no more than another. The
+/// least-squares solution is a mean: of the positions in hand, of those in a pocket, and then of these two with equal
+/// weight, because nobody knows how a rider carries the phone.
 ///
-/// The thresholds of `RangingModel` are relative to the measured power, and stay.
+/// The thresholds of `RangingModel` are relative to the measured power, so they stay as they are.
 public struct StepCalibration: Sendable {
-  /// The share of positions in hand in the result; those in a pocket have the rest.
+  /// The weight of the positions in hand. Those in a pocket have the rest.
   static let handWeight = 0.5
-  /// With fewer positions each of them decides too much: shadowing at one is 5 dB and more.
+  /// With fewer positions each has too much weight: shadowing at one is 5 dB and more.
   public static let leastPositions = 3
   /// By how many decibels the level must fall from 0.3 m to 3 m, where the law says 20.
   public static let leastFall = 3.0
@@ -20,7 +20,7 @@ public struct StepCalibration: Sendable {
     case fewPositions(Int)
     /// All at the same distance.
     case oneDistance
-    /// The level at 3 m is hardly below that at 0.3 m, by decibels.
+    /// The level at 3 m is below that at 0.3 m by this many decibels only.
     case noFall(CalibrationPosition.Carry, by: Int)
     /// dBm.
     case implausible(Int)
@@ -30,16 +30,16 @@ public struct StepCalibration: Sendable {
   public let recordings: [PositionRecording]
   /// The RSSI at 1 m, dBm.
   public let measuredPower: Int8
-  /// What has been assumed so far, dBm: what the step has, or else what the frames give.
+  /// The power that was assumed so far, dBm: the step's, or else the frames'.
   public let previousPower: Int8
-  /// Decibels by which each position lies above the fitted law.
+  /// How many decibels each position lies above the fitted law.
   public let residuals: [Double]
-  /// With the power so far.
+  /// How often the zone was correct with the power so far.
   public let before: ZoneCount
-  /// With a power fitted to all other positions, so that none is judged by itself.
+  /// How often it is correct with a power that is fitted to all other positions, so that no position judges itself.
   public let after: ZoneCount
 
-  /// - Parameter recordings: of this step, each of another position, and none with a fatal flaw.
+  /// - Parameter recordings: of this step, each at a different position, none with a fatal flaw.
   public init(of step: Step, from recordings: [PositionRecording]) throws(Problem) {
     guard recordings.count >= Self.leastPositions else { throw .fewPositions(recordings.count) }
     guard Set(recordings.map(\.position.distance)).count > 1 else { throw .oneDistance }
@@ -56,7 +56,7 @@ public struct StepCalibration: Sendable {
     self.step = step
     self.recordings = recordings
     measuredPower = Int8(power.rounded())
-    // That nothing was heard is a fatal flaw.
+    // A recording in which nothing was heard has a fatal flaw.
     previousPower = step.measuredPower ?? recordings.last!.announcedPower!
     residuals = recordings.map { ($0.power ?? power) - power }
     before = recordings.compactMap { $0.zones() }.reduce(ZoneCount(), +)
@@ -66,7 +66,7 @@ public struct StepCalibration: Sendable {
     }.reduce(ZoneCount(), +)
   }
 
-  /// Whether the right zone is named less often than before.
+  /// Whether the zone is correct less often than before.
   public var isWorse: Bool { (after.share ?? 0) < (before.share ?? 0) }
 
   private static func fit(_ recordings: [PositionRecording]) -> Double {

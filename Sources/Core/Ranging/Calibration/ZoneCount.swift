@@ -1,6 +1,6 @@
 import Domain
 
-/// How often the right zone was named.
+/// How often the correct zone was named.
 public struct ZoneCount: Hashable, Sendable {
   public private(set) var right = 0
   public private(set) var all = 0

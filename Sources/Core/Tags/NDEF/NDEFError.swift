@@ -29,6 +29,8 @@ public enum NDEFError: Failure, Hashable, Sendable {
   case readOnly
   /// Writing needs a secret.
   case writeProtected(access: UInt8)
+  /// A password protects the pages from there on, of which one has to change or to be read.
+  case passwordProtected(page: Int)
   /// Lock bits protect a page that has to change.
   case locked(page: Int)
   /// A lock bit is not set, and can no longer be set: it is frozen.
@@ -46,7 +48,14 @@ public enum NDEFError: Failure, Hashable, Sendable {
   public var exitStatus: ExitStatus { .badData }
 
   public var hint: String? {
-    if case .occupied = self { "--replace-all gives up the other data" } else { nil }
+    switch self {
+    case .occupied: "--replace-all gives up the other data"
+    case .passwordProtected: "use another tag, or remove the password with the program that set it"
+    case .malformedMessage, .malformedRecord, .notFormatted, .notNDEF, .unsupportedVersion, .malformedTag, .noMessage,
+      .unreadable, .tooSmall, .readOnly, .writeProtected, .locked, .lockFrozen, .containerNotFixable, .unknownChip,
+      .refused, .malformedAnswer:
+      nil
+    }
   }
 
   public var description: String {
@@ -67,6 +76,7 @@ public enum NDEFError: Failure, Hashable, Sendable {
     case .readOnly: "the tag is read-only"
     case .writeProtected(let access):
       "the tag cannot be written without a secret (access \(hexadecimal([access])))"
+    case .passwordProtected(let page): "the tag is protected by a password from page \(page) on"
     case .locked(let page): "page \(page) of the tag is locked"
     case .lockFrozen(let page): "page \(page) of the tag can no longer be locked: its lock bit is frozen"
     case .containerNotFixable(let found, let wanted):

@@ -63,6 +63,14 @@ package struct NTAG424Command: Sendable {
     return NTAG424Command("ChangeKey", 0xC4, header: [number], data: data)
   }
 
+  /// 10.7.2
+  package static func getFileSettings(file: UInt8) -> NTAG424Command {
+    NTAG424Command("GetFileSettings", 0xF5, header: [file])
+  }
+
+  /// Whether a file makes dynamic messages (10.7.2, table 73: FileOption, bit 6).
+  package static func isDynamic(fileSettings: [UInt8]) -> Bool { fileSettings.count >= 7 && fileSettings[1] & 0x40 != 0 }
+
   /// 10.7.1
   package static func changeFileSettings(file: UInt8, _ settings: [UInt8]) -> NTAG424Command {
     NTAG424Command("ChangeFileSettings", 0x5F, header: [file], data: settings)

@@ -9,18 +9,26 @@ package struct Type2Chip: Hashable, Sendable {
   package let container: [UInt8]
   /// Nil where the chip has static lock bytes only.
   package let dynamicLocks: Type2DynamicLocks?
+  /// The page whose last byte, AUTH0, is the first page that a password protects; nil where the chip has no password.
+  package let configuration: Int?
 
-  private init(_ name: String, pages: Int, end: Int, size: UInt8, pagesPerLock: Int? = nil) {
+  private init(
+    _ name: String, pages: Int, end: Int, size: UInt8, pagesPerLock: Int? = nil, hasPassword: Bool = true
+  ) {
     self.name = name
     self.pages = pages
     userPages = 4..<end
     container = [0xE1, 0x10, size, 0x00]
     // On all of these chips, the page behind the user memory has the dynamic lock bytes.
     dynamicLocks = pagesPerLock.map { Type2DynamicLocks(page: end, pages: 16..<end, pagesPerLock: $0) }
+    // The last four pages: CFG0 with AUTH0, CFG1 with ACCESS, PWD, PACK (NTAG213/215/216, rev. 3.2, 8.5.7; MF0ULx1,
+    // rev. 3.3, 8.5.5; NTAG210/212, rev. 3.0, 8.5.6).
+    configuration = hasPassword ? pages - 4 : nil
   }
 
   /// NXP, MF0ICU1 (MIFARE Ultralight), rev. 3.9, 7.5. It does not answer GET_VERSION.
-  package static let ultralight = Type2Chip("MIFARE Ultralight", pages: 16, end: 16, size: 0x06)
+  package static let ultralight = Type2Chip(
+    "MIFARE Ultralight", pages: 16, end: 16, size: 0x06, hasPassword: false)
   /// NXP, MF0ULx1 (MIFARE Ultralight EV1), rev. 3.3, 8.5 and 8.5.2.
   package static let ultralightEV1Small = Type2Chip("MIFARE Ultralight EV1 48", pages: 20, end: 16, size: 0x06)
   package static let ultralightEV1Large = Type2Chip(

@@ -7,6 +7,8 @@ package struct Type2Memory: Hashable, Sendable {
   package static let maximumPages = 256
 
   private var pages: [[UInt8]?] = []
+  /// The first page that the tag does not let be read without a password; nil where none was found.
+  package var refusedFrom: Int?
 
   /// - Parameter prefix: whole pages from page 0 on.
   package init(_ prefix: [UInt8] = []) { insert(prefix, at: 0) }
@@ -48,8 +50,13 @@ enum Type2Stop: Error {
 
 extension Type2Memory {
   func page(_ page: Int) throws(Type2Stop) -> [UInt8] {
+    try checkReadable(page)
     guard let bytes = self[page] else { throw .needs(pages: page..<page + 1) }
     return bytes
+  }
+
+  private func checkReadable(_ page: Int) throws(Type2Stop) {
+    if let refusedFrom, page >= refusedFrom { throw .failed(.passwordProtected(page: refusedFrom)) }
   }
 
   func byte(_ address: Int) throws(Type2Stop) -> UInt8 {
@@ -59,7 +66,10 @@ extension Type2Memory {
   /// The bytes at ascending addresses. All missing pages are asked for at once, with the gaps between them.
   func bytes(_ addresses: some Collection<Int>) throws(Type2Stop) -> [UInt8] {
     let missing = addresses.lazy.map { $0 / Self.pageSize }.filter { self[$0] == nil }
-    if let first = missing.first, let last = missing.max() { throw .needs(pages: first..<last + 1) }
+    if let first = missing.first, let last = missing.max() {
+      try checkReadable(last)
+      throw .needs(pages: first..<last + 1)
+    }
     var bytes: [UInt8] = []
     for address in addresses { bytes.append(try byte(address)) }
     return bytes

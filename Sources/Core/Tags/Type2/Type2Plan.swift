@@ -15,6 +15,8 @@ package struct Type2Plan: Hashable, Sendable {
   }
 
   package private(set) var writes: [Write] = []
+  /// How many writes there are at the end of each part but the last.
+  private var ends: [Int] = []
   /// What the tag holds after the writes, as far as it was read.
   package private(set) var memory: Type2Memory
 
@@ -43,6 +45,15 @@ package struct Type2Plan: Hashable, Sendable {
     writes.append(Write(page: page, bytes: content))
     memory[page] = content
   }
+
+  /// What is written from here on relies on all that comes before.
+  mutating func endPart() { ends.append(writes.count) }
+
+  /// The writes in parts, none of them empty. Before the next part begins, the pages of a part have to be read back: a tag
+  /// may acknowledge a write and ignore it.
+  package var parts: [ArraySlice<Write>] {
+    zip([0] + ends, ends + [writes.count]).map { writes[$0..<$1] }.filter { !$0.isEmpty }
+  }
 }
 
 extension Type2Plan {
@@ -52,7 +63,8 @@ extension Type2Plan {
   /// to the length after all else is right. Both times, no other byte of its page changes. So a tag that was torn off holds
   /// the old message, an empty one or the new one, whichever bytes of a torn page are old or new. If a torn page may hold
   /// any bytes, this is still so for every page but the one with that byte. Then the tag is almost always refused, because
-  /// a message says its own length.
+  /// a message says its own length. Each of these steps is a part, so that a page that ignores what is written to it is
+  /// found while the message is empty.
   ///
   /// A tag that is not formatted is formatted where the chip is known. Control blocks, which describe the chip, stay, and so
   /// do other blocks.
@@ -144,10 +156,26 @@ extension Type2Plan {
     try plan.put([(length, 0)])
     try plan.put([(tag, Type2TLV.Tag.message)])
     try plan.set(page: 3, to: container)
+    plan.endPart()
     try plan.put(wanted.map { $0.address == length ? (length, 0) : $0 })
+    plan.endPart()
     try plan.put([(length, content[1])])
+    try plan.checkPassword(before: memory, chip: chip)
     try plan.checkLocks(before: memory, chip: chip, end: 16 + size, reserved: place.lockBytes)
     return plan
+  }
+
+  /// Throws where a password protects a page that is written.
+  private func checkPassword(before memory: Type2Memory, chip: Type2Chip?) throws(Type2Stop) {
+    // A password that is needed for reading protects no page that could be read, as those of the plan were.
+    guard let chip, let configuration = chip.configuration, memory.refusedFrom == nil else { return }
+    // One command gives the lock bytes, which are needed next, as well.
+    let first = chip.dynamicLocks?.page ?? configuration
+    let size = Type2Memory.pageSize
+    guard let protected = try memory.bytes(first * size..<(configuration + 1) * size).last.map({ Int($0) }),
+      writes.contains(where: { $0.page >= protected })
+    else { return }
+    throw .failed(.passwordProtected(page: protected))
   }
 
   /// Throws where a page that is written is locked.
@@ -203,6 +231,7 @@ extension Type2Plan {
         page2[3] |= UInt8(bits >> 8)
         try plan.set(page: 2, to: page2)
       }
+      try plan.checkPassword(before: memory, chip: chip)
       return plan
     }
   }

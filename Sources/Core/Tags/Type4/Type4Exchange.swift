@@ -102,18 +102,21 @@ package struct Type4Writing: Sendable {
     let bytes = message.bytes
     guard bytes.count <= file.capacity else { throw .tooSmall(needed: bytes.count, available: file.capacity) }
     guard bytes != tag.message else { return }
-
-    func length(_ count: Int) -> Type4Command {
-      .updateBinary(offset: 0, (0..<file.lengthSize).reversed().map { UInt8(count >> ($0 * 8) & 0xFF) })
-    }
     // The length is written in one command, even where the tag says that a command carries less.
     let size = max(1, min(file.maximumWrite, maximumData))
-    if !tag.message.isEmpty { commands.append(length(0)) }
+    if !tag.message.isEmpty { commands.append(Self.length(0, of: file)) }
     for start in stride(from: 0, to: bytes.count, by: size) {
       let part = Array(bytes[start..<min(start + size, bytes.count)])
       commands.append(.updateBinary(offset: file.lengthSize + start, part))
     }
-    commands.append(length(bytes.count))
+    commands.append(Self.length(bytes.count, of: file))
+  }
+
+  /// Sets the length to 0, and leaves the rest.
+  package init(emptying tag: Type4Contents) { commands = [Self.length(0, of: tag.file)] }
+
+  private static func length(_ count: Int, of file: Type4File) -> Type4Command {
+    .updateBinary(offset: 0, (0..<file.lengthSize).reversed().map { UInt8(count >> ($0 * 8) & 0xFF) })
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Configuration
+import Domain
+import Encoding
+import Rider
+import StepProtocol
+import SystemIO
+import Terminal
+
+struct Stop: ContextCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Stop a step that moves, wherever you are.", usage: "stepctl stop [<options>] [--side <side>]")
+
+  @Option(help: "Which step: left or right. Without it, every step that your token is for.")
+  var side: Choice?
+
+  enum Choice: String, ExpressibleByArgument, CaseIterable {
+    case left, right
+
+    var side: Side { self == .left ? .left : .right }
+  }
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var timeout: TimeoutOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let started = ContinuousClock.now
+    let console = output.console(context)
+    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
+    let file = try VehicleFile(reading: settings.vehicleFile())
+    let access = try file.riderAccess()
+    let steps = try side.map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
+    let client = try RiderClient(
+      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: context.interruption(),
+      detail: console.detail)
+    defer { client.close() }
+    try client.perform(steps.map { .stop($0) }) { step, update in
+      switch update {
+      case .commanded: console.note("command", "stop \(step), encrypted")
+      case .done(let statement): try print(statement, after: started.duration(to: .now).inSeconds, console)
+      case .failed(let error):
+        if steps.count > 1 { console.note("answer", "\(step): \(error)") }
+        try console.outcome(of: error, [.init("step", .string(step.description))])
+      case .send, .answered, .moving: break
+      }
+    }
+    console.note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
+  }
+
+  private func print(_ statement: Statement, after duration: Double, _ console: Console) throws {
+    if console.isJSON {
+      try console.result([
+        "outcome": "done", "step": .string(statement.step.description),
+        "position": .string(statement.position.rawValue),
+        "fault": statement.fault.map { .string($0.rawValue) } ?? .null,
+        "duration_s": .rounded(duration, places: 3),
+      ])
+    } else {
+      let fault = statement.fault.map { "; fault: \($0.rawValue)" } ?? ""
+      try console.result("the \(statement.step) step is at rest: \(statement.position.state)\(fault)")
+    }
+  }
+}
+
+extension VehicleFile {
+  /// The steps that the rider's token is for.
+  func steps(of access: RiderAccess) throws(CommandFailure) -> [StepID] {
+    let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
+    guard !steps.isEmpty else {
+      throw CommandFailure(.configuration, "\(rider?.token ?? path): the token is for none of the vehicle's steps")
+    }
+    return steps
+  }
+}
