@@ -17,12 +17,19 @@ package final class FileJournal: JournalStore, Sendable {
   /// What the file said at the start.
   package let found: Journal
   private let lock: Descriptor
+  private let holder: Holder
   private let writer: Worker<(Journal, CommitTicket)>
 
   /// An open file, and with it the lock on it.
   private final class Held: Sendable {
     let file: Descriptor
     init(_ file: consuming Descriptor) { self.file = file }
+  }
+
+  /// The journal that is in its place; nil when this program is done with it, though its thread may not be.
+  private final class Holder: Sendable {
+    let held: Mutex<Held?>
+    init(_ held: Held) { self.held = Mutex(held) }
   }
 
   /// Opens the journal, or makes one.
@@ -42,19 +49,22 @@ package final class FileJournal: JournalStore, Sendable {
     let unheard = held == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
     for id in steps where journal.entries[id] == nil { journal.entries[id] = unheard }
     found = journal
-    let current = Mutex(try held ?? Held(Files.replaceLocked(path, with: journal.bytes, mode: 0o600)))
+    let holder = Holder(try held ?? Held(Files.replaceLocked(path, with: journal.bytes, mode: 0o600)))
+    self.holder = holder
     writer = try Worker { commits in
       var reason: String?
       do throws(SystemError) {
         // The last says all that those before it said.
         let new = Held(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
-        current.withLock { $0 = new }
+        holder.held.withLock { if $0 != nil { $0 = new } }
       } catch {
         reason = error.description
       }
       for (_, ticket) in commits { report(reason.map { .failed(ticket, $0) } ?? .committed(ticket)) }
     }
   }
+
+  deinit { holder.held.withLock { $0 = nil } }
 
   package func commit(_ journal: Journal, _ ticket: CommitTicket) { writer.post((journal, ticket)) }
 
