@@ -31,11 +31,12 @@ struct RideTests {
     try #require(shell.types("provision", "token", car, "--rider", "anna").ending == .status(.done))
     shell.environment["STEPCTL_VEHICLE"] = "\(car)/riders/anna/vehicle.toml"
     shell.environment["STEPCTL_TIMEOUT"] = "5"
-    shell.environment["STEPCTL_RADIO"] =
-      "btsnoop:"
-      + (try shell.capture(
-        "left",
-        (0..<80).map { (Double($0) * 0.1, $0 % 2 == 0 ? Side.left : .right, $0 % 2 == 0 ? -45 : -85) }))
+    var frames: [(time: Double, side: Side, rssi: Int8?)] = []
+    for number in 0..<40 {
+      let time = Double(number) * 0.2
+      frames += [(time, .left, -45), (time + 0.1, .right, -85)]
+    }
+    shell.environment["STEPCTL_RADIO"] = "btsnoop:\(try shell.capture("left", frames))"
     self.shell = shell
     broker = try Mosquitto(configuration: "\(car)/mosquitto.conf", port: port)
     vehicle = try PlayedVehicle(ControllerSetup(reading: "\(car)/stepd.toml"))
