@@ -252,7 +252,8 @@ def test_a_step_does_not_move_when_the_journal_cannot_be_written(vehicle, alice)
     assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
     assert "left: the journal cannot be written: " in vehicle.stepd.stderr.read_text()
     assert vehicle.is_unmoved()
-    assert not list(vehicle.folder.glob("journal.json.*.new")), "no half-written journal is left"
+    # What is written after the refusal cannot be, either.
+    wait_until(lambda: not list(vehicle.folder.glob("journal.json.*.new")), "no half-written journal is left")
     journal.rmdir()
     assert alice.moves("open", "left").status == 0
     assert vehicle.motions == [("left", "close", "open")]
