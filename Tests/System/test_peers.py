@@ -36,7 +36,7 @@ def test_a_program_in_python_moves_a_step(vehicle, alice):
 
 
 def test_a_program_in_python_stops_a_step_that_another_rider_moves(parked):
-    parked.edit("stepd.toml", travel_s=5)
+    parked.edit("stepd.toml", travel_s=4)
     parked.starts_all()
     alice, bob = parked.rider("alice"), parked.rider("bob")
     opening = python(parked, client, "open", "--vehicle", alice.file, "--step", "left")
