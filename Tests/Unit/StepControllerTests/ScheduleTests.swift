@@ -95,7 +95,8 @@ private final class Schedule {
   /// Half of the vehicles have inputs.
   private func wire() {
     guard chance(50) else { return }
-    for sensor in [SensorID.enable, .standing] where chance(50) { inputs[sensor] = true }
+    if chance(50) { inputs[.enable] = true }
+    if chance(90) { inputs[.standing] = true }
     for step in [left, right] {
       if chance(60) { inputs[.clear(step)] = true }
       if chance(40) { inputs[.endOpen(step)] = false }
@@ -176,7 +177,7 @@ private final class Schedule {
 
   private func changeInput() {
     guard var sensor = wired.randomElement(using: &random) else { return }
-    if inputs[.standing] != nil, chance(40) { sensor = .standing }
+    if inputs[.standing] != nil, chance(60) { sensor = .standing }
     switch sensor {
     case .endOpen, .endClosed:
       if cut.remove(sensor) == nil { cut.insert(sensor) }
