@@ -75,6 +75,7 @@ extension Controller {
   /// What has come up since the motion was wanted.
   func lapse(of undertaking: Undertaking) -> RefusalCode? {
     if isEnding { return .unavailable }
+    if case .interlock = undertaking.cause, !readings.vehicleMoves { return .unavailable }
     return now.clock < undertaking.deadline ? nil : .expired
   }
 
@@ -111,8 +112,8 @@ extension Controller {
     tell(motion)
   }
 
-  /// The rider for whom a step moves wants its other end. It does not go on in the wrong direction until the journal
-  /// says so: the journal says already that a motion began, which is what counts after a crash.
+  /// The rider for whom a step moves wants its other end. The journal already says that a motion began, and that is what
+  /// counts after a crash. So the step turns at once, and does not wait for the journal.
   mutating func turnRound(_ motion: Motion, for undertaking: Undertaking) {
     var motion = motion
     motion.turnRound(for: undertaking, at: now.clock)

@@ -329,6 +329,23 @@ import Testing
     #expect(bench.run(for: 1_000).isEmpty)
   }
 
+  @Test("retract: a vehicle that stands again before the step moves leaves it where it is; one that moves goes on")
+  func standsAgain() {
+    bench.wire(.standing, interlock: Interlock(onMoving: .retract))
+    _ = bench.open(as: bench.rider())
+    _ = bench.run(for: 1_100)
+    bench.servo.isSlow = true
+    bench.sense(.standing, false)
+    bench.sense(.standing, true)
+    bench.servo.isSlow = false
+    #expect(bench.settle().isEmpty)
+    #expect(state.position == .open && !bench.controller.needsTicks)
+    bench.sense(.standing, false)
+    _ = bench.run(for: 300)
+    #expect(bench.sense(.standing, true).isEmpty)
+    #expect(bench.run(for: 1_000).map(\.position) == [.close])
+  }
+
   @Test("retract: nothing moves at the start, even if the vehicle moves then")
   func retractAtStart() {
     _ = bench.open(as: bench.rider())
