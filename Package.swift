@@ -72,6 +72,7 @@ let package = Package(
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
     library("CLinux"),
+    library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
@@ -109,7 +110,7 @@ let package = Package(
       "StepDaemon", in: "Controller/Shell",
       [
         "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
-        "Configuration",
+        "Configuration", "CDevices",
       ]),
 
     // Configuration: files and settings, read into the types that are used.

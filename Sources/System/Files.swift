@@ -115,7 +115,8 @@ package enum Files {
       adopting: try check("write", subject) { Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
   }
 
-  private static func name(of path: String) -> String {
+  /// What a path ends with.
+  static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
@@ -187,7 +188,7 @@ package enum Files {
   /// Whether anyone but the owner may read a file (mode bits 077).
   package static func isReadableByOthers(_ path: String) throws(SystemError) -> Bool {
     var status = stat()
-    _ = try check("stat", path) { stat(path, &status) }
+    _ = try check("open", path) { stat(path, &status) }
     return status.st_mode & 0o077 != 0
   }
 }

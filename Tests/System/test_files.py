@@ -476,6 +476,6 @@ def test_a_device_can_keep_its_private_key_to_itself(new_vehicle, tmp_path):
     assert not (folder / "device.jwk").exists()
     vehicle.keeps_secret(folder / "token.jwt")
     missing = vehicle.stepctl("status", "--vehicle", folder / "vehicle.toml")
-    assert (missing.status, missing.error) == (66, f"cannot stat {folder}/device.jwk: No such file or directory")
+    assert (missing.status, missing.error) == (66, f"cannot open {folder}/device.jwk: No such file or directory")
     shutil.copy(device.folder / "device.jwk", folder)
     assert vehicle.stepctl("status", "--vehicle", folder / "vehicle.toml").status == 0

@@ -44,6 +44,8 @@ extension ControllerFile {
       static = \(policy.acceptsStatic)
       # How old a proof of presence may be, 1 to 60 seconds.
       proof_age_s = \(TOMLText.seconds(policy.proofAge))
+      # For how long after it was opened a step can be closed only by whoever opened it.
+      reserve_s = \(TOMLText.seconds(policy.reserve))
 
       """
     if !beacons.isEmpty || beaconPeriod != RotatingMinor.standardPeriod {
@@ -115,7 +117,7 @@ extension ControllerFile {
       text += """
         driver = "pca9685"
         bus = \(TOMLText.quoted(board.bus))
-        address = \(board.address)
+        address = 0x\(String(board.address, radix: 16))
         frequency_hz = \(board.frequency)
 
         """
@@ -130,6 +132,40 @@ extension ControllerFile {
 
           """
       }
+    }
+    text += inputs.rendered
+    if let watchdog {
+      text += """
+
+        [watchdog]
+        # Starts the computer anew when the controller has hung for this long.
+        device = \(TOMLText.quoted(watchdog.device))
+        timeout_s = \(watchdog.timeout)
+
+        """
+    }
+    return text
+  }
+}
+
+extension Inputs {
+  fileprivate var rendered: String {
+    func line(_ key: String, _ sensor: SensorID) -> String {
+      guard let wiring = wirings[sensor] else { return "" }
+      let source = TOMLText.quoted(wiring.source.text)
+      if wiring == InputWiring(wiring.source) { return "\(key) = \(source)\n" }
+      return "\(key) = { source = \(source), active_low = \(wiring.isActiveLow), debounce_ms = \(wiring.debounce) }\n"
+    }
+    var text = ""
+    if wirings[.enable] != nil { text += "\n[inputs]\n" + line("enable", .enable) }
+    for step in Set(wirings.keys.compactMap(\.step)).sorted(by: { $0.description < $1.description }) {
+      text += "\n[inputs.steps.\(step)]\n" + line("clear", .clear(step)) + line("end_open", .endOpen(step))
+      text += line("end_closed", .endClosed(step))
+    }
+    if wirings[.standing] != nil {
+      text += "\n[interlock]\n" + line("standing", .standing)
+      text += "moving = \"\(interlock.onMoving.rawValue)\"\n"
+      text += "lost = \"\(interlock.countsLostAsMoving ? "moving" : "standing")\"\n"
     }
     return text
   }

@@ -53,6 +53,22 @@ package struct ControllerFile: Equatable, Sendable {
     }
   }
 
+  /// A watchdog of the computer's, which the controller feeds.
+  package struct Watchdog: Equatable, Sendable {
+    /// The path of its device.
+    package var device: String
+    /// After how many seconds without food it starts the computer anew.
+    package var timeout: Int
+
+    package init(device: String = Self.standardDevice, timeout: Int = Self.standardTimeout) {
+      (self.device, self.timeout) = (device, timeout)
+    }
+
+    package static let standardDevice = "/dev/watchdog"
+    /// Of the small computers' own, one counts no further than 15.
+    package static let standardTimeout = 10
+  }
+
   /// Where the file is, for errors.
   package var path: String
   /// The path of the vehicle file.
@@ -70,6 +86,8 @@ package struct ControllerFile: Equatable, Sendable {
   package var tagKeys: String?
   package var profile: MotionProfile
   package var servo: ServoHardware
+  package var inputs: Inputs
+  package var watchdog: Watchdog?
   /// Where the installer left the steps, `open` or `close`: it holds until there is a journal.
   package var installed: Position
 
@@ -77,7 +95,7 @@ package struct ControllerFile: Equatable, Sendable {
     path: String, vehicle: String = "vehicle.toml", journal: String = Self.standardJournal, broker: BrokerLogin,
     keys: KeyFiles, policy: Policy = Self.standardPolicy, beaconPeriod: Int = RotatingMinor.standardPeriod,
     beacons: [StepID: Beacon] = [:], tagKeys: String? = nil, profile: MotionProfile = Self.standardProfile,
-    servo: ServoHardware, installed: Position = .close
+    servo: ServoHardware, inputs: Inputs = Inputs(), watchdog: Watchdog? = nil, installed: Position = .close
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -90,6 +108,8 @@ package struct ControllerFile: Equatable, Sendable {
     self.tagKeys = tagKeys
     self.profile = profile
     self.servo = servo
+    self.inputs = inputs
+    self.watchdog = watchdog
     self.installed = installed
   }
 
@@ -107,7 +127,7 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   private enum Key: String, TOMLKey {
-    case vehicle, journal, broker, keys, policy, beacon, tags, servo
+    case vehicle, journal, broker, keys, policy, beacon, tags, servo, inputs, interlock, watchdog
   }
 
   private enum TagsKey: String, TOMLKey {
@@ -131,6 +151,8 @@ package struct ControllerFile: Equatable, Sendable {
     let servo = try table.requiredTable(.servo, ServoKey.self)
     (self.servo, profile) = (try ServoHardware(servo), try MotionProfile(servo))
     installed = try servo.optional(.installed, .word([.open, .close])) ?? .close
+    inputs = try Inputs(table.table(.inputs), table.table(.interlock))
+    watchdog = try table.table(.watchdog).map(Watchdog.init)
   }
 
   fileprivate enum KeyFilesKey: String, TOMLKey {
@@ -142,6 +164,7 @@ package struct ControllerFile: Equatable, Sendable {
     case zone, proofs
     case acceptsStatic = "static"
     case proofAge = "proof_age_s"
+    case reserve = "reserve_s"
   }
 
   private enum BeaconKey: String, TOMLKey {
@@ -154,7 +177,7 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   fileprivate enum ServoKey: String, TOMLKey {
-    case driver, log, root, steps, installed
+    case driver, log, root, bus, address, steps, installed
     case travel = "travel_s"
     case limit = "limit_s"
     case frequency = "frequency_hz"
@@ -164,6 +187,31 @@ package struct ControllerFile: Equatable, Sendable {
     case chip, channel
     case closedPulse = "closed_us"
     case openPulse = "open_us"
+  }
+
+  fileprivate enum InputsKey: String, TOMLKey {
+    case enable, steps
+  }
+
+  fileprivate enum StepInputsKey: String, TOMLKey {
+    case clear
+    case endOpen = "end_open"
+    case endClosed = "end_closed"
+  }
+
+  fileprivate enum InterlockKey: String, TOMLKey {
+    case standing, moving, lost
+  }
+
+  fileprivate enum InputKey: String, TOMLKey {
+    case source
+    case isActiveLow = "active_low"
+    case debounce = "debounce_ms"
+  }
+
+  fileprivate enum WatchdogKey: String, TOMLKey {
+    case device
+    case timeout = "timeout_s"
   }
 }
 
@@ -191,7 +239,8 @@ extension Policy {
       methods: try table.optional(.proofs, .words(ProofMethod.allCases)) ?? standard.methods,
       acceptsStatic: try table.optional(.acceptsStatic, .boolean) ?? standard.acceptsStatic,
       zone: try table.optional(.zone, .word([.immediate, .near])) ?? standard.zone,
-      proofAge: try table.optional(.proofAge, .milliseconds(seconds: 1...60)) ?? standard.proofAge)
+      proofAge: try table.optional(.proofAge, .milliseconds(seconds: 1...60)) ?? standard.proofAge,
+      reserve: try table.optional(.reserve, .milliseconds(seconds: 0...600)) ?? standard.reserve)
   }
 }
 
@@ -222,43 +271,169 @@ extension MotionProfile {
 
 extension ServoHardware {
   private enum Driver: String, CaseIterable {
-    case simulated, pwm
+    case simulated, pwm, pca9685
   }
 
-  /// The other driver's keys are read too, so that a mistake in them shows before someone chooses that driver.
+  /// The other drivers' keys are read too, so that a mistake in them shows before someone chooses that driver.
   fileprivate init(_ table: TOMLTable<ControllerFile.ServoKey>) throws(ConfigurationError) {
     let driver = try table.required(.driver, .word(Driver.allCases))
     let log = try table.optional(.log, table.path) ?? table.document.resolve(ControllerFile.standardServoLog)
-    let outputs = try PWMOutputs(table)
+    let root = try table.optional(.root, table.path) ?? PWMOutputs.standardRoot
+    let bus = try table.optional(.bus, table.path) ?? PCA9685Outputs.standardBus
+    let address = try table.optional(.address, .deviceAddress) ?? PCA9685Outputs.standardAddress
+    let frequency = try table.optional(.frequency, .integer(in: 40...333)) ?? PWMOutputs.standardFrequency
+    var servos = WiredServos(takesChip: driver != .pca9685, outputs: driver == .pca9685 ? 16 : 256)
+    for (step, table) in try table.stepTables(.steps, ControllerFile.ServoStepKey.self) { try servos.add(step, table) }
     self =
       switch driver {
       case .simulated: .simulated(log: log)
-      case .pwm: .pwm(outputs)
+      case .pwm: .pwm(PWMOutputs(root: root, frequency: frequency, channels: servos.channels))
+      case .pca9685:
+        .pca9685(
+          PCA9685Outputs(
+            bus: bus, address: address, frequency: frequency,
+            channels: servos.channels.mapValues {
+              PCA9685Channel(channel: $0.channel, closedPulse: $0.closedPulse, openPulse: $0.openPulse)
+            }))
       }
   }
 }
 
-extension PWMOutputs {
-  fileprivate init(_ table: TOMLTable<ControllerFile.ServoKey>) throws(ConfigurationError) {
+/// `[servo.steps]`.
+private struct WiredServos {
+  /// Whether there may be several chips.
+  let takesChip: Bool
+  /// How many outputs a chip has.
+  let outputs: Int
+  private(set) var channels: [StepID: PWMChannel] = [:]
+
+  init(takesChip: Bool, outputs: Int) { (self.takesChip, self.outputs) = (takesChip, outputs) }
+
+  mutating func add(_ step: StepID, _ table: TOMLTable<ControllerFile.ServoStepKey>) throws(ConfigurationError) {
     // An SG90 turns from 500 to 2,500 µs. A pulse far outside of that drives a servo against its stop.
     let pulse = TOMLForm.integer(in: 400...2600)
-    var channels: [StepID: PWMChannel] = [:]
-    for (step, table) in try table.stepTables(.steps, ControllerFile.ServoStepKey.self) {
-      let channel = PWMChannel(
-        chip: try table.required(.chip, .integer(in: 0...255)),
-        channel: try table.required(.channel, .integer(in: 0...255)),
-        closedPulse: try table.optional(.closedPulse, pulse) ?? PWMChannel.standardClosedPulse,
-        openPulse: try table.optional(.openPulse, pulse) ?? PWMChannel.standardOpenPulse)
-      guard channel.closedPulse != channel.openPulse else {
-        throw table.error(.openPulse, "\(channel.openPulse) is the same as closed_us")
-      }
-      for (other, taken) in channels where (taken.chip, taken.channel) == (channel.chip, channel.channel) {
-        throw table.error(.channel, "\(channel.channel) of chip \(channel.chip) is the servo of the step \"\(other)\"")
-      }
-      channels[step] = channel
+    if !takesChip, table.has(.chip) { throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]") }
+    let channel = PWMChannel(
+      chip: takesChip ? try table.required(.chip, .integer(in: 0...255)) : 0,
+      channel: try table.required(.channel, .integer(in: 0...outputs - 1)),
+      closedPulse: try table.optional(.closedPulse, pulse) ?? PWMChannel.standardClosedPulse,
+      openPulse: try table.optional(.openPulse, pulse) ?? PWMChannel.standardOpenPulse)
+    guard channel.closedPulse != channel.openPulse else {
+      throw table.error(.openPulse, "\(channel.openPulse) is the same as closed_us")
     }
-    self.init(
-      root: try table.optional(.root, table.path) ?? Self.standardRoot,
-      frequency: try table.optional(.frequency, .integer(in: 40...333)) ?? Self.standardFrequency, channels: channels)
+    for (other, taken) in channels where (taken.chip, taken.channel) == (channel.chip, channel.channel) {
+      let chip = takesChip ? " of chip \(channel.chip)" : ""
+      throw table.error(.channel, "\(channel.channel)\(chip) is the servo of the step \"\(other)\"")
+    }
+    channels[step] = channel
+  }
+}
+
+extension TOMLForm<Int> {
+  /// Of a device on an I²C bus: seven bits, without those that are kept for other uses.
+  fileprivate static var deviceAddress: TOMLForm {
+    TOMLForm(
+      expectation: "an integer from 0x40 to 0x77, and not 0x70, to which all boards listen",
+      read: { integer(in: 0x40...0x77).read($0).flatMap { $0 == 0x70 ? nil : $0 } },
+      describe: { if case .integer(let value) = $0 { "0x\(String(value, radix: 16))" } else { $0.description } })
+  }
+}
+
+extension Inputs {
+  fileprivate init(
+    _ inputs: TOMLTable<ControllerFile.InputsKey>?, _ interlock: TOMLTable<ControllerFile.InterlockKey>?
+  ) throws(ConfigurationError) {
+    self.init()
+    if let inputs {
+      try add(.enable, .enable, in: inputs)
+      for (step, table) in try inputs.stepTables(.steps, ControllerFile.StepInputsKey.self) {
+        try add(.clear(step), .clear, in: table)
+        try add(.endOpen(step), .endOpen, in: table)
+        try add(.endClosed(step), .endClosed, in: table)
+      }
+    }
+    guard let interlock else { return }
+    try add(.standing, .standing, in: interlock)
+    // Without the input the rest of the table would say nothing.
+    guard wirings[.standing] != nil else { throw interlock.missing(.standing) }
+    self.interlock = Interlock(
+      onMoving: try interlock.optional(.moving, .word(Interlock.OnMoving.allCases)) ?? .warn,
+      countsLostAsMoving: try interlock.optional(.lost, .word(Lost.allCases)) != .standing)
+  }
+
+  private enum Lost: String, CaseIterable {
+    case moving, standing
+  }
+
+  /// Adds the input that a key names, if it is there: by its source alone, or by a table.
+  private mutating func add<Key>(
+    _ sensor: SensorID, _ key: Key, in table: TOMLTable<Key>
+  ) throws(ConfigurationError) {
+    let source = TOMLForm.inputSource(in: table.document)
+    var wiring: InputWiring
+    if table.isTable(key), let details = try table.table(key, ControllerFile.InputKey.self) {
+      wiring = InputWiring(try details.required(.source, source))
+      wiring.isActiveLow = try details.optional(.isActiveLow, .boolean) ?? false
+      wiring.debounce = Int64(
+        try details.optional(.debounce, .integer(in: 0...5000)) ?? Int(InputWiring.standardDebounce))
+    } else {
+      guard let found = try table.optional(key, source) else { return }
+      wiring = InputWiring(found)
+    }
+    if let other = wirings.first(where: { $0.value.source == wiring.source }) {
+      throw table.error(key, "\(wiring.source.text) is \(other.key.configurationKey) already")
+    }
+    wirings[sensor] = wiring
+  }
+}
+
+extension TOMLForm<InputSource> {
+  /// `gpio:/dev/gpiochip0:3` or `file:/run/vehicle/standing`.
+  fileprivate static func inputSource(in document: TOMLDocument) -> TOMLForm {
+    TOMLForm(expectation: #""gpio:/dev/CHIP:LINE" or "file:PATH""#) {
+      guard let text = TOMLForm<String>.text.read($0), let colon = text.firstIndex(of: ":") else { return nil }
+      let rest = text[text.index(after: colon)...]
+      switch text[..<colon] {
+      case "file":
+        return rest.isEmpty || rest.hasSuffix("/") ? nil : .file(document.resolve(String(rest)))
+      case "gpio":
+        guard let end = rest.lastIndex(of: ":"), rest.hasPrefix("/") else { return nil }
+        let number = rest[rest.index(after: end)...]
+        guard let line = Int(number), "\(line)" == number, (0..<1024).contains(line) else { return nil }
+        return .gpio(chip: String(rest[..<end]), line: line)
+      default:
+        return nil
+      }
+    }
+  }
+}
+
+extension InputSource {
+  /// As the file has it.
+  var text: String {
+    switch self {
+    case .gpio(let chip, let line): "gpio:\(chip):\(line)"
+    case .file(let path): "file:\(path)"
+    }
+  }
+}
+
+extension SensorID {
+  /// Where the file has it.
+  fileprivate var configurationKey: String {
+    switch self {
+    case .clear(let step): "[inputs.steps.\(step)] clear"
+    case .endOpen(let step): "[inputs.steps.\(step)] end_open"
+    case .endClosed(let step): "[inputs.steps.\(step)] end_closed"
+    case .standing: "[interlock] standing"
+    case .enable: "[inputs] enable"
+    }
+  }
+}
+
+extension ControllerFile.Watchdog {
+  fileprivate init(_ table: TOMLTable<ControllerFile.WatchdogKey>) throws(ConfigurationError) {
+    device = try table.optional(.device, table.path) ?? Self.standardDevice
+    timeout = try table.optional(.timeout, .integer(in: 2...60)) ?? Self.standardTimeout
   }
 }

@@ -18,6 +18,8 @@ package struct ControllerSetup: Sendable {
   package let secrets: StepSecrets
   package let profile: MotionProfile
   package let servo: ServoHardware
+  package let inputs: Inputs
+  package let watchdog: ControllerFile.Watchdog?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
 
@@ -44,6 +46,8 @@ package struct ControllerSetup: Sendable {
     policy = file.policy
     profile = file.profile
     servo = file.servo
+    inputs = file.inputs
+    watchdog = file.watchdog
     beaconRadios = file.beacons.compactMapValues(\.radio)
     let tags = try file.tagKeys.map(TagKeyFile.init(reading:))
     try file.check(against: vehicleFile, tags, in: document)
@@ -72,12 +76,19 @@ extension ControllerFile {
       throw document.error(
         at: [table, "steps", unknown], "[\(table).steps.\(unknown)]: \(vehicleFile.path) has no such step")
     }
-    if case .pwm(let outputs) = servo {
-      for step in steps where outputs.channels[step.id] == nil {
+    let driven: Set<StepID>? =
+      switch servo {
+      case .simulated: nil
+      case .pwm(let outputs): Set(outputs.channels.keys)
+      case .pca9685(let outputs): Set(outputs.channels.keys)
+      }
+    if let driven {
+      for step in steps where !driven.contains(step.id) {
         throw document.error(at: ["servo"], "[servo.steps.\(step.id)] is missing: the vehicle has that step")
       }
-      try checkKnown(outputs.channels.keys, "servo")
+      try checkKnown(driven, "servo")
     }
+    try checkKnown(inputs.wirings.keys.compactMap(\.step), "inputs")
     try checkKnown(beacons.keys, "beacon")
     for step in steps where beacons[step.id] != nil && step.minor != nil {
       throw document.error(
@@ -96,6 +107,15 @@ extension ControllerFile {
           at: ["policy", "static"],
           "[policy] static: false, and the step \(step.id) has no identifier that cannot be copied")
       }
+    }
+  }
+}
+
+extension SensorID {
+  var step: StepID? {
+    switch self {
+    case .clear(let step), .endOpen(let step), .endClosed(let step): step
+    case .standing, .enable: nil
     }
   }
 }

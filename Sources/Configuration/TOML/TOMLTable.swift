@@ -116,6 +116,8 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
 
   func has(_ key: Key) -> Bool { entries[key] != nil }
 
+  func isTable(_ key: Key) -> Bool { entries[key]?.value == .table }
+
   func line(of key: Key) -> Int? { entries[key]?.line ?? line }
 
   /// Where a key's value is written.

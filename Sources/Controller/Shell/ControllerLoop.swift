@@ -16,7 +16,9 @@ final class ControllerLoop {
     let journalReports: Mailbox<JournalReport>
     let servo: any ServoDriver
     let servoReports: Mailbox<ServoReport>
+    var inputs: InputReader?
     var beacons: [BeaconSender] = []
+    var supervision: Supervision?
     let log: Log
   }
 
@@ -43,6 +45,8 @@ final class ControllerLoop {
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
   private var wasConnected = false
+  private var lostInputs: Set<SensorID> = []
+  private var inputsAnswer = true
   private var lost: (count: Int, told: ContinuousClock.Instant)
 
   init(_ controller: Controller, steps: [StepID], topic: TopicPrefix, _ parts: Parts) throws {
@@ -62,6 +66,9 @@ final class ControllerLoop {
       try loop.receive(parts.journalReports) { [unowned self] in handle(.journal($0)) },
       try loop.receive(parts.servoReports) { [unowned self] in handle(.servo($0)) },
     ]
+    if let inputs = parts.inputs {
+      registrations.append(try loop.receive(inputs.events) { [unowned self] in take($0) })
+    }
     for sender in parts.beacons {
       registrations.append(try loop.receive(sender.events) { [parts] in parts.log.write($0, of: sender.plan) })
     }
@@ -71,6 +78,7 @@ final class ControllerLoop {
       signal?.cancel()
       end()
     }
+    loop.schedule(at: .now) { [unowned self] in parts.supervision?.begin(on: loop) }
     try loop.run()
   }
 
@@ -98,9 +106,39 @@ final class ControllerLoop {
     lastTick = lastTick + length > now ? lastTick + length : now + length
     tick = loop.schedule(at: lastTick) { [unowned self] in
       tick = nil
+      checkInputs()
       handle(.tick)
     }
   }
+
+  // MARK: - Inputs
+
+  private func take(_ event: InputReader.Event) {
+    let sensor = event.report.sensor
+    if let loss = event.loss {
+      lostInputs.insert(sensor)
+      parts.log.write(.warning, "\(sensor.name) is lost: \(loss); trying again")
+    } else {
+      let isActive = event.report.isActive == true
+      let isBack = lostInputs.remove(sensor) != nil
+      parts.log.write(
+        isBack ? .notice : .debug, "\(sensor.name) is \(isActive ? "active" : "inactive")\(isBack ? " again" : "")")
+    }
+    handle(.sensed(event.report))
+  }
+
+  /// While something may move, what was read last must not be older than it seems.
+  private func checkInputs() {
+    guard let inputs = parts.inputs else { return }
+    let answers = inputs.answers()
+    if inputsAnswer, !answers {
+      parts.log.write(.error, "the inputs are lost: reading one of them does not come to an end")
+      for sensor in inputs.sensors { handle(.sensed(SensorReport(sensor, isActive: nil))) }
+    }
+    inputsAnswer = answers
+  }
+
+  // MARK: - The broker
 
   /// One at a time: whoever sends more than can be read holds up neither a motion nor the signal.
   private func takeEvent() throws {
@@ -109,12 +147,14 @@ final class ControllerLoop {
       wasConnected = true
       unacknowledged = []
       parts.log.write(.notice, "connected to \(parts.broker)")
+      parts.supervision?.tell(status: "connected to \(parts.broker)")
       handle(.connected)
     case .disconnected(let error)?:
       // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
+      parts.supervision?.tell(status: "\(error); trying again")
     case .message(let message)?:
       guard ending == .no, let step = topics[message.topic] else { break }
       handle(.request(Request(message.payload, on: step, isRetained: message.isRetained)))
@@ -138,6 +178,7 @@ final class ControllerLoop {
 
   private func end() {
     ending = .settling
+    parts.supervision?.stopping()
     parts.log.write(.notice, controller.isMoving ? "ending when the step has stopped" : "ending")
     for sender in parts.beacons { sender.stop.interrupt() }
     handle(.ending)
@@ -159,5 +200,18 @@ final class ControllerLoop {
     settling?.cancel()
     if unacknowledged.isEmpty { return loop.stop() }
     loop.schedule(at: .now + Self.patience.delivery) { [unowned self] in loop.stop() }
+  }
+}
+
+extension SensorID {
+  /// What the log calls it.
+  fileprivate var name: String {
+    switch self {
+    case .clear(let step): "\(step): input clear"
+    case .endOpen(let step): "\(step): input end_open"
+    case .endClosed(let step): "\(step): input end_closed"
+    case .standing: "input standing"
+    case .enable: "input enable"
+    }
   }
 }

@@ -24,13 +24,13 @@ package struct Daemon {
   package func check() throws {
     try setup.broker.check()
     try FileJournal.check(setup.journal)
-    if case .pwm(let outputs) = setup.servo {
-      // A chip that the kernel does not have would be noticed by the first rider.
-      for chip in Set(outputs.channels.values.map(\.chip)).sorted() {
-        let folder = "\(outputs.root)/pwmchip\(chip)"
-        guard Files.exists(folder) else { throw SystemError("open", folder, code: ENOENT) }
-      }
+    switch setup.servo {
+    case .simulated: break
+    case .pwm(let outputs): try outputs.check()
+    case .pca9685(let outputs): try PCA9685(outputs).check()
     }
+    for wiring in setup.inputs.wirings.values { try wiring.check() }
+    try setup.watchdog?.check()
     for plan in beacons {
       do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
         throw BeaconError(cause: error)
@@ -51,12 +51,12 @@ package struct Daemon {
     let servo: any ServoDriver =
       switch setup.servo {
       case .simulated(let log): try SimulatedServo(log: log, report: { servoReports.post($0) })
-      case .pwm(let outputs): try PWMServo(outputs, report: { servoReports.post($0) })
-      case .pca9685(let outputs): throw SystemError("open", outputs.bus, code: ENOSYS)
+      case .pwm(let outputs): try PulsedServos(outputs, report: { servoReports.post($0) })
+      case .pca9685(let outputs): try PulsedServos(outputs, report: { servoReports.post($0) })
       }
     let controller = Controller(
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
-      journal: journal.found)
+      inputs: setup.inputs, journal: journal.found)
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     for plan in beacons {
@@ -71,11 +71,15 @@ package struct Daemon {
       reconnecting: .forever)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
+    let supervision = Supervision(try ServiceManager(), try setup.watchdog.map(Watchdog.init))
+    defer { supervision.end() }
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
         link: link, broker: "\(setup.broker)", journal: journal, journalReports: journalReports, servo: servo,
-        servoReports: servoReports, beacons: senders, log: log))
+        servoReports: servoReports,
+        inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
+        supervision: supervision, log: log))
     try loop.run(until: interruption)
   }
 }

@@ -37,21 +37,35 @@ package final class SimulatedServo: ServoDriver, Sendable {
   }
 }
 
-/// Hobby servos on the kernel's PWM channels, through sysfs (Documentation/driver-api/pwm.rst). Each step has a thread.
+/// Hobby servos, each on an output that gives it pulses. Each step has a thread.
 ///
-/// A channel is exported and enabled only when its step first moves, so that starting the controller moves nothing.
-/// It then stays enabled: the servo holds the step against a foot.
-package final class PWMServo: ServoDriver, Sendable {
+/// An output is enabled only when its step first moves, so that starting the controller moves nothing. It then stays
+/// enabled: the servo holds the step against a foot.
+package final class PulsedServos: ServoDriver, Sendable {
   private let workers: [StepID: Worker<ServoOrder>]
   private let report: @Sendable (ServoReport) -> Void
 
   /// - Parameter report: called on any thread.
-  package init(_ outputs: PWMOutputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
+  package convenience init(_ outputs: PWMOutputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
+    try self.init(
+      outputs.channels.mapValues { PulsedServo(PWMOutput(outputs, $0), from: $0.closedPulse, to: $0.openPulse) },
+      report: report)
+  }
+
+  /// - Parameter report: called on any thread.
+  package convenience init(_ outputs: PCA9685Outputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
+    let board = PCA9685(outputs)
+    try self.init(
+      outputs.channels.mapValues {
+        PulsedServo(PCA9685Output(board, $0.channel), from: $0.closedPulse, to: $0.openPulse)
+      }, report: report)
+  }
+
+  private init(_ servos: [StepID: PulsedServo], report: @escaping @Sendable (ServoReport) -> Void) throws {
     var workers: [StepID: Worker<ServoOrder>] = [:]
-    for (step, channel) in outputs.channels {
-      let output = PWMOutput(outputs, channel)
+    for (step, servo) in servos {
       workers[step] = try Worker { orders in
-        for order in orders { report(ServoReport(order, output.execute(order.action))) }
+        for order in orders { report(ServoReport(order, servo.execute(order.action))) }
       }
     }
     self.workers = workers
@@ -60,96 +74,102 @@ package final class PWMServo: ServoDriver, Sendable {
 
   package func execute(_ order: ServoOrder) {
     guard let worker = workers[order.step] else {
-      return report(ServoReport(order, .failed(.failed("no PWM channel is configured for \(order.step)"))))
+      return report(ServoReport(order, .failed(.failed("no output is configured for \(order.step)"))))
     }
     worker.post(order)
   }
 }
 
-/// One PWM channel with a servo.
-private final class PWMOutput: Sendable {
-  /// How long udev may take to give an exported channel its permissions.
-  private static let exportPatience = Duration.milliseconds(500)
+/// What gives a servo its pulses. Used on one thread; pulses are in nanoseconds.
+protocol PulseOutput: Sendable {
+  /// The time from one pulse to the next.
+  var period: Int { get }
+  /// Whether it can be disabled without cutting a pulse short.
+  var knowsItsFrame: Bool { get }
 
-  private let channel: PWMChannel
-  private let chip: String
-  private let folder: String
+  /// Sets it up. It gives no pulses then that it did not give before.
+  ///
+  /// - Returns: the pulse that it gives, whoever had it do so; nil when it gives none, or none that is a servo's.
+  func prepare() throws -> Int?
+  /// The pulse nearest to this one that it can give.
+  func nearest(to pulse: Int) -> Int
+  /// Sets the pulse that it gives, from now on or when it is enabled.
+  func set(_ pulse: Int) throws
+  func enable() throws
+  func disable() throws
+}
+
+/// One servo: places become pulses, and what it was told already is not told again.
+private final class PulsedServo: Sendable {
+  private struct State {
+    var isEnabled = false
+    /// What the output was last told, as far as that is known.
+    var pulse: Int?
+  }
+
+  private let output: any PulseOutput
   /// Nanoseconds.
-  private let period: Int
-  private let isEnabled = Mutex(false)
+  private let closed: Int
+  private let open: Int
+  private let state = Mutex(State())
 
-  init(_ outputs: PWMOutputs, _ channel: PWMChannel) {
-    self.channel = channel
-    chip = "\(outputs.root)/pwmchip\(channel.chip)"
-    folder = "\(chip)/pwm\(channel.channel)"
-    period = 1_000_000_000 / outputs.frequency
+  /// - Parameters:
+  ///   - closed: the pulse that holds the step closed, microseconds.
+  ///   - open: the pulse that holds it open.
+  init(_ output: any PulseOutput, from closed: Int, to open: Int) {
+    (self.output, self.closed, self.open) = (output, closed * 1000, open * 1000)
   }
 
   func execute(_ action: ServoOrder.Action) -> ServoReport.Outcome {
-    do throws(SystemError) {
-      switch action {
-      case .prepare: return .ready(at: try prepare())
-      case .move(let place): try move(to: place)
-      case .inch(let place): try inch(toward: place)
-      case .release: if isEnabled.withLock(\.self) { try enable(false) }
+    do {
+      return try state.withLock { state in
+        switch action {
+        case .prepare:
+          state = State()
+          state.pulse = try output.prepare()
+          state.isEnabled = state.pulse != nil
+          return .ready(at: state.pulse.map { Double($0 - closed) / Double(open - closed) })
+        case .move(let place):
+          try move(to: place, &state)
+        case .inch(let place):
+          try inch(toward: place, &state)
+        case .release:
+          if state.isEnabled { try disable(&state) }
+        }
+        return .done
       }
-      return .done
     } catch {
-      return .failed(.failed(error.description))
+      return .failed(.failed("\(error)"))
     }
   }
 
-  /// - Returns: where the servo is held, by whoever enabled the channel; nil when it is not.
-  private func prepare() throws(SystemError) -> Double? {
-    if !Files.exists(folder) { try write("\(channel.channel)", to: "\(chip)/export") }
-    let patience = ContinuousClock.now + Self.exportPatience
-    while access("\(folder)/enable", W_OK) != 0, ContinuousClock.now < patience { usleep(5_000) }
-    if try read("enable") == 1 {
-      isEnabled.withLock { $0 = true }
-      let pulse = try read("duty_cycle")
-      if try read("period") == period, pulse > 0 {
-        return (Double(pulse) / 1000 - Double(channel.closedPulse)) / Double(channel.openPulse - channel.closedPulse)
-      }
-      // Without pulses it holds nothing; and pulses of another frame may be no servo's.
-      try enable(false)
+  private func move(to place: Double, _ state: inout State) throws {
+    let (pulse, begins) = (output.nearest(to: self.pulse(at: place)), !state.isEnabled)
+    // It may drive from here on, even if something is told to have failed.
+    state.isEnabled = true
+    if pulse != state.pulse {
+      state.pulse = nil
+      try output.set(pulse)
+      state.pulse = pulse
     }
-    // A duty cycle longer than the period is refused, so it is out of the way before the period is set. A servo that is
-    // driven must never see this, which is why the channel is disabled here.
-    try write("0", to: "\(folder)/duty_cycle")
-    try write("\(period)", to: "\(folder)/period")
-    return nil
+    if begins { try output.enable() }
   }
 
-  private func move(to place: Double) throws(SystemError) {
-    try write("\(pulse(at: place))", to: "\(folder)/duty_cycle")
-    if !isEnabled.withLock(\.self) { try enable(true) }
+  private func inch(toward place: Double, _ state: inout State) throws {
+    let pulse = pulse(at: place)
+    try move(to: place, &state)
+    // The pulse comes at the beginning of the frame. Where nobody knows when that is, it takes a frame more until one is
+    // over, and one in ten is cut short: the servo takes that for nothing, or for one small step the other way.
+    let time = output.knowsItsFrame ? max(output.period / 2, pulse + 200_000) : output.period + pulse
+    usleep(useconds_t(time / 1000))
+    try disable(&state)
   }
 
-  /// One pulse: it comes at the beginning of the frame, and the channel is disabled before the frame is over.
-  private func inch(toward place: Double) throws(SystemError) {
-    try move(to: place)
-    usleep(useconds_t(max(period / 2, pulse(at: place) + 200_000) / 1000))
-    try enable(false)
-  }
-
-  private func enable(_ isOn: Bool) throws(SystemError) {
-    try write(isOn ? "1" : "0", to: "\(folder)/enable")
-    isEnabled.withLock { $0 = isOn }
+  private func disable(_ state: inout State) throws {
+    try output.disable()
+    state = State()
   }
 
   /// Nanoseconds.
-  private func pulse(at place: Double) -> Int {
-    let pulse = Double(channel.closedPulse) + Double(channel.openPulse - channel.closedPulse) * place
-    return Int((pulse * 1000).rounded())
-  }
-
-  private func write(_ text: String, to path: String) throws(SystemError) {
-    try Descriptor.open(path, O_WRONLY | O_TRUNC).write(text.utf8, path)
-  }
-
-  /// 0 where there is no number.
-  private func read(_ name: String) throws(SystemError) -> Int {
-    let text = String(decoding: try Files.read("\(folder)/\(name)", limit: 64), as: UTF8.self)
-    return Int(text.prefix { $0.isNumber }) ?? 0
-  }
+  private func pulse(at place: Double) -> Int { closed + Int((Double(open - closed) * place).rounded()) }
 }

@@ -222,7 +222,7 @@ private final class Running {
   @Test("opens a step over link, journal and PWM, and answers twice")
   func opens() throws {
     let pwm = try PWMFolder()
-    let running = try Running(try PlayedLink(), travel: 200, store: file) { try PWMServo(pwm.outputs, report: $0) }
+    let running = try Running(try PlayedLink(), travel: 200, store: file) { try PulsedServos(pwm.outputs, report: $0) }
     let command = try running.moves(.open, left)
     #expect(try running.statement(left) { $0.answer?.command == command }?.phase == .moving)
     let ended = try running.statement(left) { $0.answer?.command == command }

@@ -70,7 +70,7 @@ private final class Driver {
     try Driver {
       switch kind {
       case .simulated: try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
-      case .pwm: try PWMServo(pwm.outputs, report: $0)
+      case .pwm: try PulsedServos(pwm.outputs, report: $0)
       case .played: PlayedServo(report: $0)
       }
     }
@@ -142,7 +142,7 @@ private final class Driver {
   @Test("nothing before the first motion, then a 50 Hz frame and the pulses of the configuration")
   func pulses() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PWMServo(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
     #expect(try pwm.values == [0, 0, 0])
     #expect(driver.outcome(.prepare(from: .close, to: .open)) == .ready(at: nil))
     #expect(try pwm.values == [0, 20_000_000, 0])
@@ -161,7 +161,7 @@ private final class Driver {
   func readBack(place: Double) throws {
     let duty = 1_000_000 + Int(place * 1_000_000)
     let pwm = try PWMFolder(enable: 1, period: 20_000_000, duty: duty)
-    let driver = try Driver { try PWMServo(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
     #expect(driver.outcome(.prepare(from: .unknown, to: .close)) == .ready(at: place))
     #expect(try pwm.values == [1, 20_000_000, duty])
     #expect(driver.outcome(.release) == .done)
@@ -172,7 +172,7 @@ private final class Driver {
   func strange() throws {
     for (period, duty) in [(20_000_000, 0), (1_000_000, 500_000)] {
       let pwm = try PWMFolder(enable: 1, period: period, duty: duty)
-      let driver = try Driver { try PWMServo(pwm.outputs, report: $0) }
+      let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
       #expect(driver.outcome(.prepare(from: .unknown, to: .close)) == .ready(at: nil))
       #expect(try pwm.values == [0, 20_000_000, 0])
     }
@@ -181,7 +181,7 @@ private final class Driver {
   @Test("a single pulse: the channel is disabled again before the frame is over")
   func inch() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PWMServo(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
     _ = driver.outcome(.prepare(from: .unknown, to: .open))
     let began = ContinuousClock.now
     #expect(driver.outcome(.inch(toward: 1)) == .done)
@@ -194,20 +194,20 @@ private final class Driver {
     let pwm = try PWMFolder()
     var outputs = pwm.outputs
     outputs.channels[left]?.chip = 3
-    let driver = try Driver { [outputs] in try PWMServo(outputs, report: $0) }
+    let driver = try Driver { [outputs] in try PulsedServos(outputs, report: $0) }
     let path = "\(pwm.folder.path)/pwmchip3/export"
     #expect(
       driver.outcome(.prepare(from: .close, to: .open))
         == .failed(.failed("cannot open \(path): No such file or directory")))
     #expect(
       driver.outcome(.prepare(from: .close, to: .open), right)
-        == .failed(.failed("no PWM channel is configured for right")))
+        == .failed(.failed("no output is configured for right")))
   }
 
   @Test("a channel that cannot be disabled is told")
   func stuck() throws {
     let pwm = try PWMFolder()
-    let driver = try Driver { try PWMServo(pwm.outputs, report: $0) }
+    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
     _ = driver.outcome(.prepare(from: .close, to: .open))
     _ = driver.outcome(.move(to: 0))
     unlink(pwm.channel + "/enable")

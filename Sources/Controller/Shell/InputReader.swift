@@ -1,0 +1,204 @@
+import Domain
+import Glibc
+import StepController
+import Synchronization
+import SystemIO
+
+/// Reads the vehicle's inputs on a thread of its own: files and buses may keep whoever asks them waiting.
+///
+/// What is inactive is reported at once, what is active when it has been so for its time. An input that cannot be read
+/// is reported as lost, and tried again when something happens to its file or its chip, and each second.
+package final class InputReader: Sendable {
+  struct Event: Equatable, Sendable {
+    let report: SensorReport
+    /// Why the input is lost.
+    let loss: String?
+  }
+
+  let sensors: [SensorID]
+  let events: Mailbox<Event>
+  private let liveness: Liveness
+  private let end: Interruption
+
+  init(_ wirings: [SensorID: InputWiring]) throws {
+    sensors = Array(wirings.keys)
+    events = try Mailbox()
+    liveness = try Liveness()
+    end = try Interruption.manual()
+    try DetachedThread.start { [events, liveness, end] in
+      do {
+        try InputThread(wirings, events).run(liveness, until: end)
+      } catch {
+        for sensor in wirings.keys { events.post(Event(report: SensorReport(sensor, isActive: nil), loss: "\(error)")) }
+      }
+    }
+  }
+
+  deinit { end.interrupt() }
+
+  /// Whether the thread is not hung. While it is, what it reported last may be untrue, and every input counts as lost;
+  /// when it goes on, it reports all of them again.
+  ///
+  /// To be asked again and again while it matters: each call also looks for the answer to an earlier one.
+  func answers() -> Bool { liveness.ask() }
+}
+
+/// A question that one thread asks another, which proves that it lives by answering.
+private final class Liveness: Sendable {
+  private static let patience = Duration.milliseconds(200)
+
+  let question: Wakeup
+  /// When a question was put that has not been answered.
+  private let asked = Mutex<ContinuousClock.Instant?>(nil)
+
+  init() throws { question = try Wakeup() }
+
+  /// Puts the question, or puts it no more where it has not been answered.
+  ///
+  /// - Returns: false when the answer is overdue.
+  func ask() -> Bool {
+    asked.withLock { asked in
+      if let asked { return asked.duration(to: .now) < Self.patience }
+      asked = .now
+      question.signal()
+      return true
+    }
+  }
+
+  /// - Returns: false when the answer was overdue.
+  func answer() -> Bool {
+    asked.withLock { asked in
+      question.clear()
+      defer { asked = nil }
+      return asked.map { $0.duration(to: .now) < Self.patience } ?? true
+    }
+  }
+}
+
+private final class InputThread {
+  private let loop: EventLoop
+  private let inputs: [WiredInput]
+
+  init(_ wirings: [SensorID: InputWiring], _ events: Mailbox<InputReader.Event>) throws {
+    let loop = try EventLoop()
+    self.loop = loop
+    inputs = wirings.map { WiredInput($0, $1, loop, events) }
+  }
+
+  func run(_ liveness: Liveness, until end: Interruption) throws {
+    for input in inputs { input.attempt() }
+    try loop.watch(liveness.question.number) { [unowned self] in
+      if !liveness.answer() { for input in inputs { input.repeatReport() } }
+    }
+    try loop.watch(end.number) { [unowned self] in loop.stop() }
+    try loop.run()
+  }
+}
+
+/// One input, from its source to its reports.
+private final class WiredInput {
+  private static let pause = Duration.seconds(1)
+
+  private let sensor: SensorID
+  private let wiring: InputWiring
+  private unowned let loop: EventLoop
+  private let events: Mailbox<InputReader.Event>
+  private var debounce: Debounce
+  private var watch: (FileWatch, Registration)?
+  private var line: (GPIOLine, Registration)?
+  private var settling: Registration?
+  private var retry: Registration?
+  private var told: InputReader.Event?
+
+  init(_ sensor: SensorID, _ wiring: InputWiring, _ loop: EventLoop, _ events: Mailbox<InputReader.Event>) {
+    (self.sensor, self.wiring, self.loop, self.events) = (sensor, wiring, loop, events)
+    debounce = Debounce(.milliseconds(wiring.debounce))
+  }
+
+  /// Reads the input, for the first time or again.
+  func attempt() {
+    retry?.cancel()
+    do {
+      // Before it is read, so that no change is missed in between.
+      if watch == nil { watch = try startWatching() }
+      switch wiring.source {
+      case .file(let path): take(try InputFile.read(path) != wiring.isActiveLow)
+      case .gpio(let chip, let number): try takeLine(chip, number)
+      }
+    } catch {
+      lose("\(error)")
+    }
+  }
+
+  private func startWatching() throws -> (FileWatch, Registration) {
+    let (path, isFile) =
+      switch wiring.source {
+      case .file(let path): (path, true)
+      case .gpio(let chip, _): (chip, false)
+      }
+    let watch = try FileWatch(path, includingContent: isFile)
+    let registration = try loop.watch(watch.number) { [unowned self] in
+      switch try watch.next() {
+      case .none:
+        break
+      case .changed:
+        attempt()
+      case .folderGone:
+        self.watch?.1.cancel()
+        self.watch = nil
+        lose("the folder of \(path) has gone")
+      }
+    }
+    return (watch, registration)
+  }
+
+  private func takeLine(_ chip: String, _ number: Int) throws {
+    letGo()
+    let line = try GPIOLine(chip, number, isActiveLow: wiring.isActiveLow)
+    let registration = try loop.watch(line.number) { [unowned self] in
+      do throws(SystemError) {
+        for isActive in try line.changes() { take(isActive) }
+      } catch {
+        lose("\(error)")
+      }
+    }
+    self.line = (line, registration)
+    take(line.isActive)
+  }
+
+  private func letGo() {
+    line?.1.cancel()
+    line = nil
+  }
+
+  private func lose(_ reason: String) {
+    letGo()
+    take(nil, reason)
+    retry = loop.schedule(at: .now + Self.pause) { [unowned self] in attempt() }
+  }
+
+  private func take(_ level: Bool?, _ loss: String? = nil) {
+    debounce.take(level, at: .now)
+    report(loss)
+    settling?.cancel()
+    settling = debounce.due.map { due in
+      loop.schedule(at: due) { [unowned self] in
+        debounce.settle(at: .now)
+        report()
+      }
+    }
+  }
+
+  private func report(_ loss: String? = nil) {
+    // Not known yet.
+    if debounce.isActive == nil, loss == nil { return }
+    let event = InputReader.Event(report: SensorReport(sensor, isActive: debounce.isActive), loss: loss)
+    if event == told { return }
+    told = event
+    events.post(event)
+  }
+
+  func repeatReport() {
+    if let told { events.post(told) }
+  }
+}

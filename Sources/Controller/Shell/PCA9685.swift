@@ -1,0 +1,160 @@
+import CDevices
+import Domain
+import Glibc
+import StepController
+import Synchronization
+import SystemIO
+
+/// A PCA9685: 16 outputs with one frame, whose clock it makes itself (NXP, PCA9685 data sheet, revision 4).
+final class PCA9685: Sendable {
+  enum Fault: Failure, Equatable {
+    /// The chip is not as it was set up: it has lost its power, or somebody else has set it.
+    case wasReset(String)
+    /// It does not keep what it is told, as nothing but a PCA9685 would not.
+    case isAnother(String)
+
+    var exitStatus: ExitStatus { .unavailable }
+
+    var description: String {
+      switch self {
+      case .wasReset(let chip): "\(chip) has lost its settings"
+      case .isAnother(let chip): "\(chip) does not keep its settings: is it a PCA9685?"
+      }
+    }
+  }
+
+  /// Table 4. The four registers of output N begin at `output + 4 * N`: when it goes on (two), and off.
+  private enum Register {
+    static let mode1: Int32 = 0x00
+    static let mode2: Int32 = 0x01
+    static let output: Int32 = 0x06
+    static let prescale: Int32 = 0xFE
+  }
+
+  /// Table 5.
+  private enum Mode1 {
+    static let externalClock: Int32 = 0x40
+    static let autoIncrement: Int32 = 0x20
+    static let sleep: Int32 = 0x10
+  }
+
+  /// Table 6: outputs that drive both ways, which is what it has after power-up.
+  private static let totemPole: Int32 = 0x04
+  /// In the highest register of four: off for the whole of the frame (table 8).
+  private static let fullOff: UInt8 = 0x10
+  /// After sleep (7.3.1, MODE1, SLEEP).
+  private static let awakening: useconds_t = 500
+
+  private let bus: String
+  private let address: Int32
+  private let outputs: [Int]
+  /// What divides the clock of 25 MHz, less one (7.3.5).
+  private let prescale: Int32
+  /// One of two steps' threads at a time: a chip has one mode.
+  private let turn = Mutex(())
+
+  /// 40 ns of the clock, times its divisor: the unit of pulses, nanoseconds. A frame has 4096.
+  var unit: Int { 40 * Int(prescale + 1) }
+
+  init(_ outputs: PCA9685Outputs) {
+    (bus, address) = (outputs.bus, Int32(outputs.address))
+    self.outputs = outputs.channels.values.map(\.channel)
+    prescale = Int32((25_000_000 / (4096 * Double(outputs.frequency))).rounded()) - 1
+  }
+
+  private var name: String { "\(bus) 0x\(String(address, radix: 16))" }
+
+  /// Throws when there is no such bus, or nothing on it at the chip's address. Nothing is changed.
+  func check() throws {
+    try withBus { bus throws in _ = try read(Register.mode1, bus) }
+  }
+
+  /// Sets the chip up, if it is not.
+  ///
+  /// - Returns: for how many units of a frame the output is on; nil when it is off.
+  func prepare(_ output: Int) throws -> Int? {
+    try withBus { bus throws in
+      if try !isSetUp(bus) {
+        // The frame can be changed only in its sleep, and no output of ours may begin to drive when it awakes.
+        for output in outputs { try write(output, [0, 0, 0, Self.fullOff], bus) }
+        try write(Register.mode1, Mode1.sleep | Mode1.autoIncrement, bus)
+        try write(Register.prescale, prescale, bus)
+        try write(Register.mode2, Self.totemPole, bus)
+        try write(Register.mode1, Mode1.autoIncrement, bus)
+        usleep(Self.awakening)
+        guard try isSetUp(bus) else { throw Fault.isAnother(name) }
+      }
+      let first = Register.output + 4 * Int32(output)
+      let values = try (0..<4).map { try read(first + $0, bus) }
+      // What begins elsewhere in the frame, or is on for all of it (bit 4), is not ours.
+      guard values[0] == 0, values[1] == 0, values[3] & ~0x0F == 0, values[2] | values[3] != 0 else {
+        try write(output, [0, 0, 0, Self.fullOff], bus)
+        return nil
+      }
+      return Int(values[3] << 8 | values[2])
+    }
+  }
+
+  /// Has an output be on for so many units of each frame, from its beginning; nil for none.
+  ///
+  /// The four registers take effect together, at the end of the transfer (7.3.3).
+  func set(_ output: Int, _ units: Int?) throws {
+    try withBus { bus throws in
+      // A chip that has lost its power would take the pulse, and give none.
+      guard try units == nil || isSetUp(bus) else { throw Fault.wasReset(name) }
+      try write(output, [0, 0] + (units.map { [UInt8($0 & 0xFF), UInt8($0 >> 8)] } ?? [0, Self.fullOff]), bus)
+    }
+  }
+
+  private func isSetUp(_ bus: Int32) throws(SystemError) -> Bool {
+    let mode = try read(Register.mode1, bus)
+    let concerned = Mode1.sleep | Mode1.autoIncrement | Mode1.externalClock
+    let divisor = try read(Register.prescale, bus)
+    return mode & concerned == Mode1.autoIncrement && divisor == prescale
+  }
+
+  private func withBus<Result>(_ body: (Int32) throws -> Result) throws -> Result {
+    try turn.withLock { _ in
+      let device = try Descriptor.open(bus, O_RDWR)
+      let number = device.number
+      _ = try SystemIO.check("use", name) { i2c_select(number, address) }
+      return try body(number)
+    }
+  }
+
+  private func read(_ register: Int32, _ bus: Int32) throws(SystemError) -> Int32 {
+    try SystemIO.check("read", name) { i2c_read_register(bus, register) }
+  }
+
+  private func write(_ register: Int32, _ value: Int32, _ bus: Int32) throws(SystemError) {
+    _ = try SystemIO.check("write", name) { i2c_write_register(bus, register, value) }
+  }
+
+  private func write(_ output: Int, _ values: [UInt8], _ bus: Int32) throws(SystemError) {
+    _ = try SystemIO.check("write", name) {
+      i2c_write_registers(bus, Register.output + 4 * Int32(output), values, Int32(values.count))
+    }
+  }
+}
+
+/// One output of a PCA9685. It has no switch of its own: it is on when it has a pulse to give.
+struct PCA9685Output: PulseOutput {
+  /// The chip does not tell where in its frame it is.
+  let knowsItsFrame = false
+  private let board: PCA9685
+  private let number: Int
+
+  init(_ board: PCA9685, _ number: Int) { (self.board, self.number) = (board, number) }
+
+  var period: Int { 4096 * board.unit }
+
+  func prepare() throws -> Int? { try board.prepare(number).map { $0 * board.unit } }
+
+  func nearest(to pulse: Int) -> Int { (pulse + board.unit / 2) / board.unit * board.unit }
+
+  func set(_ pulse: Int) throws { try board.set(number, pulse / board.unit) }
+
+  func enable() {}
+
+  func disable() throws { try board.set(number, nil) }
+}

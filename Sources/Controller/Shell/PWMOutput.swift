@@ -1,0 +1,69 @@
+import Glibc
+import StepController
+import SystemIO
+
+/// One of the kernel's PWM channels, through sysfs (Documentation/driver-api/pwm.rst).
+struct PWMOutput: PulseOutput {
+  /// How long udev may take to give an exported channel its permissions.
+  private static let exportPatience = Duration.milliseconds(500)
+
+  /// Nanoseconds.
+  let period: Int
+  /// An enabled channel begins with a pulse.
+  let knowsItsFrame = true
+  private let number: Int
+  private let chip: String
+  private let folder: String
+
+  init(_ outputs: PWMOutputs, _ channel: PWMChannel) {
+    number = channel.channel
+    chip = "\(outputs.root)/pwmchip\(channel.chip)"
+    folder = "\(chip)/pwm\(channel.channel)"
+    period = 1_000_000_000 / outputs.frequency
+  }
+
+  func prepare() throws -> Int? {
+    if !Files.exists(folder) { try write("\(number)", to: "\(chip)/export") }
+    let patience = ContinuousClock.now + Self.exportPatience
+    while access("\(folder)/enable", W_OK) != 0, ContinuousClock.now < patience { usleep(5_000) }
+    if try read("enable") == 1 {
+      let pulse = try read("duty_cycle")
+      if try read("period") == period, pulse > 0 { return pulse }
+      // Without pulses it holds nothing; and pulses of another frame may be no servo's.
+      try disable()
+    }
+    // A duty cycle longer than the period is refused, so it is out of the way before the period is set. A servo that is
+    // driven must never see this, which is why the channel is disabled here.
+    try set(0)
+    try write("\(period)", to: "\(folder)/period")
+    return nil
+  }
+
+  func nearest(to pulse: Int) -> Int { pulse }
+
+  func set(_ pulse: Int) throws { try write("\(pulse)", to: "\(folder)/duty_cycle") }
+
+  func enable() throws { try write("1", to: "\(folder)/enable") }
+
+  func disable() throws { try write("0", to: "\(folder)/enable") }
+
+  private func write(_ text: String, to path: String) throws(SystemError) {
+    try Descriptor.open(path, O_WRONLY | O_TRUNC).write(text.utf8, path)
+  }
+
+  /// 0 where there is no number.
+  private func read(_ name: String) throws(SystemError) -> Int {
+    let text = String(decoding: try Files.read("\(folder)/\(name)", limit: 64), as: UTF8.self)
+    return Int(text.prefix { $0.isNumber }) ?? 0
+  }
+}
+
+extension PWMOutputs {
+  /// Throws when the kernel does not have a chip: it would be noticed by the first rider.
+  func check() throws(SystemError) {
+    for chip in Set(channels.values.map(\.chip)).sorted() {
+      let folder = "\(root)/pwmchip\(chip)"
+      guard Files.exists(folder) else { throw SystemError("open", folder, code: ENOENT) }
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import CLinux
+import Glibc
+
+/// Tells when a file is made, written, replaced, or removed, also while there is no such file (inotify(7)).
+///
+/// It watches the folder. A link's target is not watched, nor are changes that other machines make to a file of theirs,
+/// or the kernel to one of sysfs.
+package final class FileWatch {
+  package enum Event: Sendable {
+    case none
+    /// Something has happened to the file since it was last looked at.
+    case changed
+    /// The folder has gone, and nothing is told any more.
+    case folderGone
+  }
+
+  private let descriptor: Descriptor
+  private let name: [UInt8]
+
+  /// - Parameter includingContent: false leaves out what is written to the file.
+  package init(_ path: String, includingContent: Bool) throws(SystemError) {
+    descriptor = Descriptor(
+      adopting: try check("watch", path) { inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) })
+    let (number, folder) = (descriptor.number, Files.parent(of: path))
+    var mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
+    if includingContent { mask |= IN_MODIFY | IN_CLOSE_WRITE }
+    _ = try check("watch", path) { inotify_add_watch(number, folder, UInt32(mask) | UInt32(IN_ONLYDIR)) }
+    name = Array(Files.name(of: path).utf8)
+  }
+
+  /// Readable when something has happened to a file in the folder; lent.
+  package var number: Int32 { descriptor.number }
+
+  /// Takes all that has happened by now.
+  package func next() throws(SystemError) -> Event {
+    var event = Event.none
+    while true {
+      let count = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { buffer in
+        let count = Glibc.read(descriptor.number, buffer.baseAddress, buffer.count)
+        if count > 0 { note(UnsafeRawBufferPointer(rebasing: buffer[..<count]), &event) }
+        return count
+      }
+      if count == -1, errno == EAGAIN { return event }
+      if count == -1, errno != EINTR { throw SystemError("watch") }
+    }
+  }
+
+  private func note(_ events: UnsafeRawBufferPointer, _ event: inout Event) {
+    var start = 0
+    while start < events.count {
+      let header = events.loadUnaligned(fromByteOffset: start, as: inotify_event.self)
+      let end = start + MemoryLayout<inotify_event>.size + Int(header.len)
+      let named = events[start + MemoryLayout<inotify_event>.size..<end].prefix { $0 != 0 }
+      let isOver = header.mask & UInt32(IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF) != 0
+      if isOver {
+        event = .folderGone
+      } else if case .none = event, header.mask & UInt32(IN_Q_OVERFLOW) != 0 || named.elementsEqual(name) {
+        event = .changed
+      }
+      start = end
+    }
+  }
+}
