@@ -183,7 +183,7 @@ let package = Package(
       "StepDaemonTests",
       [
         "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
-        "MQTT",
+        "MQTT", "Configuration",
       ]),
     tests(
       "StepCommandsTests",

@@ -1,7 +1,8 @@
 // A worn card and a slow bus. Loaded before the program (LD_PRELOAD).
 //
 // SLOW_SYNC_MS: how long fsync(2) of a file takes. SLOW_WRITE and SLOW_WRITE_MS: how long write(2) takes to a file whose
-// path has that in it. WRITES: a file that gets a line for each write to a `duty_cycle`: seconds, path, value.
+// path has that in it. SLOW_READ and SLOW_READ_MS: the same of read(2). WRITES: a file that gets a line for each write to
+// a `duty_cycle`: seconds, path, value.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +23,26 @@ int fsync(int descriptor) {
   return (int)syscall(SYS_fsync, descriptor);
 }
 
-ssize_t write(int descriptor, const void *bytes, size_t count) {
-  char link[64], path[4096];
+static void find_path(int descriptor, char *path, size_t size) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  ssize_t length = readlink(link, path, sizeof path - 1);
+  ssize_t length = readlink(link, path, size - 1);
   path[length > 0 ? length : 0] = 0;
+}
+
+ssize_t read(int descriptor, void *bytes, size_t count) {
+  char path[4096];
+  const char *slow = getenv("SLOW_READ");
+  if (slow) {
+    find_path(descriptor, path, sizeof path);
+    if (strstr(path, slow)) usleep(milliseconds("SLOW_READ_MS") * 1000);
+  }
+  return syscall(SYS_read, descriptor, bytes, count);
+}
+
+ssize_t write(int descriptor, const void *bytes, size_t count) {
+  char path[4096];
+  find_path(descriptor, path, sizeof path);
   const char *slow = getenv("SLOW_WRITE"), *log = getenv("WRITES");
   if (log && strstr(path, "/duty_cycle")) {
     struct timespec now;

@@ -312,7 +312,9 @@ private struct WiredServos {
   mutating func add(_ step: StepID, _ table: TOMLTable<ControllerFile.ServoStepKey>) throws(ConfigurationError) {
     // An SG90 turns from 500 to 2,500 µs. A pulse far outside of that drives a servo against its stop.
     let pulse = TOMLForm.integer(in: 400...2600)
-    if !takesChip, table.has(.chip) { throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]") }
+    if !takesChip, table.has(.chip) {
+      throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]")
+    }
     let channel = PWMChannel(
       chip: takesChip ? try table.required(.chip, .integer(in: 0...255)) : 0,
       channel: try table.required(.channel, .integer(in: 0...outputs - 1)),

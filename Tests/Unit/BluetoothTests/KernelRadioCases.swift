@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What `KernelRadioTests` runs inside of a kernel.
-@Suite("inside of a kernel", .enabled(if: getenv("STEPCTL_IN_RIG") != nil, "runs in a kernel that another test starts"))
+@Suite("inside of a kernel", .enabled(if: Rig.isHere, "runs in a kernel that another test starts"))
 struct KernelRadioCases {
   /// What somebody else does while the radio listens: a command of the shell, and what is said of it.
   private var deed: (command: String, reason: String) {

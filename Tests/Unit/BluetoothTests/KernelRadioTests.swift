@@ -5,7 +5,7 @@ import Testing
 
 /// Radios of a real kernel, whose controller is a virtual one. There is no Bluetooth in most machines that run tests,
 /// so each case starts a kernel of its own and runs a test of `KernelRadioCases` in it.
-@Suite("adapters of a real kernel", .serialized, .enabled(if: Rig.hasKernel, Rig.missing))
+@Suite("adapters of a real kernel", .serialized, .enabled(if: Rig.hasKernel, "\(Rig.missing)"))
 struct KernelRadioTests {
   struct Case: CustomTestStringConvertible {
     let testDescription: String

@@ -66,10 +66,3 @@ struct RadioContractTests {
     }
   }
 }
-
-/// A kernel with a virtual Bluetooth controller, `run.sh`, and that controller, `beaconctl.c`.
-enum Rig {
-  static let path = "\(Repository.root)/Tests/Rig"
-  static let hasKernel = access("\(Repository.root)/.build/rig/linux", X_OK) == 0
-  static let missing: Comment = "there is no kernel with Bluetooth: `make rig` builds it"
-}

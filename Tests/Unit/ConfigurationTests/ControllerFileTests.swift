@@ -81,13 +81,17 @@ struct ControllerFileTests {
         "stepd.toml:16: [policy] proof_age_s: expected a number from 1 to 60, found 60.5"
       ),
       (
+        "proof_age_s = 5", "reserve_s = 600.1",
+        "stepd.toml:16: [policy] reserve_s: expected a number from 0 to 600, found 600.1"
+      ),
+      (
         "proof_age_s = 5", "proof_age_s = nan",
         "stepd.toml:16: [policy] proof_age_s: expected a number from 1 to 60, found nan"
       ),
       ("driver = \"pwm\"", "", "stepd.toml:18: [servo] driver is missing"),
       (
         "driver = \"pwm\"", "driver = \"PWM\"",
-        "stepd.toml:19: [servo] driver: expected \"simulated\" or \"pwm\", found \"PWM\""
+        "stepd.toml:19: [servo] driver: expected \"simulated\", \"pwm\" or \"pca9685\", found \"PWM\""
       ),
       (
         "travel_s = 2", "travel_s = 0.1",
@@ -160,6 +164,147 @@ struct ControllerFileTests {
         == "stepd.toml:31: [servo.steps.right] closed_us: expected an integer from 400 to 2600, found 9")
   }
 
+  private static let wired = """
+    [inputs]
+    enable = "gpio:/dev/gpiochip0:7"
+    [inputs.steps.left]
+    clear = { source = "gpio:/dev/gpiochip0:3", active_low = true, debounce_ms = 0 }
+    end_open = "file:/run/vehicle/open"
+    end_closed = { source = "file:closed" }
+    [interlock]
+    standing = "gpio:/dev/gpiochip1:3"
+    moving = "retract"
+    lost = "standing"
+    [watchdog]
+    timeout_s = 5
+
+    """
+  private static let wiredLine = Sample.controller.split(separator: "\n", omittingEmptySubsequences: false).count
+
+  @Test("inputs, the interlock and the watchdog are read")
+  func inputs() throws {
+    let file = try read(Sample.controller + Self.wired, path: "car/stepd.toml")
+    #expect(
+      file.inputs
+        == Inputs(
+          wirings: [
+            .enable: InputWiring(.gpio(chip: "/dev/gpiochip0", line: 7)),
+            .clear(Sample.left): InputWiring(
+              .gpio(chip: "/dev/gpiochip0", line: 3), isActiveLow: true, debounce: 0),
+            .endOpen(Sample.left): InputWiring(.file("/run/vehicle/open")),
+            .endClosed(Sample.left): InputWiring(.file("car/closed")),
+            .standing: InputWiring(.gpio(chip: "/dev/gpiochip1", line: 3)),
+          ], interlock: Interlock(onMoving: .retract, countsLostAsMoving: false)))
+    #expect(file.watchdog == ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 5))
+    let plain = try read(Sample.controller)
+    #expect(plain.inputs == Inputs() && plain.watchdog == nil)
+    let standard = try read(Sample.controller + "[interlock]\nstanding = \"file:a\"\n[watchdog]\n")
+    #expect(standard.inputs.interlock == Interlock(onMoving: .warn, countsLostAsMoving: true))
+    #expect(standard.inputs.wirings[.standing]?.debounce == 20)
+    #expect(standard.watchdog == ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 10))
+  }
+
+  @Test(
+    "a mistake in an input is named",
+    arguments: [
+      (
+        "gpiochip0:7\"", "gpiochip0\"", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0\""
+      ),
+      (
+        "gpiochip0:7\"", "gpiochip0:-1\"", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:-1\""
+      ),
+      (
+        "gpiochip0:7\"", "gpiochip0:07\"", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:/dev/gpiochip0:07\""
+      ),
+      (
+        "gpio:/dev/gpiochip0:7\"", "gpio:gpiochip0:7\"", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"gpio:gpiochip0:7\""
+      ),
+      (
+        "gpio:/dev/gpiochip0:7\"", "i2c:/dev/i2c-1:7\"", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"i2c:/dev/i2c-1:7\""
+      ),
+      (
+        "\"gpio:/dev/gpiochip0:7\"", "7", 1,
+        "[inputs] enable: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found 7"
+      ),
+      (
+        "file:closed", "file:", 5,
+        "[inputs.steps.left.end_closed] source: expected \"gpio:/dev/CHIP:LINE\" or \"file:PATH\", found \"file:\""
+      ),
+      ("{ source = \"file:closed\" }", "{ active_low = true }", 5, "[inputs.steps.left.end_closed] source is missing"),
+      (
+        "{ source = \"file:closed\" }", "{ source = \"file:closed\", bias = \"up\" }", 5,
+        "[inputs.steps.left.end_closed] bias: unknown key, expected source, active_low or debounce_ms"
+      ),
+      (
+        "debounce_ms = 0", "debounce_ms = 5001", 3,
+        "[inputs.steps.left.clear] debounce_ms: expected an integer from 0 to 5000, found 5001"
+      ),
+      ("gpiochip0:3", "gpiochip0:7", 3, "[inputs.steps.left] clear: gpio:/dev/gpiochip0:7 is [inputs] enable already"),
+      (
+        "gpiochip1:3", "gpiochip0:3", 7,
+        "[interlock] standing: gpio:/dev/gpiochip0:3 is [inputs.steps.left] clear already"
+      ),
+      ("end_open", "open", 4, "[inputs.steps.left] open: unknown key, did you mean \"end_open\"?"),
+      (
+        "[inputs.steps.left]", "[inputs.steps.\"a b\"]", 2,
+        "[inputs.steps.\"a b\"] expected the id of a step, 1 to 32 of a-z, 0-9, \"-\" and \"_\", found \"a b\""
+      ),
+      ("standing = \"gpio:/dev/gpiochip1:3\"\n", "", 6, "[interlock] standing is missing"),
+      ("\"retract\"", "\"close\"", 8, "[interlock] moving: expected \"warn\" or \"retract\", found \"close\""),
+      (
+        "\"standing\"\n[", "\"stands\"\n[", 9, "[interlock] lost: expected \"moving\" or \"standing\", found \"stands\""
+      ),
+      ("timeout_s = 5", "timeout_s = 1", 11, "[watchdog] timeout_s: expected an integer from 2 to 60, found 1"),
+    ])
+  func inputMistakes(part: String, replacement: String, line: Int, expected: String) throws {
+    try #require(Self.wired.contains(part))
+    let text = Sample.controller + Self.wired.replacing(part, with: replacement, maxReplacements: 1)
+    let found = try #require(complaint { _ = try read(text) })
+    #expect(found == "stepd.toml:\(Self.wiredLine - 1 + line): \(expected)")
+  }
+
+  private static let board = """
+    driver = "pca9685"
+    bus = "/dev/i2c-3"
+    address = 0x41
+    """
+
+  @Test("a PCA9685 is read, and its mistakes are named")
+  func pca9685() throws {
+    let text = Sample.controller.replacing("driver = \"pwm\"", with: Self.board).replacing("chip = 0\n", with: "")
+    let channels = [
+      Sample.left: PCA9685Channel(channel: 0),
+      Sample.right: PCA9685Channel(channel: 1, closedPulse: 2500, openPulse: 500),
+    ]
+    #expect(
+      try read(text).servo
+        == .pca9685(PCA9685Outputs(bus: "/dev/i2c-3", address: 0x41, frequency: 50, channels: channels)))
+    for (part, replacement, expected) in [
+      (
+        "0x41", "0x70",
+        "21: [servo] address: expected an integer from 0x40 to 0x77, and not 0x70, to which all boards listen, found 0x70"
+      ),
+      (
+        "0x41", "0x3f",
+        "21: [servo] address: expected an integer from 0x40 to 0x77, and not 0x70, to which all boards listen, found 0x3f"
+      ),
+      ("channel = 1", "channel = 16", "30: [servo.steps.right] channel: expected an integer from 0 to 15, found 16"),
+      ("channel = 1", "channel = 0", "30: [servo.steps.right] channel: 0 is the servo of the step \"left\""),
+      (
+        "channel = 1", "chip = 0\nchannel = 1",
+        "30: [servo.steps.right] chip: a PCA9685 is one chip: give bus and address in [servo]"
+      ),
+    ] {
+      let found = complaint { _ = try read(text.replacing(part, with: replacement, maxReplacements: 1)) }
+      #expect(found == "stepd.toml:\(expected)")
+    }
+  }
+
   @Test("what is rendered reads the same")
   func roundTrip() throws {
     #expect(try read(sample.render()) == sample)
@@ -171,6 +316,11 @@ struct ControllerFileTests {
     file.broker.host = "localhost"
     file.broker.port = 1
     file.broker.authority = "local/ca.crt"
+    #expect(try read(file.render()) == file)
+    file.inputs = try read(Sample.controller + Self.wired).inputs
+    file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
+    file.servo = .pca9685(
+      PCA9685Outputs(address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, closedPulse: 600)]))
     #expect(try read(file.render()) == file)
   }
 }

@@ -66,6 +66,13 @@ struct ControllerSetupTests {
       } == "\(folder.path)/stepd.toml:33: [servo.steps.rear]: \(folder.path)/vehicle.toml has no such step")
   }
 
+  @Test("inputs of a step that the vehicle does not have are named")
+  func unknownInputs() {
+    #expect(
+      complaint { _ = try read(Sample.controller + "[inputs.steps.rear]\nclear = \"file:a\"\n") }
+        == "\(folder.path)/stepd.toml:33: [inputs.steps.rear]: \(folder.path)/vehicle.toml has no such step")
+  }
+
   @Test("a simulated servo asks for no outputs")
   func simulated() throws {
     let servo = try #require(Sample.controller.firstRange(of: "[servo]"))

@@ -37,7 +37,13 @@ struct PWMFolder {
 
 /// A driver under test, one order at a time.
 private final class Driver {
-  enum Kind: CaseIterable { case simulated, pwm, played }
+  enum Kind: CaseIterable {
+    case simulated, pwm, played
+    /// On the kernel's stand-in for an I²C device.
+    case pca9685
+
+    static let here = Rig.isHere ? [Kind.pca9685] : allCases.filter { $0 != .pca9685 }
+  }
 
   let servo: any ServoDriver
   let reports: Mailbox<ServoReport>
@@ -72,11 +78,12 @@ private final class Driver {
       case .simulated: try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
       case .pwm: try PulsedServos(pwm.outputs, report: $0)
       case .played: PlayedServo(report: $0)
+      case .pca9685: try PulsedServos(Board().outputs, report: $0)
       }
     }
   }
 
-  @Test("each order has one report, which names it, in their order", arguments: Driver.Kind.allCases)
+  @Test("each order has one report, which names it, in their order", arguments: Driver.Kind.here)
   fileprivate func reports(kind: Driver.Kind) throws {
     let pwm = try PWMFolder()
     let driver = try driver(kind, pwm)
@@ -90,7 +97,7 @@ private final class Driver {
     #expect(driver.reports.take() == nil)
   }
 
-  @Test("serves again after it was let go, and inches where nobody knows the place", arguments: Driver.Kind.allCases)
+  @Test("serves again after it was let go, and inches where nobody knows the place", arguments: Driver.Kind.here)
   fileprivate func again(kind: Driver.Kind) throws {
     let pwm = try PWMFolder()
     let driver = try driver(kind, pwm)
@@ -139,6 +146,20 @@ private final class Driver {
 }
 
 @Suite("PWM") struct PWMServoTests {
+  @Test("a pulse is written once, however often the step is told to hold it")
+  func once() throws {
+    let pwm = try PWMFolder()
+    let driver = try Driver { try PulsedServos(pwm.outputs, report: $0) }
+    _ = driver.outcome(.prepare(from: .close, to: .open))
+    #expect(driver.outcome(.move(to: 0.5)) == .done)
+    // What stepd does not write stays as somebody else wrote it.
+    for name in ["duty_cycle", "enable"] { try pwm.folder.write("pwmchip0/pwm1/\(name)", "7\n") }
+    for _ in 0..<100 { #expect(driver.outcome(.move(to: 0.5)) == .done) }
+    #expect(try pwm.values == [7, 20_000_000, 7])
+    #expect(driver.outcome(.move(to: 0.6)) == .done)
+    #expect(try pwm.values == [7, 20_000_000, 1_600_000])
+  }
+
   @Test("nothing before the first motion, then a 50 Hz frame and the pulses of the configuration")
   func pulses() throws {
     let pwm = try PWMFolder()
@@ -214,5 +235,159 @@ private final class Driver {
     #expect(
       driver.outcome(.release)
         == .failed(.failed("cannot open \(pwm.channel)/enable: No such file or directory")))
+  }
+}
+
+/// The registers that i2c-stub plays (Linux, Documentation/i2c/i2c-stub.rst), seen by i2c-tools.
+private struct Board {
+  /// 50 Hz: 25 MHz / (4096 · 50), less one.
+  static let prescale = 0x79
+
+  let outputs = PCA9685Outputs(
+    bus: "/dev/i2c-0",
+    channels: [
+      left: PCA9685Channel(channel: 1, closedPulse: 1_000, openPulse: 2_000),
+      right: PCA9685Channel(channel: 15, closedPulse: 2_000, openPulse: 1_000),
+    ])
+
+  /// After power-up (data sheet, tables 4 to 8).
+  func powerUp() {
+    set(0x00, 0x11)
+    set(0x01, 0x04)
+    set(0xFE, 0x1E)
+    for output in 0..<16 { set(output: output, [0, 0, 0, 0x10]) }
+  }
+
+  func set(_ register: Int, _ value: Int) {
+    let (status, output) = shell("i2cset -y 0 0x40 \(register) \(value) 2>&1")
+    #expect(status == 0, "\(output)")
+  }
+
+  func set(output: Int, _ values: [Int]) {
+    for (place, value) in values.enumerated() { set(6 + 4 * output + place, value) }
+  }
+
+  func value(_ register: Int) -> Int {
+    let text = shell("i2cget -y 0 0x40 \(register)").output.split(separator: "\n").first?.dropFirst(2)
+    return text.flatMap { Int($0, radix: 16) } ?? -1
+  }
+
+  func values(output: Int) -> [Int] { (0..<4).map { value(6 + 4 * output + $0) } }
+}
+
+@Suite("PCA9685") struct PCA9685Tests {
+  @Test(
+    "on the kernel's stand-in for an I²C device it keeps the contract of servos, and does as the data sheet says",
+    .enabled(if: Rig.hasKernel, "\(Rig.missing)"))
+  func inKernel() {
+    let (status, output) = Rig.run(
+      "ServoDriverTests|KernelPCA9685Cases", "--scn none --kernel i2c-stub.chip_addr=0x40")
+    #expect(status == 0 && output.contains("Test run with 9 tests"), "\(output)")
+  }
+}
+
+@Suite(
+  "A PCA9685 inside of a kernel", .serialized, .enabled(if: Rig.isHere, "runs in a kernel that another test starts"))
+struct KernelPCA9685Cases {
+  private let board = Board()
+
+  init() { board.powerUp() }
+
+  private func driver() throws -> Driver { try Driver { try PulsedServos(board.outputs, report: $0) } }
+
+  @Test(
+    "nothing before the first motion, then the frame and the pulses of the configuration, and nothing when released")
+  func pulses() throws {
+    let driver = try driver()
+    #expect(board.value(0x00) == 0x11)
+    #expect(driver.outcome(.prepare(from: .close, to: .open)) == .ready(at: nil))
+    #expect(board.value(0x00) == 0x20 && board.value(0x01) == 0x04 && board.value(0xFE) == Board.prescale)
+    #expect(board.values(output: 1) == [0, 0, 0, 0x10])
+    // 1000 µs, 1500 µs and 2000 µs, in units of 4.88 µs: 205, 307 and 410.
+    for (place, low, high) in [(0.0, 0xCD, 0), (0.5, 0x33, 1), (1, 0x9A, 1)] {
+      #expect(driver.outcome(.move(to: place)) == .done)
+      #expect(board.values(output: 1) == [0, 0, low, high])
+    }
+    #expect(driver.outcome(.release) == .done)
+    #expect(board.values(output: 1) == [0, 0, 0, 0x10])
+    #expect(board.values(output: 15) == [0, 0, 0, 0x10])
+  }
+
+  @Test(
+    "where a servo is held is read back, and nothing is written before it moves", arguments: [(205, 0.0), (307, 0.5)])
+  func readBack(units: Int, place: Double) throws {
+    board.set(0x00, 0x20)
+    board.set(0xFE, Board.prescale)
+    board.set(output: 1, [0, 0, units & 0xFF, units >> 8])
+    guard case .ready(let found?)? = try driver().outcome(.prepare(from: .unknown, to: .close)) else {
+      Issue.record("it does not say where")
+      return
+    }
+    #expect(abs(found - place) < 0.003)
+    #expect(board.values(output: 1) == [0, 0, units & 0xFF, units >> 8])
+  }
+
+  @Test(
+    "a frame, or pulses, that are not ours hold no servo of ours, and are off before anything is driven",
+    arguments: [
+      (0x20, 0x1E, [0, 0, 205, 0]), (0x30, 0x79, [0, 0, 205, 0]), (0x20, 0x79, [5, 0, 205, 0]),
+      (0x20, 0x79, [0, 0x10, 205, 0]),
+    ])
+  func strange(mode: Int, prescale: Int, values: [Int]) throws {
+    board.set(0x00, mode)
+    board.set(0xFE, prescale)
+    board.set(output: 1, values)
+    #expect(try driver().outcome(.prepare(from: .unknown, to: .close)) == .ready(at: nil))
+    #expect(board.values(output: 1) == [0, 0, 0, 0x10])
+    #expect(board.value(0x00) == 0x20 && board.value(0xFE) == Board.prescale)
+  }
+
+  @Test("a pulse is written once; a single one is over after a frame")
+  func once() throws {
+    let driver = try driver()
+    _ = driver.outcome(.prepare(from: .close, to: .open))
+    #expect(driver.outcome(.move(to: 0.5)) == .done)
+    board.set(output: 1, [1, 2, 3, 4])
+    #expect(driver.outcome(.move(to: 0.5)) == .done)
+    // Less than a unit of the chip's.
+    #expect(driver.outcome(.move(to: 0.501)) == .done)
+    #expect(board.values(output: 1) == [1, 2, 3, 4])
+    let began = ContinuousClock.now
+    #expect(driver.outcome(.inch(toward: 1)) == .done)
+    #expect(began.duration(to: .now) >= .milliseconds(21))
+    #expect(board.values(output: 1) == [0, 0, 0, 0x10])
+  }
+
+  @Test("a chip that loses its power in a motion is a fault, and no silence")
+  func powerCut() throws {
+    let driver = try driver()
+    _ = driver.outcome(.prepare(from: .close, to: .open))
+    #expect(driver.outcome(.move(to: 0.1)) == .done)
+    board.powerUp()
+    #expect(driver.outcome(.move(to: 0.2)) == .failed(.failed("/dev/i2c-0 0x40 has lost its settings")))
+    #expect(driver.outcome(.release) == .done)
+    #expect(driver.outcome(.prepare(from: .unknown, to: .open)) == .ready(at: nil))
+  }
+
+  @Test("steps share the chip: each has its own output, and setting one up leaves the other's alone")
+  func shared() throws {
+    let driver = try driver()
+    _ = driver.outcome(.prepare(from: .close, to: .open))
+    #expect(driver.outcome(.move(to: 1)) == .done)
+    #expect(driver.outcome(.prepare(from: .close, to: .open), right) == .ready(at: nil))
+    #expect(driver.outcome(.move(to: 1), right) == .done)
+    #expect(board.values(output: 1) == [0, 0, 0x9A, 1])
+    #expect(board.values(output: 15) == [0, 0, 0xCD, 0])
+  }
+
+  @Test("no bus, and nobody at the address, are said")
+  func missing() throws {
+    var outputs = board.outputs
+    outputs.bus = "/dev/i2c-7"
+    #expect(throws: SystemError("open", "/dev/i2c-7", code: ENOENT)) { try PCA9685(outputs).check() }
+    outputs = board.outputs
+    outputs.address = 0x41
+    #expect(throws: SystemError("read", "/dev/i2c-0 0x41", code: ENODEV)) { try PCA9685(outputs).check() }
+    try PCA9685(board.outputs).check()
   }
 }

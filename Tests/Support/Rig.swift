@@ -1,0 +1,23 @@
+import Glibc
+
+/// A kernel with devices that the kernel or a program plays, `run.sh`, and its Bluetooth controller, `beaconctl.c`.
+package enum Rig {
+  package static let path = "\(Repository.root)/Tests/Rig"
+  package static let hasKernel = access("\(Repository.root)/.build/rig/linux", X_OK) == 0
+  package static let missing = "there is no kernel to run them in: `make rig` builds it"
+  /// Whether this process runs in it.
+  package static let isHere = getenv("STEPCTL_IN_RIG") != nil
+
+  /// Runs tests of this program in a kernel of its own.
+  ///
+  /// - Parameters:
+  ///   - filter: which tests, a regular expression.
+  ///   - options: of `run.sh`.
+  package static func run(_ filter: String, _ options: String) -> (status: Int32, output: String) {
+    shell(
+      """
+      '\(path)/run.sh' \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' \
+        --testing-library swift-testing --filter '\(filter)' 2>&1
+      """)
+  }
+}

@@ -1,0 +1,144 @@
+"""Inputs as a vehicle has them, written by another program: what stands in the way, a stop button, the vehicle moves."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from programs import STEPD
+
+INPUTS = """
+[inputs]
+enable = "file:inputs/enable"
+
+[inputs.steps.left]
+clear = { source = "file:inputs/clear", debounce_ms = 50 }
+
+[interlock]
+standing = "file:inputs/standing"
+"""
+
+
+class Wired:
+    """A vehicle with inputs, all of them active."""
+
+    def __init__(self, vehicle, library: Path):
+        self.vehicle, self.library = vehicle, library
+        self.folder = vehicle.folder / "inputs"
+        self.folder.mkdir()
+        for name in ("enable", "clear", "standing"):
+            self.writes(name, "1")
+        vehicle.edit("stepd.toml", travel_s=2, limit_s=10)
+        with open(vehicle.folder / "stepd.toml", "a") as file:
+            file.write(INPUTS)
+        vehicle.starts_broker()
+
+    def writes(self, name: str, level: str):
+        """As a whole, and at once."""
+        new = self.folder / f".{name}.new"
+        new.write_text(level)
+        new.rename(self.folder / name)
+
+    def starts(self, **variables):
+        variables = {"LD_PRELOAD": self.library} | variables
+        command = ("env", *(f"{name}={value}" for name, value in variables.items()))
+        before = self.vehicle.broker.said
+        config = self.vehicle.folder / "stepd.toml"
+        self.vehicle.stepd = self.vehicle.starts("stepd", *command, STEPD, "--config", config)
+        for step in ("left", "right"):
+            self.vehicle.broker.says(f"'{self.vehicle.status(step)}'", after=before)
+        return self.vehicle.stepd
+
+
+@pytest.fixture
+def wired(new_vehicle, tmp_path):
+    library = tmp_path / "slow.so"
+    source = Path(__file__).with_name("slow.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
+    return Wired(new_vehicle(), library)
+
+
+@pytest.mark.parametrize(
+    "name, refusal",
+    [("enable", "stopped"), ("clear", "obstructed"), ("standing", "vehicle_moving")],
+)
+@pytest.mark.parametrize("loss", ["0", "", None])
+def test_nothing_begins_while_an_input_is_inactive_or_lost(wired, name, refusal, loss):
+    stepd = wired.starts()
+    if loss is None:
+        (wired.folder / name).unlink()
+    else:
+        wired.writes(name, loss)
+    if loss != "0":
+        stepd.says(f"input {name} is lost: ")
+    alice = wired.vehicle.rider("alice")
+    ended = alice.moves("open", "left")
+    assert ended.status == 5, ended
+    stepd.says(f"refused “alice”: {refusal}")
+    wired.writes(name, "1")
+    if loss != "0":
+        stepd.says(f"input {name} is active again")
+    assert alice.moves("open", "left").status == 0
+
+
+@pytest.mark.parametrize("name, fault", [("enable", "stopped"), ("clear", "obstructed"), ("standing", "vehicle_moving")])
+def test_a_motion_ends_when_an_input_goes(wired, name, fault):
+    stepd = wired.starts()
+    alice = wired.vehicle.rider("alice")
+    opening = alice.starts_to_move("open", "left")
+    opening.says("moving")
+    time.sleep(0.3)
+    began = time.monotonic()
+    wired.writes(name, "0")
+    stepd.says(f"left: fault {fault}")
+    seconds = time.monotonic() - began
+    print(f"told after {seconds * 1000:.0f} ms")
+    assert opening.ends().status == 6
+
+
+def test_an_input_that_cannot_be_read_to_its_end_ends_a_motion(wired):
+    stepd = wired.starts(SLOW_READ="/inputs/clear", SLOW_READ_MS=1500)
+    # The first reading took its time, too.
+    time.sleep(2)
+    alice = wired.vehicle.rider("alice")
+    opening = alice.starts_to_move("open", "left")
+    opening.says("moving")
+    time.sleep(0.3)
+    began = time.monotonic()
+    # Nothing has changed, but nobody can know that.
+    wired.writes("clear", "1")
+    stepd.says("the inputs are lost: reading one of them does not come to an end")
+    stepd.says("left: fault ")
+    assert time.monotonic() - began < 1
+    assert opening.ends().status == 6
+    # And then they are read again.
+    time.sleep(1.5)
+    assert alice.moves("close", "left").status == 0
+
+
+def test_check_sees_that_inputs_can_be_read(wired, stepctl):
+    def check():
+        command = [STEPD, "--config", wired.vehicle.folder / "stepd.toml", "--check"]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ)
+
+    assert check().returncode == 0
+    wired.writes("clear", "open")
+    ended = check()
+    assert ended.returncode == 74 and ended.stderr.endswith("/inputs/clear: File too large\n"), ended
+    wired.writes("clear", "x")
+    ended = check()
+    assert ended.returncode == 65 and ended.stderr.endswith("/inputs/clear does not hold 0 or 1\n"), ended
+    (wired.folder / "clear").unlink()
+    assert check().returncode == 66
+
+
+def test_a_disk_that_hangs_refuses_within_a_second(wired):
+    wired.starts(SLOW_SYNC_MS=20_000)
+    alice = wired.vehicle.rider("alice")
+    ended = alice.moves("open", "left")
+    assert (ended.status, "unavailable" in ended.stderr) == (5, True), ended
+    wired.vehicle.stepd.says("refused “alice”: unavailable")
+    print(f"refused after {ended.seconds:.2f} s, of which finding the step takes some")
+    assert wired.vehicle.is_unmoved

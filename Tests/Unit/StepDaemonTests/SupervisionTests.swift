@@ -1,0 +1,147 @@
+import Configuration
+import Glibc
+import SystemIO
+import TestSupport
+import Testing
+
+@testable import StepDaemon
+
+/// A socket that a service's words come to, as systemd has one.
+private final class PlayedManager {
+  private let socket: Descriptor
+  private let folder = try! TemporaryFolder()
+  let name: String
+
+  init(isAbstract: Bool) throws {
+    name = isAbstract ? "@stepctl-test-\(UInt64.random(in: 0 ... .max))" : folder.path + "/notify"
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { [name] in
+      $0.copyBytes(from: name.utf8)
+      if isAbstract { $0[0] = 0 }
+    }
+    let size = socklen_t(2 + name.utf8.count)
+    socket = Descriptor(
+      adopting: try check("create a socket") { Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) })
+    let number = socket.number
+    _ = try check("bind") {
+      withUnsafeBytes(of: address) { bind(number, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, size) }
+    }
+  }
+
+  /// Nil when nothing comes in time.
+  func next(within patience: Duration = .seconds(5)) throws -> String? {
+    guard try waitReadable([socket.number], until: .now + patience)[0] else { return nil }
+    var bytes = [UInt8](repeating: 0, count: 256)
+    let count = recv(socket.number, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+  }
+
+  func manager(_ more: [String: String] = [:]) throws -> ServiceManager? {
+    let variables = more.merging(["NOTIFY_SOCKET": name]) { $1 }
+    return try ServiceManager { variables[$0] }
+  }
+}
+
+@Suite("Supervision") struct SupervisionTests {
+  @Test("systemd is told what it is to be told, by either kind of socket", arguments: [false, true])
+  func told(isAbstract: Bool) throws {
+    let played = try PlayedManager(isAbstract: isAbstract)
+    let manager = try #require(try played.manager())
+    manager.tell("READY=1")
+    #expect(try played.next() == "READY=1")
+    #expect(manager.patience == nil)
+  }
+
+  @Test("nobody is told where nobody asks, and the watchdog of another process is not ours")
+  func notAsked() throws {
+    #expect(try ServiceManager { _ in nil } == nil)
+    #expect(try ServiceManager { $0 == "NOTIFY_SOCKET" ? "" : nil } == nil)
+    let played = try PlayedManager(isAbstract: true)
+    #expect(try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"])?.patience == nil)
+    #expect(try played.manager(["WATCHDOG_USEC": "2000000"])?.patience == .seconds(2))
+    #expect(
+      try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "\(getpid())"])?.patience == .seconds(2))
+    for odd in ["0", "-1", "x", ""] { #expect(try played.manager(["WATCHDOG_USEC": odd])?.patience == nil) }
+    #expect(throws: SystemError("use", "NOTIFY_SOCKET", code: ENAMETOOLONG)) {
+      try ServiceManager { $0 == "NOTIFY_SOCKET" ? "/" + String(repeating: "x", count: 200) : nil }
+    }
+  }
+
+  @Test("it is fed four times in its time, and not by a turn that was late")
+  func fed() throws {
+    let played = try PlayedManager(isAbstract: true)
+    let supervision = Supervision(try played.manager(["WATCHDOG_USEC": "400000"]), nil)
+    let loop = try EventLoop()
+    loop.schedule(at: .now) { supervision.begin(on: loop) }
+    // A handler that holds up the loop for longer than a turn may be late.
+    loop.schedule(at: .now + .milliseconds(950)) { usleep(400_000) }
+    loop.schedule(at: .now + .milliseconds(1_390)) { loop.stop() }
+    try loop.run()
+    var words: [String] = []
+    while let word = try played.next(within: .zero) { words.append(word) }
+    #expect(words.first == "READY=1")
+    // At 0, 100, … 900 ms; the one at 1,000 comes at 1,350 and is not told.
+    let feeds = words.dropFirst().filter { $0 == "WATCHDOG=1" }.count
+    #expect((7...10).contains(feeds), "\(words)")
+  }
+
+  @Test("a loop that is not watched is not woken")
+  func idle() throws {
+    let played = try PlayedManager(isAbstract: true)
+    let supervision = Supervision(try played.manager(), nil)
+    let loop = try EventLoop()
+    supervision.begin(on: loop)
+    supervision.stopping()
+    loop.schedule(at: .now + .milliseconds(700)) { loop.stop() }
+    try loop.run()
+    #expect(try played.next() == "READY=1")
+    #expect(try played.next() == "STOPPING=1")
+    #expect(try played.next(within: .zero) == nil)
+  }
+
+  @Test("what is no watchdog is said", arguments: ["/dev/none", "/etc/passwd", "/dev/null"])
+  func noWatchdog(path: String) throws {
+    let setting = ControllerFile.Watchdog(device: path)
+    switch path {
+    case "/dev/none": #expect(throws: SystemError("open", path, code: ENOENT)) { try setting.check() }
+    case "/etc/passwd": #expect(throws: SystemError("open", path, code: ENODEV)) { try setting.check() }
+    default: #expect(throws: SystemError("set the time of", path, code: ENOTTY)) { try Watchdog(setting) }
+    }
+  }
+
+  @Test(
+    "a kernel whose watchdog is fed, and then closed, lives on; one whose is not ends",
+    .enabled(if: Rig.hasKernel, "\(Rig.missing)"), arguments: ["closed", "hungry"])
+  func watchdog(name: String) {
+    let (status, output) = Rig.run("KernelWatchdogCases.\(name)", "--scn none --kernel softdog.soft_panic=1")
+    if name == "closed" {
+      #expect(status == 0 && output.contains("Test run with 1 test"), "\(output)")
+    } else {
+      #expect(status == 125 && output.contains("Software Watchdog Timer expired"), "\(output)")
+    }
+  }
+}
+
+@Suite(
+  "A watchdog inside of a kernel", .serialized,
+  .enabled(if: Rig.isHere, "runs in a kernel that another test starts"))
+struct KernelWatchdogCases {
+  private let setting = ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 2)
+
+  @Test func closed() throws {
+    let watchdog = try Watchdog(setting)
+    for _ in 0..<8 {
+      usleep(500_000)
+      watchdog.feed()
+    }
+    watchdog.close()
+    usleep(4_000_000)
+  }
+
+  @Test func hungry() throws {
+    let watchdog = try Watchdog(setting)
+    usleep(10_000_000)
+    watchdog.close()
+  }
+}
