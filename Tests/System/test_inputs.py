@@ -67,19 +67,20 @@ def wired(new_vehicle, tmp_path):
 @pytest.mark.parametrize("loss", ["0", "", None])
 def test_nothing_begins_while_an_input_is_inactive_or_lost(wired, name, refusal, loss):
     stepd = wired.starts()
+    shown = "left.clear" if name == "clear" else name
     if loss is None:
         (wired.folder / name).unlink()
     else:
         wired.writes(name, loss)
     if loss != "0":
-        stepd.says(f"input {name} is lost: ")
+        stepd.says(f"the input {shown} is lost: ")
     alice = wired.vehicle.rider("alice")
     ended = alice.moves("open", "left")
     assert ended.status == 5, ended
     stepd.says(f"refused “alice”: {refusal}")
     wired.writes(name, "1")
     if loss != "0":
-        stepd.says(f"input {name} is active again")
+        stepd.says(f"the input {shown} is active again")
     assert alice.moves("open", "left").status == 0
 
 

@@ -117,12 +117,12 @@ final class ControllerLoop {
     let sensor = event.report.sensor
     if let loss = event.loss {
       lostInputs.insert(sensor)
-      parts.log.write(.warning, "\(sensor.name) is lost: \(loss); trying again")
+      parts.log.write(.warning, "the input \(sensor) is lost: \(loss); trying again")
     } else {
       let isActive = event.report.isActive == true
       let isBack = lostInputs.remove(sensor) != nil
       parts.log.write(
-        isBack ? .notice : .debug, "\(sensor.name) is \(isActive ? "active" : "inactive")\(isBack ? " again" : "")")
+        isBack ? .notice : .debug, "the input \(sensor) is \(isActive ? "active" : "inactive")\(isBack ? " again" : "")")
     }
     handle(.sensed(event.report))
   }
@@ -200,18 +200,5 @@ final class ControllerLoop {
     settling?.cancel()
     if unacknowledged.isEmpty { return loop.stop() }
     loop.schedule(at: .now + Self.patience.delivery) { [unowned self] in loop.stop() }
-  }
-}
-
-extension SensorID {
-  /// What the log calls it.
-  fileprivate var name: String {
-    switch self {
-    case .clear(let step): "\(step): input clear"
-    case .endOpen(let step): "\(step): input end_open"
-    case .endClosed(let step): "\(step): input end_closed"
-    case .standing: "input standing"
-    case .enable: "input enable"
-    }
   }
 }

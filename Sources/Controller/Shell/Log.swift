@@ -76,8 +76,9 @@ final class Log {
       writeOnceASecond(.notice, text, text)
     case .retracts(let step):
       write(.warning, "\(step): closes, because the vehicle moves")
-    case .lost(let sensor):
-      writeOnceASecond(.error, "\(sensor)", "the input \(sensor) cannot be read")
+    case .lost:
+      // Where it is read the reason is known, and written.
+      break
     case .began(let step, let target, let rider):
       write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
     case .ended(let step, let position):
