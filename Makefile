@@ -47,7 +47,7 @@ check: ## check how it is written, and the modules: no whole programs
 	Tests/prepare.sh test
 	Tests/run.sh modules
 
-rig: ## build the kernel that Bluetooth's tests run in, once: .build/rig (7 minutes of CPU)
+rig: ## build the kernel that tests of hardware run in, once: .build/rig (7 minutes of CPU)
 	Tests/prepare.sh rig
 	Tests/Rig/kernel.sh
 

@@ -4,15 +4,16 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+recipe=$(sha256sum Tests/Rig/kernel.sh | cut -c 1-16)
 mkdir -p .build/rig
 cd .build/rig
-# A source of another version is another kernel.
+# A source of another version is another kernel, and so is one that is built otherwise.
 package=$(apt-cache depends linux-source | sed -n 's/^ *Depends: //p')
 if [[ -z $package ]]; then
   echo 'kernel.sh: apt knows no linux-source: apt-get update, on Debian' >&2
   exit 69
 fi
-version=$(apt-cache show "$package" | sed -n '0,/^Version: /s/^Version: //p')
+version=$(apt-cache show "$package" | sed -n '0,/^Version: /s/^Version: //p')-$recipe
 if [[ -x linux && $(cat version 2>/dev/null) == "$version" ]]; then exit; fi
 
 rm -rf source
@@ -29,6 +30,9 @@ trap 'rm -rf "$PWD/source"' EXIT
   rm ./*.deb
   # The stand-in for I2C devices may be built in, and not only as a module.
   sed -i '/^config I2C_STUB/,/^config /s/^\tdepends on m$//' drivers/i2c/Kconfig
+
+  # Lines of a simulated GPIO chip need interrupts, and user-mode Linux has given away all of its numbers.
+  sed -i '/define NR_IRQS/s/UM_LAST_SIGNAL_IRQ$/(UM_LAST_SIGNAL_IRQ + 64)/' arch/um/include/asm/irq.h
 
   make ARCH=um x86_64_defconfig >/dev/null
   options=(

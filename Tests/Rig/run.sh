@@ -139,6 +139,7 @@ elif ((ended == 124)); then
   status=124
 else
   echo "run.sh: the kernel failed ($ended)" >&2
+  grep --text --max-count 1 'Kernel panic' "$folder/console" >&2
   tail -n 20 "$folder/console" >&2
 fi
 if [[ $keep ]]; then

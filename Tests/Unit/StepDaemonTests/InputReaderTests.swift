@@ -148,24 +148,26 @@ private struct InputContract {
     saysNothing(reader)
 
     // Active when that has lasted, inactive at once.
-    try contact.set(true)
     let raised = ContinuousClock.now
+    try contact.set(true)
     #expect(try reports(reader) == true)
     #expect(raised.duration(to: .now) >= .milliseconds(49))
-    try contact.set(false)
     let lowered = ContinuousClock.now
+    try contact.set(false)
     #expect(try reports(reader) == false)
     #expect(lowered.duration(to: .now) < .milliseconds(45))
 
-    // Too short to count; and too short to be missed.
+    // Too short to count.
     try contact.set(true)
     try contact.set(false)
     saysNothing(reader)
     try contact.set(true)
     #expect(try reports(reader) == true)
-    try contact.set(false)
-    try contact.set(true)
+
+    // Too short to be missed, where each change is an event.
     if case .gpio = contact.source {
+      try contact.set(false)
+      try contact.set(true)
       #expect(try reports(reader) == false)
       #expect(try reports(reader) == true)
     }

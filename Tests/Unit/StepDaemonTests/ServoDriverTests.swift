@@ -281,7 +281,7 @@ private struct Board {
     .enabled(if: Rig.hasKernel, "\(Rig.missing)"))
   func inKernel() {
     let (status, output) = Rig.run(
-      "ServoDriverTests|KernelPCA9685Cases", "--scn none --kernel i2c-stub.chip_addr=0x40")
+      "StepDaemonTests\\.(ServoDriverTests|KernelPCA9685Cases)", "--scn none --kernel i2c-stub.chip_addr=0x40")
     #expect(status == 0 && output.contains("Test run with 9 tests"), "\(output)")
   }
 }
