@@ -16,7 +16,7 @@ package enum Rig {
   package static func run(_ filter: String, _ options: String) -> (status: Int32, output: String) {
     shell(
       """
-      '\(path)/run.sh' \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' \
+      '\(path)/run.sh' --timeout 300 \(options) -- env STEPCTL_IN_RIG=1 '\(CommandLine.arguments[0])' \
         --testing-library swift-testing --filter '\(filter)' 2>&1
       """)
   }

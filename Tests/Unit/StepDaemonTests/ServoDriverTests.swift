@@ -252,27 +252,30 @@ private struct Board {
 
   /// After power-up (data sheet, tables 4 to 8).
   func powerUp() {
-    set(0x00, 0x11)
-    set(0x01, 0x04)
-    set(0xFE, 0x1E)
-    for output in 0..<16 { set(output: output, [0, 0, 0, 0x10]) }
+    let outputs = String(repeating: "0 0 0 0x10 ", count: 8)
+    set("0x00 0x11", "0x01 0x04", "0xFE 0x1E", "0x06 \(outputs) i", "0x26 \(outputs) i")
   }
 
-  func set(_ register: Int, _ value: Int) {
-    let (status, output) = shell("i2cset -y 0 0x40 \(register) \(value) 2>&1")
+  func set(_ register: Int, _ value: Int) { set("\(register) \(value)") }
+
+  func set(output: Int, _ values: [Int]) {
+    set("\(6 + 4 * output) \(values.map(String.init).joined(separator: " ")) i")
+  }
+
+  private func set(_ words: String...) {
+    let (status, output) = shell(words.map { "i2cset -y 0 0x40 \($0) 2>&1" }.joined(separator: " && "))
     #expect(status == 0, "\(output)")
   }
 
-  func set(output: Int, _ values: [Int]) {
-    for (place, value) in values.enumerated() { set(6 + 4 * output + place, value) }
-  }
+  func value(_ register: Int) -> Int { values(register, 1)[0] }
 
-  func value(_ register: Int) -> Int {
-    let text = shell("i2cget -y 0 0x40 \(register)").output.split(separator: "\n").first?.dropFirst(2)
-    return text.flatMap { Int($0, radix: 16) } ?? -1
-  }
+  func values(output: Int) -> [Int] { values(6 + 4 * output, 4) }
 
-  func values(output: Int) -> [Int] { (0..<4).map { value(6 + 4 * output + $0) } }
+  private func values(_ register: Int, _ count: Int) -> [Int] {
+    let words = shell("i2cget -y 0 0x40 \(register) i \(count) 2>&1").output.split(whereSeparator: \.isWhitespace)
+    return words.count == count
+      ? words.map { Int($0.dropFirst(2), radix: 16) ?? -1 } : Array(repeating: -1, count: count)
+  }
 }
 
 @Suite("PCA9685") struct PCA9685Tests {
