@@ -265,7 +265,7 @@ struct ControllerFileTests {
     try #require(Self.wired.contains(part))
     let text = Sample.controller + Self.wired.replacing(part, with: replacement, maxReplacements: 1)
     let found = try #require(complaint { _ = try read(text) })
-    #expect(found == "stepd.toml:\(Self.wiredLine - 1 + line): \(expected)")
+    #expect(found == "stepd.toml:\(Self.wiredLine + line): \(expected)")
   }
 
   private static let board = """
