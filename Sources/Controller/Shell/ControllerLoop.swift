@@ -122,7 +122,8 @@ final class ControllerLoop {
       let isActive = event.report.isActive == true
       let isBack = lostInputs.remove(sensor) != nil
       parts.log.write(
-        isBack ? .notice : .debug, "the input \(sensor) is \(isActive ? "active" : "inactive")\(isBack ? " again" : "")")
+        isBack ? .notice : .debug, "the input \(sensor) is \(isActive ? "active" : "inactive")\(isBack ? " again" : "")"
+      )
     }
     handle(.sensed(event.report))
   }
