@@ -133,13 +133,3 @@ def test_check_sees_that_inputs_can_be_read(wired, stepctl):
     assert ended.returncode == 65 and ended.stderr.endswith("/inputs/clear does not hold 0 or 1\n"), ended
     (wired.folder / "clear").unlink()
     assert check().returncode == 66
-
-
-def test_a_disk_that_hangs_refuses_within_a_second(wired):
-    wired.starts(SLOW_SYNC_MS=20_000)
-    alice = wired.vehicle.rider("alice")
-    ended = alice.moves("open", "left")
-    assert (ended.status, "unavailable" in ended.stderr) == (5, True), ended
-    wired.vehicle.stepd.says("refused “alice”: unavailable")
-    print(f"refused after {ended.seconds:.2f} s, of which finding the step takes some")
-    assert wired.vehicle.is_unmoved

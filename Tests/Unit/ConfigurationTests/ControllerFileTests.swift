@@ -249,7 +249,7 @@ struct ControllerFileTests {
         "gpiochip1:3", "gpiochip0:3", 7,
         "[interlock] standing: gpio:/dev/gpiochip0:3 is [inputs.steps.left] clear already"
       ),
-      ("end_open", "open", 4, "[inputs.steps.left] open: unknown key, did you mean \"end_open\"?"),
+      ("end_open", "open", 4, "[inputs.steps.left] open: unknown key, expected clear, end_open or end_closed"),
       (
         "[inputs.steps.left]", "[inputs.steps.\"a b\"]", 2,
         "[inputs.steps.\"a b\"] expected the id of a step, 1 to 32 of a-z, 0-9, \"-\" and \"_\", found \"a b\""

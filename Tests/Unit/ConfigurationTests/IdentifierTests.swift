@@ -259,7 +259,7 @@ struct IdentifierTests {
       try read(Self.rotating + Self.tags)
     }
     let missing = (Self.rotating + Self.tags).replacing("\"\(name)\"", with: "\"no\"")
-    #expect(throws: SystemError("stat", "\(folder.path)/no", code: ENOENT)) {
+    #expect(throws: SystemError("open", "\(folder.path)/no", code: ENOENT)) {
       try read(missing)
     }
   }

@@ -92,7 +92,7 @@ struct RiderAccessTests {
   func absent() throws {
     unlink("\(folder.path)/device.jwk")
     #expect(
-      throws: SystemError("stat", "\(folder.path)/device.jwk", code: ENOENT)
+      throws: SystemError("open", "\(folder.path)/device.jwk", code: ENOENT)
     ) { try access(Sample.vehicle) }
   }
 }

@@ -353,7 +353,7 @@ struct KernelPCA9685Cases {
     board.set(output: 1, [1, 2, 3, 4])
     #expect(driver.outcome(.move(to: 0.5)) == .done)
     // Less than a unit of the chip's.
-    #expect(driver.outcome(.move(to: 0.501)) == .done)
+    #expect(driver.outcome(.move(to: 0.5005)) == .done)
     #expect(board.values(output: 1) == [1, 2, 3, 4])
     let began = ContinuousClock.now
     #expect(driver.outcome(.inch(toward: 1)) == .done)
