@@ -1,4 +1,4 @@
-"""A kernel that has Bluetooth, in which programs can be run: Tests/Rig has more about it."""
+"""A kernel that has Bluetooth, GPIO, I2C and a watchdog, in which programs can be run: Tests/Rig has more about it."""
 
 import pytest
 
@@ -6,5 +6,5 @@ from programs import REPOSITORY
 
 RUN = REPOSITORY / "Tests/Rig/run.sh"
 needs_kernel = pytest.mark.skipif(
-    not (REPOSITORY / ".build/rig/linux").exists(), reason="there is no kernel with Bluetooth: `make rig` builds it"
+    not (REPOSITORY / ".build/rig/linux").exists(), reason="there is no kernel to run it in: `make rig` builds it"
 )

@@ -1,4 +1,4 @@
-"""Tests of this folder, run again in a kernel that has Bluetooth."""
+"""Tests of this folder, run in a kernel that has Bluetooth, GPIO and I2C."""
 
 import faulthandler
 import re
@@ -19,8 +19,9 @@ pytestmark = rig.needs_kernel
     [
         ("test_beacons.py", "not provision and not bought and not check", ("--scn", "none", "--noup"), 10),
         ("test_doctor.py", "", (), 15),
+        ("test_hardware.py", "", ("--scn", "none", "--kernel", "i2c-stub.chip_addr=0x40"), 2),
     ],
-    ids=["beacons", "doctor"],
+    ids=["beacons", "doctor", "hardware"],
 )
 def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
     # It takes minutes, and each test in there is watched.

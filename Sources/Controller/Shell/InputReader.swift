@@ -174,6 +174,7 @@ private final class WiredInput {
   private func lose(_ reason: String) {
     letGo()
     take(nil, reason)
+    retry?.cancel()
     retry = loop.schedule(at: .now + Self.pause) { [unowned self] in attempt() }
   }
 

@@ -21,6 +21,11 @@ import Testing
     "ControllerFile.TagsKey": [("stepd.toml.5", "[tags]")],
     "ControllerFile.ServoKey": [("stepd.toml.5", "[servo]")],
     "ControllerFile.ServoStepKey": [("stepd.toml.5", "[servo.steps.ID]")],
+    "ControllerFile.InputKey": [("stepd.toml.5", "Inputs")],
+    "ControllerFile.InputsKey": [("stepd.toml.5", "[inputs]")],
+    "ControllerFile.StepInputsKey": [("stepd.toml.5", "[inputs.steps.ID]")],
+    "ControllerFile.InterlockKey": [("stepd.toml.5", "[interlock]")],
+    "ControllerFile.WatchdogKey": [("stepd.toml.5", "[watchdog]")],
   ]
 
   @Test("the keys that a page documents are those that the program reads")
@@ -74,12 +79,20 @@ import Testing
     try #require(provision.status == 0, "\(provision.errors)")
     let examples = try ManualPage("stepd.toml.5").examples
     #expect(examples.count == 1)
-    // --check sees whether the chip is there, and few machines have one.
+    // --check sees whether chips and inputs are there, and few machines have them.
     _ = try folder.write("car/pwm/pwmchip0/export", "")
+    let replacements = [
+      ("driver = \"pwm\"\n", "driver = \"pwm\"\nroot = \"pwm\"\n"), ("gpio:/dev/gpiochip0:", "file:line"),
+      ("file:/run/vehicle/", "file:"),
+    ]
+    for name in ["line3", "line7", "standing"] { _ = try folder.write("car/\(name)", "1") }
     for example in examples {
-      #expect(example.contains("driver = \"pwm\"\n"))
-      let file = try folder.write(
-        "car/stepd.toml", example.replacing("driver = \"pwm\"\n", with: "driver = \"pwm\"\nroot = \"pwm\"\n"))
+      var text = example
+      for (part, replacement) in replacements {
+        #expect(example.contains(part))
+        text.replace(part, with: replacement)
+      }
+      let file = try folder.write("car/stepd.toml", text)
       let outcome = try Subprocess.run(product: "stepd", ["--config", file, "--check"])
       #expect(outcome.status == 0, "\(outcome.errors)")
     }
@@ -90,7 +103,7 @@ import Testing
     let listed = page.items("DESCRIPTION", heading).filter { $0.tag.first == "Cm" }
       .compactMap { $0.tag.dropFirst().first }
     let own = path(of: heading)
-    let tables = page.subsections(of: "DESCRIPTION").map(path(of:))
+    let tables = page.subsections(of: "DESCRIPTION").filter { $0.hasPrefix("[") }.map(path(of:))
       .filter { $0.count > own.count && $0.starts(with: own) && (!own.isEmpty || $0.count == 1) }
       .map { $0[own.count] }
     return Set(listed).union(tables)
