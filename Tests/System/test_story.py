@@ -119,6 +119,62 @@ def test_a_watch_tells_of_every_step_when_the_controller_starts_anew(parked):
     wait_until(lambda: fault in watch.stdout.read_text(), fault)
 
 
+def test_any_rider_of_a_step_stops_it_on_its_way(parked):
+    parked.edit("stepd.toml", travel_s=4)
+    parked.starts_all()
+    alice, bob = parked.rider("alice"), parked.rider("bob")
+    opening = alice.starts_to_move("open", "left")
+    opening.says("moving")
+    stopped = bob.types("stop", "--side", "left")
+    rests = "the left step is at rest: somewhere between open and closed"
+    assert (stopped.status, stopped.lines) == (0, [rests])
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "the left step came to rest somewhere between open and closed")
+    both = bob.types("stop", "--quiet")
+    assert (both.status, sorted(both.lines), both.stderr) == (0, [rests, "the right step is at rest: closed"], "")
+    stranger = parked.rider("carol", "--steps", "right").types("stop", "--side", "left", "--json")
+    refused = {"outcome": "refused", "step": "left", "refusal": "wrong_step", "retry": False}
+    assert (stranger.status, stranger.json) == (5, refused)
+    assert alice.moves("close", "left").status == 0
+    assert parked.motions == [("left", "close", "open"), ("left", "unknown", "close")]
+
+
+def test_the_rider_who_opens_a_step_turns_it_round(parked):
+    parked.edit("stepd.toml", travel_s=3)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    opening = alice.starts_to_move("open", "left")
+    opening.says("moving")
+    closed = alice.moves("close", "left")
+    assert (closed.status, closed.stdout) == (0, "the left step is closed\n")
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "the left step came to rest closed")
+    assert ended.stderr.splitlines()[-1].startswith("hint: somebody stopped it or turned it round; ")
+
+
+def test_who_interrupts_a_command_is_told_how_to_stop_the_step(parked):
+    parked.edit("stepd.toml", travel_s=4)
+    parked.starts_all()
+    alice = parked.rider("alice")
+    opening = alice.starts_to_move("open", "left")
+    opening.says("moving")
+    opening.signal(signal.SIGINT)
+    ended = opening.ends()
+    assert (ended.status, ended.error) == (6, "interrupted after the command was sent: the left step may have moved")
+    assert ended.stderr.splitlines()[-1] == "hint: `stepctl stop` stops it, and `stepctl status` says where it is"
+    assert alice.types("stop").status == 0
+
+
+def test_a_controller_that_has_left_is_said_to_be_offline(parked):
+    parked.starts_all()
+    alice = parked.rider("alice")
+    parked.stepd.kill()
+    for command in "status", "stop":
+        ended = alice.types(command, "--timeout", "1")
+        assert ended.status == 69
+        assert ended.stderr.splitlines()[-1] == "hint: the broker says that the vehicle's controller is offline"
+
+
 def test_a_rider_is_told_of_the_steps_that_the_token_is_for(shared_vehicle):
     status = shared_vehicle.rider("carol", "--steps", "right").types("status")
     assert (status.status, status.stdout, status.stderr) == (0, "right    closed\n", "")

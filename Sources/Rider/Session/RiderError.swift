@@ -91,11 +91,11 @@ public enum RiderError: Failure {
 
   public var details: [JSON.Member] {
     switch self {
-    case .interrupted, .noAnswer, .notStopped: []
+    case .interrupted, .noAnswer, .notStopped, .mayStillMove: []
     case .notSent(let reason): reason.details
     case .refused(let refusal):
       [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))]
-    case .unconfirmed(_, let step), .mayStillMove(_, let step): [.init("step", .string(step.description))]
+    case .unconfirmed(_, let step): [.init("step", .string(step.description))]
     }
   }
 }

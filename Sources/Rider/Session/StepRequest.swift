@@ -204,18 +204,19 @@ public struct StepRequest: Sendable {
     let statement = answer.statement
     let answered = stops.first { outcome(of: answer, to: $0.sent) != nil }
     let isNew = !stops.contains { $0.epoch == statement.epoch }
-    switch outcome(of: answer, to: answered?.sent ?? question) {
+    let outcome = outcome(of: answer, to: answered?.sent ?? question)
+    // One that is refused has come to its end.
+    let others = if case .refused = outcome { stops.filter { $0.sent != answered?.sent } } else { stops }
+    switch outcome {
     case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
       return end(statement)
     case .refused(let refusal) where refusal.code != .expired || !isNew:
-      let others = stops.filter { $0.sent != answered?.sent }
       if others.isEmpty { return fail(.refused(refusal)) }
       stage = .stopping(question, others)
       return []
-    case .refused,
-      .challenge where isNew, nil where stops.isEmpty:
+    case .refused, .challenge where isNew, nil where stops.isEmpty:
       let (sent, update) = seal(.stop(epoch: statement.epoch))
-      stage = .stopping(question, stops + [Stop(sent: sent, epoch: statement.epoch)])
+      stage = .stopping(question, others + [Stop(sent: sent, epoch: statement.epoch)])
       limit = answer.received + Self.stopDelay
       return stops.isEmpty ? [update, .commanded] : [update]
     case .obeyed, .challenge, nil:
