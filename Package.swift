@@ -177,7 +177,7 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "StepProtocol"]),
+    tests("StepControllerTests", ["StepController", "Domain", "Encoding", "StepProtocol"]),
     tests(
       "StepDaemonTests",
       [
