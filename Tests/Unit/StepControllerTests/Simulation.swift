@@ -31,21 +31,29 @@ final class Simulation {
     var mechanism = Mechanism()
     /// Something else than the servo has moved it or held it, so that only end switches can know where it is.
     var isDisturbed = false
+    /// It was held fast, or its `clear` was wrong, so that the pulse may be far ahead of it.
+    var wasJammed = false
+    /// When somebody last moved it by hand.
+    var pushed: Int64 = -1_000
 
     // The servo's driver.
     var mood = SimulatedServoMood.takes(0)
     var orders: [(order: ServoOrder, at: Int64, licence: Licence)] = []
     var isBusy = false
-    /// When an order was last carried out much later than it was given.
+    /// When an order was last carried out much later than it was given, or somebody stepped on or off.
     var late: Int64 = -1_000
 
     // What was ordered and told.
     var motion: SimulatedMotion?
-    /// How far the pulse may move at present.
+    /// How far the pulse may move at present, as of its last change.
     var credit = 0.0
     var changed: Int64 = 0
-    var inched: Int64 = -10_000
+    /// Which way the pulse moved last.
     var heading: Command.Move.Target?
+    /// When there was the last single pulse, and the last one of this motion.
+    var pulsed: Int64 = -10_000
+    var inched: Int64?
+    /// What was told last, and when the last motion was said to have ended.
     var phase = Phase.idle
     var position = Position.unknown
     var rested: Int64 = 0
@@ -60,6 +68,8 @@ final class Simulation {
     var target: Command.Move.Target
     /// Nil: the interlock closes it.
     let rider: Int?
+    /// Where the pulse was when it began.
+    var start: Double?
     /// The command that it follows.
     var command: [UInt8]?
     var isStopped = false
@@ -120,6 +130,8 @@ final class Simulation {
   /// Commands by their payload: whose they are, by when they are good, and in which turn their challenge was given.
   var moves: [[UInt8]: (plan: Plan, deadline: Int64, life: Int, given: Int)] = [:]
   var stops: [[UInt8]: (rider: Int, step: StepID, epoch: [UInt8])] = [:]
+  /// How many commands are on their way.
+  var underway = 0
   var sent: [(step: StepID, payload: [UInt8])] = []
   var arrived: Set<[UInt8]> = []
   var deliveries: [Delivery] = []
@@ -154,7 +166,9 @@ final class Simulation {
     advance(to: now + 200)
     // As long as an approach takes, and a motion after it.
     let end = now + Approach.duration + 8_000
-    while violation == nil, now < end, controller?.isAtRest != true || now < stalledUntil { advance(to: now + 200) }
+    while violation == nil, now < end, controller?.isAtRest != true || now < stalledUntil || underway > 0 {
+      advance(to: now + 200)
+    }
     advance(to: now + 300)
     guard violation == nil else { return violation }
     if controller?.isAtRest != true { violate("restless", "it does not come to rest") }
@@ -221,7 +235,7 @@ final class Simulation {
       let pressure = plants[index].mechanism.pressure
       if pressure > 0 {
         plants[index].isDisturbed = true
-        if told[.clear(plants[index].id)]?.isActive == false, plants[index].mechanism.jam == 0 {
+        if told[.clear(plants[index].id)]?.isActive == false, !plants[index].wasJammed {
           totals.force = max(totals.force, pressure)
         }
       }
@@ -458,104 +472,5 @@ final class Simulation {
   func report(_ order: ServoOrder, _ outcome: ServoReport.Outcome) {
     if case .failed(.obstructed) = outcome { noteObstruction(of: index(order.step)) }
     post(.servo(ServoReport(order, outcome)))
-  }
-
-  // MARK: - What happens
-
-  func act(_ action: SimulatedAction) {
-    switch action {
-    case .command(let rider, let step, let target, let deadline, let transit):
-      totals.commands += 1
-      let kind = rider * 2 + index(step)
-      let question = crew.question(questions[kind], by: rider, about: step)
-      questions[kind] += 1
-      plans[CommandDigest(of: question).bytes] = Plan(
-        rider: rider, step: step, target: target, deadline: deadline, transit: transit)
-      send(question, to: step)
-    case .stop(let rider, let step):
-      guard let lastEpoch else { return }
-      totals.stops += 1
-      let payload = crew.riders[rider].command(step, .stop(epoch: lastEpoch))
-      stops[payload] = (rider, step, lastEpoch)
-      send(payload, to: step)
-    case .replay(let number):
-      if sent.indices.contains(number) { send(sent[number].payload, to: sent[number].step) }
-    case .obstacle(let step, let place?, let stiffness):
-      let mechanism = plants[index(step)].mechanism
-      let isOutside = place > mechanism.place
-      // It comes up to the step, and not into it.
-      let free = isOutside ? max(place, mechanism.place + 0.01) : min(place, mechanism.place - 0.01)
-      guard (0.02...0.98).contains(free) else { return }
-      plants[index(step)].mechanism.obstacle = .init(place: free, isOutside: isOutside, stiffness: stiffness)
-    case .obstacle(let step, nil, _):
-      plants[index(step)].mechanism.obstacle = nil
-    case .stand(let step, let load):
-      plants[index(step)].mechanism.load = load
-    case .jam(let step, let force):
-      plants[index(step)].mechanism.jam = force
-      plants[index(step)].isDisturbed = true
-    case .push(let step, let place):
-      push(index(step), to: place)
-    case .drive(let drives):
-      isDriving = drives
-    case .button(let isPressed):
-      self.isPressed = isPressed
-    case .wire(let sensor, let flaw):
-      guard let index = inputs.firstIndex(where: { $0.sensor == sensor }) else { return }
-      inputs[index].wire.flaw = flaw
-      sense(index)
-    case .stall(let time):
-      stalledUntil = max(stalledUntil, now + time)
-      stalled = stalledUntil
-    case .journal(let mood):
-      journalMood = mood
-      writeJournal()
-    case .servo(let step, let mood):
-      plants[index(step)].mood = mood
-      work(index(step))
-    case .reconnect:
-      post(.connected)
-    case .end:
-      guard controller != nil else { return }
-      isEnding = true
-      post(.ending)
-    case .kill(let downtime, let isWritten):
-      if isWritten { journal.write() }
-      kill(downtime: downtime)
-    case .powerCut(let downtime):
-      kill(downtime: downtime)
-      for index in plants.indices { plants[index].mechanism.set(wire: nil) }
-    case .repair:
-      repair()
-    }
-    updateContacts(bounces: true)
-  }
-
-  /// Somebody moves a step by hand, as fast as a hand does.
-  func push(_ index: Int, to place: Double) {
-    let mechanism = plants[index].mechanism
-    guard !mechanism.isDriven, mechanism.obstacle == nil, mechanism.place != place else { return }
-    plants[index].isDisturbed = true
-    plants[index].mechanism.push(to: place, by: 0.02)
-    updateContacts(bounces: true)
-    at(now + 10) { [unowned self] in push(index, to: place) }
-  }
-
-  func repair() {
-    act(.journal(.takes(0)))
-    for step in [left, right] {
-      act(.servo(step, .takes(0)))
-      act(.jam(step, 0))
-      act(.stand(step, 0))
-      act(.obstacle(step, nil, stiffness: 0))
-    }
-    for (sensor, _) in inputs { act(.wire(sensor, .healthy)) }
-    act(.drive(false))
-    act(.button(isPressed: false))
-  }
-
-  func send(_ payload: [UInt8], to step: StepID) {
-    sent.append((step, payload))
-    post(.request(Request(payload, on: step, isRetained: false)))
   }
 }

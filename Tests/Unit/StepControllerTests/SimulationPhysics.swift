@@ -45,7 +45,7 @@ struct Mechanism {
   var load = 0.0
   /// What holds the step fast, newtons.
   var jam = 0.0
-  var obstacle: Obstacle?
+  var obstacle: Obstacle? { didSet { pressure = contact } }
 
   /// Whether the servo is driven, or will be at the next frame.
   var isDriven: Bool { wire != nil || latched != nil }

@@ -11,7 +11,10 @@ extension Simulation {
   func note(_ input: Controller.Input) {
     switch input {
     case .sensed(let report):
-      told[report.sensor] = (report.isActive, now)
+      // A switch that bounces is told of more than once.
+      if told[report.sensor].map({ $0.isActive != report.isActive }) ?? true {
+        told[report.sensor] = (report.isActive, now)
+      }
       noteSensor(report.sensor)
     case .request(let request):
       let digest = CommandDigest(of: request.payload).bytes
@@ -73,18 +76,36 @@ extension Simulation {
     plants[index].motion?.target = plan.target
     plants[index].motion?.turned = place
     plants[index].motion?.command = digest
-    plants[index].inched = -10_000
+    plants[index].inched = nil
   }
 
   func noteObstruction(of index: Int) {
-    guard let motion = plants[index].motion, motion.obstructed == nil else { return }
+    guard let motion = plants[index].motion, motion.obstructed == nil, plants[index].phase == .moving else { return }
     totals.backOffs += 1
     let mechanism = plants[index].mechanism
-    plants[index].motion?.obstructed = mechanism.wire ?? mechanism.place
     let heading = plants[index].heading
+    plants[index].motion?.obstructed = mechanism.wire ?? mechanism.place
     plants[index].motion?.heading = heading ?? motion.target
-    let life = life
-    at(now + patience) { [unowned self] in if self.life == life { checkPressure(index) } }
+    let (life, number, noted) = (life, totals.motions, now)
+    at(now + patience) { [unowned self] in
+      guard self.life == life else { return }
+      checkPressure(index)
+      if totals.motions == number, let place = mechanism.wire, let start = motion.start, motion.turned == nil {
+        checkBackOff(of: index, from: place, start: start, since: noted)
+      }
+    }
+  }
+
+  /// What is in the way was given some room, unless something else held the step or let it go meanwhile.
+  func checkBackOff(of index: Int, from place: Double, start: Double, since time: Int64) {
+    let plant = plants[index]
+    guard let wire = plant.mechanism.wire, !plant.isHeld, case .takes(0) = plant.mood, stalled < time,
+      plant.late < time, let (isActive, since) = told[.clear(plant.id)], isActive == false, since == time
+    else { return }
+    // A tenth of it is left to what the pulse had before the first stride.
+    if abs(wire - place) < 0.9 * min(0.05, abs(place - start)) {
+      violate("does not back off", "\(plant.id) was obstructed at \(place), and its pulse is at \(wire)")
+    }
   }
 
   // MARK: - What it orders
@@ -92,7 +113,9 @@ extension Simulation {
   /// What an order may do, as things stand when it is given.
   func judge(_ order: ServoOrder, of index: Int) -> Licence {
     let (step, plant) = (order.step, plants[index])
-    if plant.motion == nil { begin(order, of: index) }
+    // Each motion begins with its servo's set-up.
+    if case .prepare = order.action { plants[index].motion = nil }
+    if plants[index].motion == nil { begin(order, of: index) }
     var licence = Licence()
     guard let motion = plants[index].motion else { return licence }
     if case .prepare = order.action { return licence }
@@ -129,12 +152,13 @@ extension Simulation {
     let clock = now - boot
     plants[index].isHeld = false
     plants[index].heading = nil
-    plants[index].inched = -10_000
+    plants[index].inched = nil
     if let delivery = deliveries.first(where: {
       $0.plan.step == order.step && clock < $0.deadline && (wanted == nil || $0.plan.target == wanted)
     }) {
       plants[index].motion = SimulatedMotion(
-        target: delivery.plan.target, rider: delivery.plan.rider, command: delivery.digest)
+        target: delivery.plan.target, rider: delivery.plan.rider, start: plants[index].mechanism.wire,
+        command: delivery.digest)
     } else if wanted != .open, setting.onMoving == .retract, let (_, since) = told[.standing], !isActive(.standing),
       since > plants[index].stopped.at
     {
@@ -155,7 +179,7 @@ extension Simulation {
     guard let before = plant.mechanism.wire else {
       if let ban = licence.opening, licence.closing != nil { violate("driven", "\(plant.id) is driven: \(ban)") }
       let jump = abs(place - plant.mechanism.place)
-      if jump > 2 * stride + 0.02, !plant.isDisturbed || isSeen(index) {
+      if jump > 2 * stride + 0.02, !plant.isDisturbed || isSeen(index), now - plant.pushed > 100 {
         violate("thrown", "\(plant.id) stands at \(plant.mechanism.place) and is thrown to \(place)")
       }
       plants[index].credit = 0
@@ -187,7 +211,7 @@ extension Simulation {
       }
     } else if let turned = motion.turned {
       // It slows down before it turns.
-      if abs(place - turned) > 0.2 {
+      if abs(place - turned) > 0.17 + 2 * profile.longestStride {
         violate("does not turn", "\(plant.id) was turned at \(turned), and is at \(place)")
       }
     } else if plant.late != now, abs(change) > 0.03 {
@@ -197,11 +221,12 @@ extension Simulation {
 
   func checkInch(_ place: Double, of index: Int, _ licence: Licence) {
     let plant = plants[index]
-    if now - plant.inched < 300, plant.late != now {
-      violate("too fast", "\(plant.id) gets pulses after \(now - plant.inched) ms")
+    if let inched = plant.inched, now - inched < 300, plant.late != now {
+      violate("too fast", "\(plant.id) gets pulses after \(now - inched) ms")
     }
-    plants[index].inched = now
-    checkDirection(place - plant.mechanism.place, to: place, of: index, licence)
+    (plants[index].inched, plants[index].pulsed) = (now, now)
+    let change = place - plant.mechanism.place
+    if abs(change) > 0.03 { checkDirection(change, to: place, of: index, licence) }
   }
 
   // MARK: - What physics does
@@ -212,15 +237,18 @@ extension Simulation {
     let mechanism = plant.mechanism
     guard mechanism.latched != nil, now - plant.late > 300 else { return }
     let speed = abs(mechanism.speed)
-    let isInching = now - plant.inched < 200
+    // A load sways at the servo before it is at rest.
+    let sway = Int64(mechanism.load * 20)
+    let isInching = now - plant.pulsed < 200
     if !plant.isDisturbed {
       let top = profile.longestStride / Double(MotionProfile.tick) * 1000
       if !isInching, speed > 1.6 * top + 0.4 { violate("too fast", "\(plant.id) moves with \(speed) ways a second") }
-      if plant.phase != .moving, now - plant.rested > 150, speed > 0.15, controller != nil {
+      if plant.phase != .moving, now - plant.rested > 150 + sway, speed > 0.15, controller != nil {
         violate("moves at rest", "\(plant.id) moves with \(mechanism.speed) ways a second and is said to be at rest")
       }
-      if let (_, since) = told[.standing], !isActive(.standing), now - max(since, stalled) > 200,
-        mechanism.speed > 0.15, plant.motion?.obstructed == nil
+      if let (_, since) = told[.standing], !isActive(.standing), now - max(since, stalled) > 200 + sway,
+        now - plant.rested > 200 + sway, mechanism.speed > 0.15, mechanism.place > 0.02,
+        plant.motion?.obstructed == nil
       {
         violate("extends: the vehicle moves", "\(plant.id) extends at \(mechanism.place) though the vehicle moves")
       }
@@ -234,9 +262,10 @@ extension Simulation {
   /// What is in the way is not pressed for longer than it takes to back off.
   func checkPressure(_ index: Int) {
     let plant = plants[index]
-    let limit = 10 + plant.mechanism.friction + plant.mechanism.load
+    // At the fastest travel the servo is behind its pulse by more than the back-off: two strides, and its lag.
+    let limit = 10 + plant.mechanism.friction + plant.mechanism.load + (setting.travel < 600 ? 200 : 20)
     guard plant.mechanism.pressure > 0, let (isActive, since) = told[.clear(plant.id)], isActive == false,
-      !plant.isHeld, case .takes(0) = plant.mood, plant.mechanism.jam == 0,
+      !plant.isHeld, case .takes(0) = plant.mood, !plant.wasJammed,
       now - max(since, stalled) >= patience, controller != nil
     else { return }
     totals.residue = max(totals.residue, plant.mechanism.pressure)
@@ -306,7 +335,11 @@ extension Simulation {
         proof: .standing(at: plan.step), proofTime: max(0, statement.clock - 100))
       let payload = crew.riders[plan.rider].command(plan.step, .move(move))
       moves[payload] = (plan, move.deadline, life, given)
-      at(now + plan.transit) { [unowned self] in send(payload, to: plan.step) }
+      underway += 1
+      at(now + plan.transit) { [unowned self] in
+        underway -= 1
+        send(payload, to: plan.step)
+      }
     } else if let refusal = statement.refusal {
       totals.refusals[refusal, default: 0] += 1
       deliveries.removeAll { $0.digest == digest }

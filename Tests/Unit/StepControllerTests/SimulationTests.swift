@@ -67,7 +67,8 @@ import Testing
     print("\(hasBeam ? "a beam" : "an edge"), \(stiffness) N/m: \(Int(totals.force)) N, then \(Int(totals.residue)) N")
     #expect(totals.backOffs == 1 && totals.faults == ["obstructed": 1])
     #expect(hasBeam || totals.force > 8, "the edge feels it")
-    #expect(totals.force < 150 && totals.residue < 20)
+    // A servo that goes on pushes with 300 N.
+    #expect(totals.force < 200 && totals.residue < 20)
   }
 
   @Test("a controller that hears nothing of its inputs is found out")
