@@ -14,7 +14,7 @@ import Testing
 
 @Suite("stepctl provision tag")
 struct ProvisionTagTests {
-  private static let content = "{\"uuid\":\"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90\",\"stepId\":\"left\"}"
+  private static let content = "stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left"
 
   private let shell: Shell
   private let file: String

@@ -189,7 +189,7 @@ struct ProvisionLabelTests {
     let codes = try #require(try ended.objects.first?["codes"]?.array)
     #expect(codes.map { $0["step"] } == ["left", "right"])
     #expect(
-      codes[0]["content"] == .string("{\"uuid\":\"\(Shell.vehicle)\",\"stepId\":\"left\"}"))
+      codes[0]["content"] == .string("stepctl:\(Shell.vehicle)/left"))
   }
 
   @Test("a rider cannot make the vehicle's code, and is told what there is")
