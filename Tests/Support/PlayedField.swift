@@ -211,7 +211,9 @@ package final class PlayedType4: PlayedTag {
       let content = selected == 0xE103 ? container : file
       return Array(content.dropFirst(offset).prefix(Int(command[4]))) + done
     case 0xD6 where selected == 0xE104:
-      if !ignoresWrites || offset == 0 { file.replaceSubrange(offset..<offset + command.count - 5, with: command[5...]) }
+      if !ignoresWrites || offset == 0 {
+        file.replaceSubrange(offset..<offset + command.count - 5, with: command[5...])
+      }
       return done
     default:
       return [0x6D, 0x00]

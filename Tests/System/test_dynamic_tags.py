@@ -250,8 +250,8 @@ def test_one_without_dynamic_messages_is_a_tag_like_any_other(operator, chip):
 def test_a_tag_that_says_nothing_to_what_it_does_not_know_is_written(operator, chip):
     """Other Type 4 tags need not know NTAG 424 DNA's commands."""
     tag = Type4(bytes.fromhex(UID))
-    apdu = tag.apdu
-    tag.apdu = lambda command: (tag.drop(), b"")[1] if command[0] == 0x90 else apdu(command)
+    command = tag.command
+    tag.command = lambda data: tag.drop() if tag.pending(data)[:1] == b"\x90" else command(data)
     chip.place(tag)
     given = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
     assert operator.vehicle.stepctl("provision", "tag", *given).status == 0

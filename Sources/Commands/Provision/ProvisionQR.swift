@@ -35,7 +35,8 @@ struct ProvisionQR: ContextCommand {
   @Option(help: "How much of a code may be damaged (default: M; L for the vehicle's).")
   var level: QRCode.Level?
 
-  @Option(help: ArgumentHelp(
+  @Option(
+    help: ArgumentHelp(
       "The side of a printed code, without its margin (default: 40; in a PDF, as large as fits on a page).",
       valueName: "mm"))
   var size: Double?

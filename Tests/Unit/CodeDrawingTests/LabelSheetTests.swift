@@ -41,7 +41,9 @@ import Testing
   @Test("each code has its quiet zone within its label, whatever the other is like", arguments: [false, true])
   func quietZones(isReversed: Bool) throws {
     let codes = try [1, 400].map { try QRCode([UInt8](repeating: 0x61, count: $0), level: .low) }
-    let labels = (isReversed ? codes.reversed() : codes).map { LabelSheet.Label($0, side: nil, title: PDFText("a")!, instruction: PDFText("b")!) }
+    let labels = (isReversed ? codes.reversed() : codes).map {
+      LabelSheet.Label($0, side: nil, title: PDFText("a")!, instruction: PDFText("b")!)
+    }
     let width = 40 * (1 + 8 / Double(try #require(codes.map(\.side).min())))
     // MODULE 0 0 -MODULE LEFT TOP cm
     let drawn = try text(LabelSheet(labels, size: 40, paper: .a4)).split(separator: "\n").filter { $0.hasSuffix(" cm") }

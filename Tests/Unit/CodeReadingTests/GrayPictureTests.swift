@@ -82,7 +82,8 @@ import Testing
   @Test(
     "what is neither PNG nor JPEG is told by its name",
     arguments: [
-      ("", .empty), ("GIF89a", .gif), ("hello", .unknownFormat), ("RIFF0000WEBP", .webp), ("RIFF0000WAVE", .unknownFormat),
+      ("", .empty), ("GIF89a", .gif), ("hello", .unknownFormat), ("RIFF0000WEBP", .webp),
+      ("RIFF0000WAVE", .unknownFormat),
       ("\0\0\0\u{1C}ftypheic", .heif), ("II*\0", .tiff), ("MM\0*", .tiff), ("%PDF-1.4", .pdf), ("<svg xmlns", .svg),
       ("BM" + String(repeating: "\0", count: 30), .bmp), ("BMW", .unknownFormat),
     ] as [(String, PictureFlaw)])

@@ -79,7 +79,10 @@ import Testing
 
   @Test(
     "a text of another scheme is not one",
-    arguments: ["", "stepctl", "stepctl:", "\(path)", "https://example.com/?e=\(e)&c=\(c)", " \(uri)", "STEPCTL:\(uri.dropFirst(8))"])
+    arguments: [
+      "", "stepctl", "stepctl:", "\(path)", "https://example.com/?e=\(e)&c=\(c)", " \(uri)",
+      "STEPCTL:\(uri.dropFirst(8))",
+    ])
   func others(text: String) {
     #expect(throws: DynamicTag.ParsingError.notDynamicTag) { try DynamicTag(parsing: text) }
     #expect(!DynamicTag.isMeant(by: text))

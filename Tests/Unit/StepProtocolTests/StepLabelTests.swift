@@ -76,9 +76,11 @@ import Testing
   @Test(
     "something else is not one",
     arguments: [
-      "", "left", "https://example.com", "7", "STEPCTL:\(StepLabelTests.uuid)/left", " stepctl:\(StepLabelTests.uuid)/left",
+      "", "left", "https://example.com", "7", "STEPCTL:\(StepLabelTests.uuid)/left",
+      " stepctl:\(StepLabelTests.uuid)/left",
       "stepctl", "stepctl:\(StepLabelTests.uuid)/left?", "stepctl:\(StepLabelTests.uuid)/left?e=0&c=0",
-      "stepctl:\(StepLabelTests.uuid)/" + String(repeating: "a", count: 500), "[]", "{}", #""left""#, #"{"name":"left"}"#, "null",
+      "stepctl:\(StepLabelTests.uuid)/" + String(repeating: "a", count: 500), "[]", "{}", #""left""#,
+      #"{"name":"left"}"#, "null",
       #"{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}x"#, #"[{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}]"#,
       #"{"uuid":"\#(StepLabelTests.uuid)","uuid":"\#(StepLabelTests.uuid)","stepId":"left"}"#,
       #"{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}"# + String(repeating: " ", count: 512),
