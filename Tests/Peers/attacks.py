@@ -613,7 +613,7 @@ def _label(context: Context, step: str | int | None = None) -> str:
     return proto.json_label(context.vehicle, context.step if step is None else step)
 
 
-def _name(context: Context, step: str | None = None) -> str:
+def _written(context: Context, step: str | None = None) -> str:
     return proto.label(context.vehicle, step or context.step)
 
 
@@ -646,23 +646,23 @@ _labelled("with a byte after it", "wrong_step", lambda c: _label(c) + "x")
 _labelled("that is the step's id", "wrong_step", lambda c: c.step)
 _labelled("that is a web address", "wrong_step", lambda c: f"https://example.com/{c.vehicle}/{c.step}")
 _labelled("URI of another vehicle", "wrong_step", lambda c: proto.label(ELSEWHERE, c.step))
-_labelled("URI of the other step", "wrong_step", lambda c: _name(c, c.other_step))
-_labelled("URI of no step", "wrong_step", lambda c: _name(c, "roof"))
-_labelled("URI of the step's major", "wrong_step", lambda c: _name(c, str(c.majors[c.step])))
+_labelled("URI of the other step", "wrong_step", lambda c: _written(c, c.other_step))
+_labelled("URI of no step", "wrong_step", lambda c: _written(c, "roof"))
+_labelled("URI of the step's major", "wrong_step", lambda c: _written(c, str(c.majors[c.step])))
 _labelled("URI without a step", "wrong_step", lambda c: f"stepctl:{c.vehicle}/")
 _labelled("URI without a slash", "wrong_step", lambda c: f"stepctl:{c.vehicle}")
-_labelled("URI with an empty query", "wrong_step", lambda c: _name(c) + "?")
-_labelled("URI with a fragment", "wrong_step", lambda c: _name(c) + "#")
-_labelled("URI with a further path", "wrong_step", lambda c: _name(c) + "/")
-_labelled("URI with an authority", "wrong_step", lambda c: _name(c).replace("stepctl:", "stepctl://"))
-_labelled("URI with its scheme in upper case", "wrong_step", lambda c: _name(c).replace("stepctl", "STEPCTL"))
-_labelled("URI with the vehicle in upper case", "wrong_step", lambda c: _name(c).replace(c.vehicle, c.vehicle.upper()))
-_labelled("URI with the step in upper case", "wrong_step", lambda c: _name(c, c.step.upper()))
-_labelled("URI with white space before it", "wrong_step", lambda c: " " + _name(c))
-_labelled("URI with white space behind it", "wrong_step", lambda c: _name(c) + "\n")
-_labelled("URI with a NUL", "wrong_step", lambda c: _name(c) + "\0")
-_labelled("URI in percent signs", "wrong_step", lambda c: _name(c, f"%{ord(c.step[0]):02x}{c.step[1:]}"))
-_labelled("URI of 513 bytes", "malformed", lambda c: _name(c).ljust(513))
+_labelled("URI with an empty query", "wrong_step", lambda c: _written(c) + "?")
+_labelled("URI with a fragment", "wrong_step", lambda c: _written(c) + "#")
+_labelled("URI with a further path", "wrong_step", lambda c: _written(c) + "/")
+_labelled("URI with an authority", "wrong_step", lambda c: _written(c).replace("stepctl:", "stepctl://"))
+_labelled("URI with its scheme in upper case", "wrong_step", lambda c: _written(c).replace("stepctl", "STEPCTL"))
+_labelled("URI with the vehicle in upper case", "wrong_step", lambda c: _written(c).replace(c.vehicle, c.vehicle.upper()))
+_labelled("URI with the step in upper case", "wrong_step", lambda c: _written(c, c.step.upper()))
+_labelled("URI with white space before it", "wrong_step", lambda c: " " + _written(c))
+_labelled("URI with white space behind it", "wrong_step", lambda c: _written(c) + "\n")
+_labelled("URI with a NUL", "wrong_step", lambda c: _written(c) + "\0")
+_labelled("URI in percent signs", "wrong_step", lambda c: _written(c, f"%{ord(c.step[0]):02x}{c.step[1:]}"))
+_labelled("URI of 513 bytes", "malformed", lambda c: _written(c).ljust(513))
 _labelled("that is the command's token", "malformed", lambda c: c.rider.token + "x" * 512)
 _labelled("empty", "malformed", lambda c: "")
 _labelled("of 513 bytes", "malformed", lambda c: _label(c).ljust(513))
@@ -1329,12 +1329,12 @@ ATTACKS.append(Attack("retained question", lambda c: (draft(c, "unknown").payloa
 STRICT_ATTACKS = [
     Attack(name, _sent(_claim(proof)), "proof_not_accepted")
     for name, proof in {
-        "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _name(c), t),
+        "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _written(c), t),
         "tag that is plain, as before": lambda c, t: proto.tag_proof(_uid(c), _label(c), t),
         "dynamic tag without its query": lambda c, t: proto.tag_proof(c.tag().uid, _uri(c).partition("?")[0], t),
         "tag that is plain, under a dynamic one's UID": lambda c, t: proto.tag_proof(c.tag().uid, _label(c), t),
         "tag that says nothing of the kind": lambda c, t: proto.tag_proof(_uid(c), "Hello", t),
-        "code": lambda c, t: proto.code_proof(_name(c), t),
+        "code": lambda c, t: proto.code_proof(_written(c), t),
         "code as before": lambda c, t: proto.code_proof(_label(c), t),
         "code of a dynamic tag": lambda c, t: proto.code_proof(_uri(c), t),
     }.items()
@@ -1434,7 +1434,7 @@ VARIANTS += [
     Variant("dynamic tag, some readings later", lambda c: (_with_uri(c, [_uri(c) for _ in range(9)][-1]), False)),
 ]
 for _how, _content in {
-    "as it is written": _name,
+    "as it is written": _written,
     "as it was written before": _label,
     "with the step's major": lambda c: _label(c, c.majors[c.step]),
     "with the vehicle in upper case": lambda c: _label(c).replace(c.vehicle, c.vehicle.upper()),
