@@ -26,7 +26,7 @@ struct ProvisionQR: ContextCommand {
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write into this file; - is standard output, and the default.", valueName: "file"),
+    help: ArgumentHelp("Write into this file, or - (default: standard output).", valueName: "file"),
     completion: .file(extensions: ["png", "svg", "pdf"]))
   var outputName: String?
 
