@@ -36,6 +36,8 @@ import Testing
     for chip in [Type2Chip.ntag213, .ntag215, .ntag216] {
       let configuration = try #require(chip.configuration)
       #expect(configuration == chip.pages - 4)
+      let last = try write(message(bytes: 79), to: Type2Memory(factory(chip)), chip: chip).writes.map(\.page).max()!
+      #expect(last >= 24)
       for first in 0...configuration + 1 {
         var bytes = factory(chip)
         bytes[configuration * 4 + 3] = UInt8(first)
@@ -44,8 +46,8 @@ import Testing
           memory = Type2Memory(Array(bytes[..<min(first * 4, bytes.count)]))
           memory.refusedFrom = first
         }
-        // The message ends on page 25; its lock bits are behind the user's pages.
-        let isNeeded = first <= 25 || isForReading && first <= chip.dynamicLocks!.page
+        // The lock bits of the message's pages are behind the user's pages.
+        let isNeeded = first <= last || isForReading && first <= chip.dynamicLocks!.page
         if isNeeded {
           #expect(throws: NDEFError.passwordProtected(page: first)) {
             try write(message(bytes: 79), to: memory, chip: chip)
