@@ -426,7 +426,7 @@ def test_a_tag_that_is_torn_off_is_empty_or_right_and_never_wrong(how, provision
             chip.place()
             if torn % 4 == 0:
                 assert provision().status == 0 and texts(chip.tag) == [new]
-        assert torn >= (20 if not before else 3)
+        assert torn >= (16 if not before else 3)
 
 
 def test_a_type_4_tag_that_is_torn_off_is_empty_or_right_too(provision, chip, file_vehicle):
