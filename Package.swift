@@ -163,7 +163,7 @@ let package = Package(
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
-    tests("CodeDrawingTests", ["CodeDrawing"]),
+    tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
     tests(

@@ -571,7 +571,7 @@ _stepctl_provision_qr() {
     repeating_flags=()
     non_repeating_flags=(--sheet --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--step --format --output --level --size --paper --copies --vehicle)
+    non_repeating_options=(--step --format -o --output --level --size --paper --copies --vehicle)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -583,7 +583,7 @@ _stepctl_provision_qr() {
         __stepctl_add_completions -W 'terminal'$'\n''png'$'\n''svg'$'\n''pdf'
         return
         ;;
-    '--output')
+    '-o'|'--output')
         __stepctl_add_completions -o plusdirs -fX '!*.@(png|svg|pdf)'
         return
         ;;

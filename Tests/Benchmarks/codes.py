@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parents[1] / "Tests/System"))
 import pictures  # noqa: E402
 
 UUID = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-LABEL = json.dumps({"uuid": UUID, "stepId": "left"}, separators=(",", ":"))
+LABEL = f"stepctl:{UUID}/left"
 VEHICLE = f"""\
 name = "Rolling Chassis"
 uuid = "{UUID}"

@@ -19,6 +19,7 @@ seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.
 (seeds / "statement/idle").write_text(example["idle-status"])
 (seeds / "proof/tag").write_text(example["tag-uri"])
 (seeds / "proof/label").write_text('{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":1}')
+(seeds / "proof/uri").write_text("stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left")
 (seeds / "code/vehicle").write_text(example["vehicle-code"])
 (seeds / "qr/codes").write_bytes(b"c\0\5hellof\0\1\2e\0\0")
 (seeds / "tags/one").write_text(json.dumps([example["tag-keys"]]))

@@ -618,7 +618,12 @@ def _claim(proof: Callable[[Context, int], dict]) -> Callable[[Draft], None]:
 
 
 def _label(context: Context, step: str | int | None = None) -> str:
-    return proto.label(context.vehicle, context.step if step is None else step)
+    """As labels were written before."""
+    return proto.json_label(context.vehicle, context.step if step is None else step)
+
+
+def _written(context: Context, step: str | None = None) -> str:
+    return proto.label(context.vehicle, step or context.step)
 
 
 def _uid(context: Context) -> str:
@@ -631,7 +636,7 @@ def _labelled(name: str, expected: str | None, content: Callable[[Context], obje
     _bent(f"code {name}", expected, _claim(lambda c, time: proto.code_proof(content(c), time)))
 
 
-_labelled("of another vehicle", "wrong_step", lambda c: proto.label(ELSEWHERE, c.step))
+_labelled("of another vehicle", "wrong_step", lambda c: proto.json_label(ELSEWHERE, c.step))
 _labelled("of the other step", "wrong_step", lambda c: _label(c, c.other_step))
 _labelled("of the other step by its number", "wrong_step", lambda c: _label(c, c.majors[c.other_step]))
 _labelled("of no step", "wrong_step", lambda c: _label(c, "roof"))
@@ -649,6 +654,24 @@ _labelled("in an array", "wrong_step", lambda c: f"[{_label(c)}]")
 _labelled("with a byte after it", "wrong_step", lambda c: _label(c) + "x")
 _labelled("that is the step's id", "wrong_step", lambda c: c.step)
 _labelled("that is a web address", "wrong_step", lambda c: f"https://example.com/{c.vehicle}/{c.step}")
+_labelled("URI of another vehicle", "wrong_step", lambda c: proto.label(ELSEWHERE, c.step))
+_labelled("URI of the other step", "wrong_step", lambda c: _written(c, c.other_step))
+_labelled("URI of no step", "wrong_step", lambda c: _written(c, "roof"))
+_labelled("URI of the step's major", "wrong_step", lambda c: _written(c, str(c.majors[c.step])))
+_labelled("URI without a step", "wrong_step", lambda c: f"stepctl:{c.vehicle}/")
+_labelled("URI without a slash", "wrong_step", lambda c: f"stepctl:{c.vehicle}")
+_labelled("URI with an empty query", "wrong_step", lambda c: _written(c) + "?")
+_labelled("URI with a fragment", "wrong_step", lambda c: _written(c) + "#")
+_labelled("URI with a further path", "wrong_step", lambda c: _written(c) + "/")
+_labelled("URI with an authority", "wrong_step", lambda c: _written(c).replace("stepctl:", "stepctl://"))
+_labelled("URI with its scheme in upper case", "wrong_step", lambda c: _written(c).replace("stepctl", "STEPCTL"))
+_labelled("URI with the vehicle in upper case", "wrong_step", lambda c: _written(c).replace(c.vehicle, c.vehicle.upper()))
+_labelled("URI with the step in upper case", "wrong_step", lambda c: _written(c, c.step.upper()))
+_labelled("URI with white space before it", "wrong_step", lambda c: " " + _written(c))
+_labelled("URI with white space behind it", "wrong_step", lambda c: _written(c) + "\n")
+_labelled("URI with a NUL", "wrong_step", lambda c: _written(c) + "\0")
+_labelled("URI in percent signs", "wrong_step", lambda c: _written(c, f"%{ord(c.step[0]):02x}{c.step[1:]}"))
+_labelled("URI of 513 bytes", "malformed", lambda c: _written(c).ljust(513))
 _labelled("that is the command's token", "malformed", lambda c: c.rider.token + "x" * 512)
 _labelled("empty", "malformed", lambda c: "")
 _labelled("of 513 bytes", "malformed", lambda c: _label(c).ljust(513))
@@ -727,6 +750,8 @@ for _name in ("e", "c"):
     _dynamic(f"with {_name} empty", "wrong_step", _values(lambda digits: "", _name))
     _dynamic(f"with {_name} of zeros", "wrong_step", _values(lambda digits: "0" * len(digits), _name))
 _dynamic("with e and c in the other order", "wrong_step", lambda c, u: "{0}?c={2}&e={1}".format(*_split(u)))
+_dynamic("without its query", "wrong_step", lambda c, u: u.partition("?")[0])
+_dynamic("with its query empty", "wrong_step", lambda c, u: u.partition("?")[0] + "?")
 _dynamic("with a third value", "wrong_step", lambda c, u: u + "&x=0")
 _dynamic("with a fragment", "wrong_step", lambda c, u: u + "#")
 _dynamic("with white space", "wrong_step", lambda c, u: u + " ")
@@ -1525,10 +1550,13 @@ ATTACKS.append(Attack("retained question", lambda c: (draft(c, "unknown").payloa
 STRICT_ATTACKS = [
     Attack(name, _sent(_claim(proof)), "proof_not_accepted")
     for name, proof in {
-        "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _label(c), t),
+        "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _written(c), t),
+        "tag that is plain, as before": lambda c, t: proto.tag_proof(_uid(c), _label(c), t),
+        "dynamic tag without its query": lambda c, t: proto.tag_proof(c.tag().uid, _uri(c).partition("?")[0], t),
         "tag that is plain, under a dynamic one's UID": lambda c, t: proto.tag_proof(c.tag().uid, _label(c), t),
         "tag that says nothing of the kind": lambda c, t: proto.tag_proof(_uid(c), "Hello", t),
-        "code": lambda c, t: proto.code_proof(_label(c), t),
+        "code": lambda c, t: proto.code_proof(_written(c), t),
+        "code as before": lambda c, t: proto.code_proof(_label(c), t),
         "code of a dynamic tag": lambda c, t: proto.code_proof(_uri(c), t),
     }.items()
 ]
@@ -1667,7 +1695,8 @@ VARIANTS += [
     Variant("dynamic tag, some readings later", lambda c: (_with_uri(c, [_uri(c) for _ in range(9)][-1]), False)),
 ]
 for _how, _content in {
-    "as it is written": _label,
+    "as it is written": _written,
+    "as it was written before": _label,
     "with the step's major": lambda c: _label(c, c.majors[c.step]),
     "with the vehicle in upper case": lambda c: _label(c).replace(c.vehicle, c.vehicle.upper()),
     "with white space": lambda c: json.dumps(json.loads(_label(c)), indent=2),

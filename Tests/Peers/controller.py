@@ -212,7 +212,7 @@ class Controller:
 
     def _check_proof(self, step, clock, unix_time, proof, device):
         method, content = proof["method"], proof.get("content", "")
-        is_dynamic = method == "nfc" and content.startswith("stepctl:")
+        is_dynamic = method == "nfc" and proto.is_dynamic(content)
         rotates = step in self.steps.beacons
         _refuse_unless(method in self.steps.methods, "proof_not_accepted")
         is_new = rotates if method == "beacon" else is_dynamic

@@ -633,12 +633,25 @@ def accepted_minors(secret: bytes, step: str, period: int, unix_time: int) -> se
     return {rotating_minor(secret, step, period, max(0, unix_time - back)) for back in (0, period)}
 
 
-def label(vehicle: str, step: str | int) -> str:
+def label(vehicle: str, step: str) -> str:
+    return f"stepctl:{vehicle}/{step}"
+
+
+def json_label(vehicle: str, step: str | int) -> str:
+    """As labels were written before."""
     return to_json({"uuid": vehicle, "stepId": step}).decode()
+
+
+def is_dynamic(content: str) -> bool:
+    """8.3: whether a tag's content is to be judged as a dynamic tag's."""
+    return content.startswith("stepctl:") and "?" in content
 
 
 def step_of_label(content: str, vehicle: str, majors: dict[str, int]) -> str | None:
     """8.2: the step of this vehicle that a label names, None for whatever else it is."""
+    found = re.fullmatch(r"stepctl:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/([a-z0-9_-]{1,32})", content)
+    if found:
+        return found[2] if found[1] == vehicle and found[2] in majors else None
     try:
         claims = from_json(content.encode())
         either_case = _match(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

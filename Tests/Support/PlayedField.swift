@@ -102,6 +102,26 @@ package final class PlayedType2: PlayedTag {
   package let target: NFCTarget
   /// Pages that acknowledge what is written to them, and stay as they are.
   package var deafPages: Set<Int> = []
+  /// Pages that refuse to be written, though no lock bit says so.
+  package var refusedPages: Set<Int> = []
+  /// Called when a write was acknowledged.
+  package var hasTaken: () -> Void = {}
+  /// AUTH0, and whether reading needs the password as well.
+  private var password = (first: Int.max, isForReading: false)
+
+  /// A password protects the pages from there on.
+  package func protect(from first: Int, reading: Bool) {
+    password = (first, reading)
+    var bytes = memory[tag.chip.configuration!]!
+    bytes[3] = UInt8(first)
+    var memory = memory
+    memory[tag.chip.configuration!] = bytes
+    tag = tag.holding(memory)
+  }
+
+  private func isReadable(_ page: Int) -> Bool {
+    page < tag.chip.pages && !(password.isForReading && page >= password.first)
+  }
 
   package init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51) {
     var bytes = bytes ?? SimulatedTag.factory(chip)
@@ -125,13 +145,16 @@ package final class PlayedType2: PlayedTag {
     case (0x60, .raw):
       let sizes: [Type2Chip: UInt8] = [.ntag213: 0x0F, .ntag215: 0x11, .ntag216: 0x13]
       return sizes[tag.chip].map { [0x00, 0x04, 0x04, 0x02, 0x01, 0x00, $0, 0x03] }
-    case (0x3A, .raw) where command[2] < tag.chip.pages:
+    case (0x3A, .raw) where isReadable(Int(command[2])):
       return (command[1]...command[2]).flatMap { memory[Int($0)]! }
-    case (0x30, .easy) where command[1] < tag.chip.pages:
+    case (0x30, .easy) where isReadable(Int(command[1])):
       // It goes on with page 0 behind the last one.
-      return (0..<4).flatMap { memory[(Int(command[1]) + $0) % tag.chip.pages]! }
+      let end = password.isForReading ? min(tag.chip.pages, password.first) : tag.chip.pages
+      return (0..<4).flatMap { memory[(Int(command[1]) + $0) % end]! }
     case (0xA2, .easy):
       let write = Type2Plan.Write(page: Int(command[1]), bytes: Array(command[2...]))
+      defer { hasTaken() }
+      if refusedPages.contains(write.page) || write.page >= password.first { return nil }
       if deafPages.contains(write.page) { return [] }
       return (try? tag.take(write)).map { [] }
     default:
@@ -152,7 +175,7 @@ package final class PlayedType4: PlayedTag {
   package let target: NFCTarget
   package private(set) var file: [UInt8]
   private var selected: UInt16?
-  /// What it acknowledges and does not do.
+  /// Whether it acknowledges what is written behind its length, and stays as it is.
   package var ignoresWrites = false
 
   package init(size: Int = 512, uid: UInt8 = 1) {
@@ -188,7 +211,9 @@ package final class PlayedType4: PlayedTag {
       let content = selected == 0xE103 ? container : file
       return Array(content.dropFirst(offset).prefix(Int(command[4]))) + done
     case 0xD6 where selected == 0xE104:
-      if !ignoresWrites { file.replaceSubrange(offset..<offset + command.count - 5, with: command[5...]) }
+      if !ignoresWrites || offset == 0 {
+        file.replaceSubrange(offset..<offset + command.count - 5, with: command[5...])
+      }
       return done
     default:
       return [0x6D, 0x00]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy
 import pytest
 import zxingcpp
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 import pictures
 from programs import AS_ANYBODY, BINARIES, STEPCTL, can_mount, children, mounted, wait_until
@@ -29,11 +29,16 @@ name = "Rolling Chassis"
 uuid = "{UUID}"
 steps = [{{ id = "left", side = "left", major = 1 }}, {{ id = "right", side = "right", major = 2 }}]
 """
-MODULES = {"L": 33, "M": 37, "Q": 41, "H": 45}
+MODULES = {"L": 29, "M": 33, "Q": 37, "H": 41}
 QUIET = 4
 
 
 def label(step="left", uuid=UUID) -> str:
+    return f"stepctl:{uuid}/{step}"
+
+
+def former_label(step="left", uuid=UUID) -> str:
+    """As codes were written before."""
     return json.dumps({"uuid": uuid, "stepId": step}, separators=(",", ":"))
 
 
@@ -141,13 +146,13 @@ def test_the_modules_are_those_of_qrencode(made, level):
 def test_a_picture_is_printed_as_large_as_was_asked_for(made, size):
     picture = Image.open(made("left.png", "--step", "left", "--size", size))
     dots, _ = picture.info["dpi"]
-    assert picture.width / dots * 25.4 == pytest.approx(size * (37 + 2 * QUIET) / 37, rel=0.001)
+    assert picture.width / dots * 25.4 == pytest.approx(size * (33 + 2 * QUIET) / 33, rel=0.001)
 
 
 def test_a_drawing_is_read_by_others(made):
-    text = made("left.svg", "--step", "left", "--size", "37").read_text()
-    assert 'width="45mm" height="45mm" viewBox="-4 -4 45 45"' in text
-    picture = Image.new("L", (45, 45), 255)
+    text = made("left.svg", "--step", "left", "--size", "33").read_text()
+    assert 'width="41mm" height="41mm" viewBox="-4 -4 41 41"' in text
+    picture = Image.new("L", (41, 41), 255)
     draw = ImageDraw.Draw(picture)
     (path,) = re.findall(r'<path d="([^"]+)"', text)
     for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\3z", path):
@@ -170,7 +175,7 @@ def drawn(lines: list[str], dark: str) -> Image.Image:
 def test_text_without_colors_is_read_by_others(make):
     ended = make("--step", "right")
     assert (ended.status, ended.stderr) == (0, "")
-    assert "\x1b" not in ended.stdout and {len(line) for line in ended.lines} == {45}
+    assert "\x1b" not in ended.stdout and {len(line) for line in ended.lines} == {41}
     assert zxing(drawn(ended.lines, dark="paper")) == [label("right")]
 
 
@@ -191,9 +196,9 @@ def test_a_terminal_shows_a_code_that_is_read_by_others(stepctl, car, variables)
 
 def test_a_terminal_that_is_too_narrow_gets_no_broken_code(stepctl, car):
     command = [STEPCTL, "provision", "qr", "--step", "left", "--vehicle", car]
-    with closing(Terminal(command, stepctl.environment, columns=44)) as terminal:
+    with closing(Terminal(command, stepctl.environment, columns=40)) as terminal:
         assert terminal.ends() == 64
-        assert b"error: the code needs 45 columns, and the terminal has 44\r\n" in terminal.written
+        assert b"error: the code needs 41 columns, and the terminal has 40\r\n" in terminal.written
         assert "█" not in terminal.written.decode()
 
 
@@ -234,7 +239,30 @@ def test_a_sheet_has_every_step_in_true_size(made, tmp_path, paper, size):
         width = numpy.hypot(*(numpy.array(corner(code, "top_right")) - corner(code, "top_left")))
         assert width / 300 * 25.4 == pytest.approx(37, abs=0.2)
     assert re.findall(r"Rolling Chassis", text_of(file)) == ["Rolling Chassis"] * 2
-    assert re.findall(r"\w+ step", text_of(file)) == ["left step", "right step"]
+    assert re.findall(r"LEFT|RIGHT", text_of(file)) == ["LEFT", "RIGHT"]
+    assert re.findall(r"scan to open: stepctl open --by qr", text_of(file)) == ["scan to open: stepctl open --by qr"] * 2
+
+
+@pytest.mark.parametrize(("paper", "size"), [("a4", (210, 297)), ("letter", (215.9, 279.4))])
+def test_a_sheet_without_a_size_uses_the_page(made, car, tmp_path, paper, size):
+    car.write_text(VEHICLE.replace('id = "right"', 'id = "rear-right"'))
+    file = made("sheet.pdf", "--sheet", "--paper", paper)
+    found = pages(file, tmp_path, dpi=100)
+    assert [zxing(page) for page in found] == [[label("left")], [label("rear-right")]]
+    assert [zbar(page) for page in sorted(tmp_path.glob("page-*.png"))] == [[label("left")], [label("rear-right")]]
+    for page, word in zip(found, ("LEFT", "RIGHT")):
+        (code,) = zxingcpp.read_barcodes(page, zxingcpp.BarcodeFormat.QRCode)
+        width = numpy.hypot(*(numpy.array(corner(code, "top_right")) - corner(code, "top_left")))
+        assert width / 100 * 25.4 > 0.6 * size[0]
+        # The word above all else: its letters are about 30 mm high.
+        dark = numpy.asarray(page)[: corner(code, "top_left")[1] - 20] < 128
+        rows = numpy.flatnonzero(dark[:, 100:-100].any(axis=1))
+        first = numpy.split(rows, numpy.flatnonzero(numpy.diff(rows) > 2) + 1)[0]
+        assert len(first) / 100 * 25.4 > 25, word
+        assert not any(edge.any() for edge in (dark[:24], dark[:, :24], dark[:, -24:]))
+    text = text_of(file)
+    assert re.findall(r"LEFT|RIGHT", text) == ["LEFT", "RIGHT"]
+    assert re.findall(r"Rolling Chassis.*", text) == ["Rolling Chassis", "Rolling Chassis, rear-right"]
 
 
 def corner(code, name: str) -> tuple[int, int]:
@@ -258,16 +286,16 @@ def test_the_dark_square_has_just_the_size_that_was_asked_for(made, tmp_path):
 def test_copies_fill_as_many_pages_as_it_takes(made, tmp_path):
     file = made("copies.pdf", "--sheet", "--copies", "7", "--size", "40", "--level", "H")
     found = [zxing(page) for page in pages(file, tmp_path, dpi=200)]
-    assert [len(codes) for codes in found] == [12, 2]
+    assert [len(codes) for codes in found] == [9, 5]
     assert sorted(sum(found, [])) == [label("left")] * 7 + [label("right")] * 7
 
 
 def test_labels_do_not_touch_and_can_be_cut(made, tmp_path):
     """Between the labels runs a strip in which there is nothing but cut marks."""
-    (page,) = pages(made("cut.pdf", "--sheet", "--copies", "3"), tmp_path, dpi=254)
+    (page,) = pages(made("cut.pdf", "--sheet", "--copies", "3", "--size", "40"), tmp_path, dpi=254)
     dark = numpy.asarray(page) < 128
     left = 120  # 12 mm at 10 dots a millimetre
-    width = round(40 * 10 * 45 / 37)
+    width = round(40 * 10 * 41 / 33)
     strip = dark[60:1500, left + width + 1 : left + width + 79]
     marks = numpy.flatnonzero(strip.any(axis=1))
     assert len(marks) > 0, "cut marks"
@@ -353,9 +381,19 @@ def test_an_output_without_a_name_is_an_error(make, tmp_path, path):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_the_short_form_of_output_is_known_and_a_dash_is_standard_output(make, tmp_path):
+    assert make("--step", "left", "-o", tmp_path / "left.png").stdout == f"wrote {tmp_path}/left.png\n"
+    assert zxing(Image.open(tmp_path / "left.png")) == [label()]
+    for given in (["-o", "-"], ["--output=-"]):
+        assert make("--step", "left", *given, folder=tmp_path).stdout == make("--step", "left").stdout
+    assert make("--step", "left", "-o", "-", "--format", "svg").stdout.startswith("<svg ")
+    assert not (tmp_path / "-").exists()
+    assert make("--step", "left", "-o", "-", "--json").json["file"] is None
+
+
 def test_a_program_gets_what_is_in_the_codes(make, tmp_path):
     assert make("--step", "left", "--json").json == {
-        "codes": [{"step": "left", "content": label(), "modules": 37}],
+        "codes": [{"step": "left", "content": label(), "modules": 33}],
         "file": None,
     }
     written = make("--sheet", "--json", "--level", "Q", "--output", tmp_path / "sheet.pdf").json
@@ -448,6 +486,9 @@ def test_a_picture_on_standard_input(finds):
         (b"\xff\xfe\x00", "the code holds something else than the name of a step"),
         (label(uuid=OTHER), f"the code is another vehicle's ({OTHER}), not one of Rolling Chassis"),
         (label("rear"), "the code names a step that Rolling Chassis does not have"),
+        (f"stepctl:{UUID}/left?e={'0' * 32}&c={'0' * 16}", "the code holds something else than the name of a step"),
+        (f"stepctl:{UUID}", "the code holds a step's label that cannot be read: expected a vehicle's UUID in lower case, a slash and a step"),
+        (former_label("rear"), "the code names a step that Rolling Chassis does not have"),
         ('{"uuid":"5f3c","stepId":"left"}', "the code holds a step's label that cannot be read: uuid is not a UUID"),
     ],
 )
@@ -520,9 +561,43 @@ def test_a_picture_that_libpng_itself_finds_too_large_is_told(refuses, tmp_path)
     assert refuses(png_of(0x7FFFFFFF, 0x7FFFFFFF, bytes(1000))) == (65, f"{tmp_path}/picture: a damaged picture")
 
 
-def test_a_picture_in_the_colors_of_a_press_is_told(refuses, tmp_path):
-    inks = pictures.encoded(EASY.convert("CMYK"), "JPEG")
-    assert refuses(inks) == (65, f"{tmp_path}/picture: cannot be read")
+def inks(picture: Image.Image, **options) -> bytes:
+    """A JPEG for a printing press."""
+    return pictures.encoded(picture.convert("RGB").convert("CMYK"), "JPEG", **options)
+
+
+def separated(picture: Image.Image) -> Image.Image:
+    """Dark by its black ink alone, as programs for print make it."""
+    none = Image.new("L", picture.size, 0)
+    return Image.merge("CMYK", (none, none, none, picture.point(lambda value: 255 - value)))
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        inks(EASY),
+        inks(EASY, progressive=True),
+        pictures.encoded(separated(EASY), "JPEG"),
+        inks(ImageOps.invert(EASY)),
+        # Without Adobe's mark nobody says whether 255 is no ink or all of it.
+        re.sub(rb"\xff\xee\x00\x0eAdobe.{7}", b"", inks(EASY), flags=re.DOTALL),
+    ],
+    ids=["inks", "progressive", "black ink", "inverted", "no mark"],
+)
+def test_a_picture_in_the_colors_of_a_press_is_read(finds, picture):
+    assert finds(picture) == "left"
+
+
+def test_a_light_code_on_a_dark_ground_is_read(finds):
+    light = ImageOps.invert(EASY)
+    for picture in (light, pictures.photographed(light, 1), ImageOps.expand(light, 100, 30)):
+        assert finds(picture) == "left"
+    assert finds(pictures.jpeg(light.point(lambda value: 60 + value // 3))) == "left"
+
+
+def test_the_codes_of_before_are_read(finds):
+    assert finds(pictures.code(former_label())) == "left"
+    assert finds(pictures.code(former_label("right", UUID.upper()))) == "right"
 
 
 def test_the_largest_picture_is_looked_at(refuses, tmp_path):
@@ -533,11 +608,25 @@ def test_the_largest_picture_is_looked_at(refuses, tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\x89PN", b"hello", VEHICLE.encode(), pictures.encoded(EASY, "GIF"), pictures.encoded(EASY, "WEBP")],
-    ids=["empty", "a beginning", "text", "vehicle file", "GIF", "WebP"],
+    [b"\x89PN", b"hello", VEHICLE.encode()],
+    ids=["a beginning", "text", "vehicle file"],
 )
 def test_what_is_no_picture_is_told(refuses, tmp_path, content):
     assert refuses(content) == (65, f"{tmp_path}/picture: not a picture: expected PNG or JPEG")
+
+
+def test_a_picture_in_another_format_is_told_by_its_name(refuses, tmp_path, made):
+    for name, content in {
+        "GIF": pictures.encoded(EASY, "GIF"),
+        "WebP": pictures.encoded(EASY, "WEBP"),
+        "TIFF": pictures.encoded(EASY, "TIFF"),
+        "BMP": pictures.encoded(EASY, "BMP"),
+        "HEIF": b"\0\0\0\x18ftypheic" + bytes(100),
+        "PDF": made("left.pdf", "--step", "left").read_bytes(),
+        "SVG": made("left.svg", "--step", "left").read_bytes(),
+    }.items():
+        assert refuses(content) == (65, f"{tmp_path}/picture: {name}, which is not read: convert it to PNG or JPEG")
+    assert refuses(b"") == (65, f"{tmp_path}/picture: it is empty")
 
 
 def test_files_that_cannot_be_read_are_told(refuses, tmp_path):
@@ -546,7 +635,7 @@ def test_files_that_cannot_be_read_are_told(refuses, tmp_path):
     (tmp_path / "closed.png").touch(mode=0)
     told = refuses(tmp_path / "closed.png", prefix=AS_ANYBODY)
     assert told == (77, f"cannot open {tmp_path}/closed.png: Permission denied")
-    assert refuses("-") == (65, "standard input: not a picture: expected PNG or JPEG")
+    assert refuses("-") == (65, "standard input: it is empty")
 
 
 def test_a_terminal_is_no_picture(stepctl, car):

@@ -8,8 +8,10 @@ import pytest
 import libnfc
 import nfcpy_reader
 from chip import Chip
+from native import FREE
 from ntag424 import NTAG424
 from programs import Ended
+from sdm import Mirror
 from test_tags import written
 from type2 import Type2
 from type4 import Type4
@@ -215,7 +217,44 @@ def test_who_writes_over_a_tag_with_keys_is_told_of_them(operator, chip):
     assert operator.provisions().status == 0
     vehicle = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
     ended = operator.vehicle.stepctl("provision", "tag", *vehicle)
-    assert (ended.status, ended.error) == (65, "the tag needs a key to write at byte 0")
+    assert (ended.status, ended.error) == (65, DYNAMIC)
+
+
+DYNAMIC = "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"
+
+
+@pytest.mark.parametrize("meta_read", [FREE, 0], ids=["plain", "encrypted"])
+def test_a_tag_that_writes_over_its_own_message_is_refused_before_it_is_written(meta_read, operator, chip):
+    """As another program has left it: everyone may write, and the tag puts UID, counter and MAC into what is written."""
+    offsets = {"uid_at": 30, "counter_at": 50} if meta_read == FREE else {"picc_data_at": 30}
+    chip.tag.files[2].mirror = Mirror(0xC1, meta_read, 0, 0xF, **offsets, mac_input_at=70, mac_at=70)
+    chip.tag.files[2].data[:] = written(Type4(), ndef.UriRecord("https://example.org/" + "0" * 80)).ndef.ljust(256, b"\0")[:256]
+    before = chip.tag.content()
+    given = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
+    for arguments in ([], ["--dry-run"], ["--replace-all"]):
+        ended = operator.vehicle.stepctl("provision", "tag", *given, *arguments)
+        assert (ended.status, ended.error) == (65, DYNAMIC)
+        assert "hint: use --sdm, which sets it up with keys of the vehicle's own, or another tag" in ended.stderr
+        assert chip.counts()["writes"] == 0 and chip.tag.content() == before
+    # The hint is true.
+    assert operator.provisions().status == 0
+    assert uris(chip.tag)[0].startswith(f"stepctl:{operator.vehicle.uuid}/left?e=")
+
+
+def test_one_without_dynamic_messages_is_a_tag_like_any_other(operator, chip):
+    given = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
+    assert operator.vehicle.stepctl("provision", "tag", *given).status == 0
+    assert operator.vehicle.stepctl("provision", "tag", *given, "--json").json["outcome"] == "unchanged"
+
+
+def test_a_tag_that_says_nothing_to_what_it_does_not_know_is_written(operator, chip):
+    """Other Type 4 tags need not know NTAG 424 DNA's commands."""
+    tag = Type4(bytes.fromhex(UID))
+    command = tag.command
+    tag.command = lambda data: tag.drop() if tag.pending(data)[:1] == b"\x90" else command(data)
+    chip.place(tag)
+    given = ("--step", "left", "--vehicle", operator.vehicle.folder / "vehicle.toml", "--nfc", chip.connection)
+    assert operator.vehicle.stepctl("provision", "tag", *given).status == 0
 
 
 def test_keys_are_kept_in_a_vehicles_folder_only(stepctl, operator, chip):

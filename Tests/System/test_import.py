@@ -562,6 +562,7 @@ def test_a_camera_that_is_not_there_is_told(phone):
             '{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":"left"}',
             "this is a step's code, not a vehicle's",
         ),
+        ("stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left", "this is a step's code, not a vehicle's"),
         ("https://example.org/", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
         ("a.b.c", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
     ],

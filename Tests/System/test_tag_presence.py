@@ -16,7 +16,7 @@ import libnfc
 import pictures
 from chip import Chip
 from programs import wait_until
-from test_tags import OTHER, label, written
+from test_tags import OTHER, former_label, label, written
 from type2 import Type2
 from type4 import Type4
 
@@ -38,6 +38,12 @@ def locate(stepctl, file_vehicle, chip):
         return stepctl("locate", *given, *arguments, **more)
 
     return run
+
+
+def protected(tag: Type2) -> Type2:
+    """Nobody reads it without its password."""
+    tag.protect(4, reading=True)
+    return tag
 
 
 def holding(*what: ndef.Record, tag: Type2 | Type4 | None = None):
@@ -93,6 +99,11 @@ def test_the_prototypes_tags_and_type_4_tags_are_read_too(locate, chip, file_veh
     assert locate("--json").json["step"] == "right"
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "left")), tag=Type4()))
     assert locate("--json").json["step"] == "left"
+    chip.place(holding(ndef.TextRecord(former_label(file_vehicle, "right"))))
+    assert locate("--json").json["step"] == "right"
+    # As an app for tags writes the same text.
+    chip.place(holding(ndef.UriRecord(label(file_vehicle, "left"))))
+    assert locate("--json").json["step"] == "left"
 
 
 @pytest.mark.parametrize(
@@ -106,10 +117,14 @@ def test_the_prototypes_tags_and_type_4_tags_are_read_too(locate, chip, file_veh
         (with_message(b"\xd1\x01\x03T\x85en"), "malformed NDEF record"),
         (holding(ndef.UriRecord("https://example.org")), "the tag holds something else than the name of a step"),
         (holding(ndef.TextRecord('{"uuid":"x","stepId":"left"}')), "the tag holds a step's label that cannot be read"),
-        (holding(ndef.UriRecord("stepctl:x")), "the tag holds the URI of a dynamic tag that cannot be read"),
+        (holding(ndef.UriRecord("stepctl:x?e=0")), "the tag holds the URI of a dynamic tag that cannot be read"),
+        (holding(ndef.UriRecord("stepctl:x")), "the tag holds a step's label that cannot be read"),
+        (holding(ndef.TextRecord("stepctl:x/left")), "the tag holds a step's label that cannot be read"),
+        (protected(holding(ndef.TextRecord("x"))), "the tag is protected by a password from page 4 on"),
         (Type4(), "the tag is empty"),
     ],
-    ids=["stranger", "empty", "unformatted", "other", "message", "record", "web", "label", "dynamic", "type 4"],
+    ids=["stranger", "empty", "unformatted", "other", "message", "record", "web", "label", "dynamic", "URI", "text",
+         "password", "type 4"],
 )
 def test_any_other_tag_is_one_line(tag, reason, locate, chip):
     chip.place(tag)
@@ -198,10 +213,8 @@ def test_the_tag_is_what_else_is_at_hand_where_the_radio_fails(alice, vehicle, c
 
 def test_the_reader_is_read_as_long_as_there_is_time(locate, chip, file_vehicle):
     chip.place(holding(ndef.TextRecord(label(file_vehicle, "left"))))
-    # Read-protected by a password: it answers, and gives nothing away.
-    chip.tag.memory[131 * 4 + 3] = 4
-    chip.tag.memory[132 * 4] = 0x80
-    chip.tag.reset()
+    # It is there, and says nothing.
+    chip.tag.command = lambda data: chip.tag.drop()
     began = time.monotonic()
     ended = locate("--timeout", "0.5")
     assert ended.status == 3 and "does not answer" in ended.error

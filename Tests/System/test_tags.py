@@ -68,6 +68,11 @@ def starts(stepctl, file_vehicle, chip, tmp_path):
 
 
 def label(vehicle, step: str) -> str:
+    return f"stepctl:{vehicle.uuid}/{step}"
+
+
+def former_label(vehicle, step: str) -> str:
+    """As tags were written before."""
     return json.dumps({"uuid": vehicle.uuid, "stepId": step}, separators=(",", ":"))
 
 
@@ -120,8 +125,9 @@ def test_a_tag_that_was_never_formatted_is(provision, chip, file_vehicle):
 
 def test_it_takes_the_fewest_commands(provision, chip):
     assert provision().status == 0
-    # Tests/Benchmarks/tags.py: opening and closing take 9, selecting 7; and then GET_VERSION, two FAST_READs, the WRITEs.
-    assert chip.counts()["commands"] - chip.counts()["writes"] <= 19
+    # Tests/Benchmarks/tags.py: opening and closing take 9, selecting 7; and then GET_VERSION, the WRITEs, and three
+    # FAST_READs: of what is there, of what was written while the message is empty, and of its length.
+    assert chip.counts()["commands"] - chip.counts()["writes"] <= 20
     assert chip.counts()["writes"] <= 20
     chip.zero()
     ended = provision("--json")
@@ -140,7 +146,7 @@ def test_a_dry_run_writes_nothing(provision, chip, file_vehicle):
     before = bytes(chip.tag.memory)
     ended = provision("--dry-run")
     assert ended.status == 0 and ended.lines == [
-        f"would write 20 pages to {UID} (NTAG213)",
+        f"would write 16 pages to {UID} (NTAG213)",
         label(file_vehicle, "left"),
     ]
     assert chip.counts()["writes"] == 0 and bytes(chip.tag.memory) == before
@@ -161,6 +167,7 @@ def test_what_else_a_tag_holds_stays_unless_told(provision, chip, file_vehicle):
 def test_a_name_that_gives_way_is_told(tag, provision, chip, file_vehicle):
     other = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
     named = {
+        f"stepctl:{other}/left": f"the left step of {other}",
         f'{{"uuid":"{other}","stepId":"left"}}': f"the left step of {other}",
         f'{{"uuid":"{other}","stepId":7}}': f"step 7 of {other}",
         label(file_vehicle, "right"): f"the right step of {file_vehicle.uuid}",
@@ -249,12 +256,100 @@ def test_a_tag_that_cannot_be_written_is_refused_in_a_line(tag, reason, provisio
     assert bytes(tag.memory) == before
 
 
-def test_a_tag_whose_password_protects_it_is_given_up(provision, chip):
-    chip.tag.memory[41 * 4 + 3] = 4  # AUTH0
-    chip.tag.reset()
+@pytest.mark.parametrize("reading", [False, True], ids=["writing", "reading"])
+@pytest.mark.parametrize("first", [0, 4, 8, 12])
+@pytest.mark.parametrize("model", ["ntag213", "ntag215", "ntag216"])
+def test_a_tag_whose_password_protects_it_is_refused_before_anything_is_written(
+    model, first, reading, provision, chip, file_vehicle
+):
+    tag = written(Type2(model), ndef.TextRecord("what was there, which is longer than the name of a step: " + "x" * 9))
+    tag.protect(first, reading)
+    before = bytes(tag.memory)
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",), ("--lock", "--yes"), ("--replace-all",))[: 4 if first == 8 else 1]:
+        chip.zero()
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, f"the tag is protected by a password from page {first} on")
+        assert "hint: use another tag, or remove the password" in ended.stderr
+        assert chip.counts()["writes"] == 0 and bytes(tag.memory) == before
+
+
+@pytest.mark.parametrize("reading", [False, True], ids=["writing", "reading"])
+@pytest.mark.parametrize(("model", "last"), [("ntag213", 40), ("ntag215", 130), ("ntag216", 226)])
+def test_a_password_behind_all_that_is_written_does_not_matter(model, last, reading, provision, chip, file_vehicle):
+    for first in (last + 1, last + 2, 0xFF):
+        tag = Type2(model)
+        tag.protect(first, reading)
+        chip.place(tag)
+        ended = provision()
+        assert ended.status == 0, (first, ended.stderr)
+        tag.protect(0xFF)
+        assert texts(tag) == [label(file_vehicle, "left")]
+
+
+def test_a_tag_that_is_right_already_may_have_a_password(provision, chip):
+    assert provision().status == 0
+    chip.tag.protect(4)
+    assert provision("--json").json["outcome"] == "unchanged"
+
+
+def test_a_disturbance_is_not_taken_for_a_password(provision, chip, file_vehicle):
+    for command in (2, 4, 6):
+        chip.fault(f"nak@tag:{command}")
     ended = provision()
-    assert ended.status == 74 and ended.error.startswith("the tag does not take what is written to page ")
-    assert records(chip.tag) == []
+    assert ended.status == 0, ended.stderr
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+
+
+@pytest.mark.parametrize("page", [6, 7, 8, 12, 18])
+def test_a_page_that_ignores_what_is_written_is_named_and_the_tag_is_empty(page, provision, chip):
+    written(chip.tag, ndef.TextRecord("WHAT WAS THERE, WHICH IS LONGER THAN THE NAME OF A STEP: " + "X" * 9))
+    chip.tag.deaf = {page}
+    # Whoever looks while it is written sees what was there, or nothing, and never something else.
+    lengths = set()
+    store = chip.tag._store
+    chip.tag._store = lambda number, new: (store(number, new), lengths.add(chip.tag.memory[22]))
+    ended = provision()
+    assert (ended.status, ended.error) == (74, f"the tag does not take what is written to page {page}")
+    assert f"hint: the tag {UID} may be empty; use another tag" in ended.stderr
+    assert lengths == {0} and records(chip.tag) == []
+
+
+def test_where_the_page_with_the_length_ignores_it_what_was_there_stays(provision, chip):
+    what = ndef.TextRecord("WHAT WAS THERE, WHICH IS LONGER THAN THE NAME OF A STEP: " + "X" * 9)
+    written(chip.tag, what)
+    chip.tag.deaf = {5}
+    ended = provision()
+    assert (ended.status, ended.error) == (74, "the tag does not take what is written to page 5")
+    assert records(chip.tag) == [what]
+
+
+def test_a_lock_that_an_unknown_chip_does_not_tell_is_named(provision, chip):
+    """A page that refuses, though no lock bit that is known says so."""
+    tag = written(Type2("ntag203"), ndef.TextRecord("WHAT WAS THERE " + "X" * 30))
+    write = tag._write
+    tag._write = lambda page, new: 0 if page == 9 else write(page, new)
+    chip.place(tag)
+    ended = provision()
+    assert (ended.status, ended.error) == (74, "the tag does not take what is written to page 9")
+    assert records(tag) == []
+
+
+def test_a_type_4_tag_that_ignores_what_is_written_is_left_empty(provision, chip):
+    tag = written(Type4(), ndef.TextRecord("what was there"))
+    tag.deaf = True
+    chip.place(tag)
+    ended = provision()
+    assert (ended.status, ended.error) == (74, "the tag does not hold what is written to it")
+    assert f"hint: the tag {UID} may be empty; use another tag" in ended.stderr
+    assert records(tag) == []
+
+
+def test_a_tag_that_was_written_before_gets_the_name_as_it_is_written_now(provision, chip, file_vehicle):
+    written(chip.tag, ndef.TextRecord(former_label(file_vehicle, "left")), ndef.UriRecord("https://example.org"))
+    ended = provision()
+    assert (ended.status, len(ended.lines)) == (0, 1), "it named the same step"
+    assert records(chip.tag) == [ndef.TextRecord(label(file_vehicle, "left")), ndef.UriRecord("https://example.org")]
 
 
 # Locking.
@@ -271,7 +366,7 @@ def test_a_locked_tag_is_read_only_for_everyone(provision, chip, file_vehicle):
 
 
 def test_a_tag_that_was_written_and_not_locked_is_told(provision, chip, file_vehicle):
-    chip.fault("tear=old@write:22")
+    chip.fault("tear=old@write:18")
     ended = provision("--lock", "--yes", "--timeout", "0.1")
     assert ended.status == 74
     assert f"hint: the tag {UID} is written, but may not be read-only; run the command again with it" in ended.stderr
@@ -331,7 +426,7 @@ def test_a_tag_that_is_torn_off_is_empty_or_right_and_never_wrong(how, provision
             chip.place()
             if torn % 4 == 0:
                 assert provision().status == 0 and texts(chip.tag) == [new]
-        assert torn >= (20 if not before else 3)
+        assert torn >= (16 if not before else 3)
 
 
 def test_a_type_4_tag_that_is_torn_off_is_empty_or_right_too(provision, chip, file_vehicle):

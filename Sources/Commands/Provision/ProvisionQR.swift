@@ -26,7 +26,7 @@ struct ProvisionQR: ContextCommand {
 
   @Option(
     name: [.customShort("o"), .customLong("output")],
-    help: ArgumentHelp("Write into this file; - is standard output, and the default.", valueName: "file"),
+    help: ArgumentHelp("Write into this file, or - (default: standard output).", valueName: "file"),
     completion: .file(extensions: ["png", "svg", "pdf"]))
   var outputName: String?
 
@@ -35,7 +35,8 @@ struct ProvisionQR: ContextCommand {
   @Option(help: "How much of a code may be damaged (default: M; L for the vehicle's).")
   var level: QRCode.Level?
 
-  @Option(help: ArgumentHelp(
+  @Option(
+    help: ArgumentHelp(
       "The side of a printed code, without its margin (default: 40; in a PDF, as large as fits on a page).",
       valueName: "mm"))
   var size: Double?

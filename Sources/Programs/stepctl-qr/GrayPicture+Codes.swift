@@ -6,10 +6,10 @@ extension GrayPicture {
   ///
   /// Two decoders look, because each finds codes that the other does not: zxing-cpp the small ones and, in a sharpened
   /// picture, those out of focus; zbar those seen at a steep angle. Where there is none, they look for light ones on a
-  /// dark ground.
+  /// dark ground; of a large picture, in fewer pixels, because that takes as long again.
   package var codes: [[UInt8]] {
     let dark = darkCodes
-    return dark.isEmpty ? inverted.darkCodes : dark
+    return dark.isEmpty ? reduced.inverted.darkCodes : dark
   }
 
   private var inverted: GrayPicture { GrayPicture(width: width, height: height, pixels: pixels.map { ~$0 }) }

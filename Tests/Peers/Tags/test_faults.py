@@ -49,6 +49,23 @@ def test_a_tag_that_was_removed_is_missed_after_its_time_out(chip, device):
     assert device.select() == chip.tag.uid
 
 
+def test_a_page_acknowledges_what_is_written_and_ignores_it(chip, device):
+    chip.tag.deaf = {5}
+    assert [write(device, page, "01020304") for page in (4, 5, 6)] == [ACK] * 3
+    assert read(device, 4) == bytes.fromhex("01020304 14151617 01020304 1c1d1e1f")
+
+
+def test_a_password_protects_from_a_page_on(chip, device):
+    chip.tag.protect(6)
+    device.select()
+    assert write(device, 5, "01020304") == ACK and write(device, 6, "01020304") == libnfc.RF_TRANSMISSION
+    assert chip.tag.page(6) == bytes(range(0x18, 0x1C))
+    chip.tag.protect(6, reading=True)
+    device.select()
+    assert read(device, 4) == bytes.fromhex("10111213 01020304") + bytes(chip.tag.memory[:8]), "page 0 follows"
+    assert read(device, 6) == libnfc.RF_TRANSMISSION
+
+
 def test_a_tag_leaves_before_its_third_write(chip, device):
     chip.fault("remove@write:3")
     answers = [write(device, page, "01020304") for page in (4, 5, 6, 7)]

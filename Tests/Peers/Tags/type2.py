@@ -73,6 +73,7 @@ class Type2(Tag):
                 raise ValueError(f"{len(image)} bytes do not fit on {len(self.memory)}")
             self.memory[: len(image)] = image
             uid = uid or bytes(image[:3] + image[4:8])
+        self.deaf: set[int] = set()  # pages that acknowledge what is written to them, and stay as they are
         uid = uid or bytes.fromhex("04a1b2c3d4e580")
         if len(uid) != 7:
             raise ValueError("a Type 2 tag's UID has 7 bytes")
@@ -192,8 +193,15 @@ class Type2(Tag):
         configuration = self.model.configuration
         if configuration and page in (configuration, configuration + 1) and self._access & 0x40:
             return NAK  # CFGLCK
-        self._store(page, new)
+        if page not in self.deaf:
+            self._store(page, new)
         return ACK
+
+    def protect(self, first: int, reading: bool = False):
+        """AUTH0, and PROT of ACCESS."""
+        at = self.model.configuration * 4
+        self.memory[at + 3], self.memory[at + 4] = first, 0x80 if reading else 0
+        self.reset()
 
     def _store(self, page: int, new: bytes):
         old = self.page(page)

@@ -28,6 +28,7 @@ class Type4(IsoDepTag):
         self.ndef[: len(image)] = image
         if len(self.ndef) != size:
             raise ValueError(f"{len(image)} bytes do not fit into {size}")
+        self.deaf = False  # whether it acknowledges what is written to it, and stays as it is
         self.most_read, self.most_written, self.writable = most_read, most_written, writable
         super().__init__(uid or bytes.fromhex("04a1b2c3d4e580"))
 
@@ -106,5 +107,6 @@ class Type4(IsoDepTag):
             return WRONG_LENGTH
         if offset + len(data) > len(self.ndef):
             return WRONG_P1P2
-        self.ndef[offset : offset + len(data)] = data
+        if not self.deaf or offset == 0:
+            self.ndef[offset : offset + len(data)] = data
         return OK

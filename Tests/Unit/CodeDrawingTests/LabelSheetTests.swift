@@ -1,3 +1,4 @@
+import Domain
 import Testing
 
 @testable import CodeDrawing
@@ -7,10 +8,11 @@ import Testing
 
   init() throws {
     label = LabelSheet.Label(
-      try QRCode(QRCodeTests.label, level: .medium), lines: [PDFText("Rolling Chassis")!, PDFText("left step")!])
+      try QRCode(QRCodeTests.label, level: .medium), side: .left, title: PDFText("Rolling Chassis")!,
+      instruction: PDFText("scan to open")!)
   }
 
-  @Test("as many labels as fit are on a page", arguments: [(1, 1), (9, 1), (12, 1), (13, 2), (100, 9)])
+  @Test("as many labels as fit are on a page", arguments: [(1, 1), (9, 1), (10, 2), (100, 12)])
   func pages(copies: Int, pages: Int) throws {
     let pdf = try text(LabelSheet([label], size: 40, paper: .a4, copies: copies))
     #expect(pdf.ranges(of: "/Type/Page/").count == pages)
@@ -39,7 +41,9 @@ import Testing
   @Test("each code has its quiet zone within its label, whatever the other is like", arguments: [false, true])
   func quietZones(isReversed: Bool) throws {
     let codes = try [1, 400].map { try QRCode([UInt8](repeating: 0x61, count: $0), level: .low) }
-    let labels = (isReversed ? codes.reversed() : codes).map { LabelSheet.Label($0, lines: []) }
+    let labels = (isReversed ? codes.reversed() : codes).map {
+      LabelSheet.Label($0, side: nil, title: PDFText("a")!, instruction: PDFText("b")!)
+    }
     let width = 40 * (1 + 8 / Double(try #require(codes.map(\.side).min())))
     // MODULE 0 0 -MODULE LEFT TOP cm
     let drawn = try text(LabelSheet(labels, size: 40, paper: .a4)).split(separator: "\n").filter { $0.hasSuffix(" cm") }
@@ -49,7 +53,32 @@ import Testing
       let label = 12 + Double(index) * (width + 8)
       #expect(abs(numbers[0] * Double(labels[index].code.side) - 40) < 0.001)
       #expect(numbers[4] - label >= 4 * numbers[0] - 0.001 && numbers[4] + 40 + 4 * numbers[0] <= label + width + 0.001)
-      #expect(297 - 12 - numbers[5] >= 4 * numbers[0] - 0.001)
+      // The title takes a tenth of the code's size, and a quarter more.
+      #expect(297 - 12 - 5 - numbers[5] >= 4 * numbers[0] - 0.001)
+    }
+  }
+
+  @Test("without a size a code is as large as fits, and each has a page", arguments: LabelSheet.Paper.allCases)
+  func largest(paper: LabelSheet.Paper) throws {
+    let pdf = try text(LabelSheet([label], size: nil, paper: paper, copies: 3))
+    #expect(pdf.ranges(of: "/Type/Page/").count == 3)
+    let scale = try #require(pdf.split(separator: "\n").filter { $0.hasSuffix(" cm") }.dropFirst().first)
+    let size = try #require(scale.split(separator: " ").compactMap { Double($0) }.first) * Double(label.code.side)
+    _ = try LabelSheet([label], size: size, paper: paper)
+    #expect(throws: LabelSheet.Failure.self) { try LabelSheet([label], size: size + 1, paper: paper) }
+    #expect(size > 130)
+  }
+
+  @Test("the side's word is set in Helvetica, large, in the middle")
+  func heading() throws {
+    for (side, word, width) in [(Side.left, "LEFT", 2.5), (.right, "RIGHT", 3.111)] {
+      let label = LabelSheet.Label(label.code, side: side, title: label.title, instruction: label.instruction)
+      let pdf = try text(LabelSheet([label], size: 100, paper: .a4))
+      let line = try #require(pdf.split(separator: "\n").first { $0.hasPrefix("BT /H ") })
+      let numbers = line.split(separator: " ").compactMap { Double($0) }
+      #expect(numbers[0] == 30 && line.contains(PDFText(word)!.hexadecimal))
+      let labelWidth = 100 * (1 + 8 / Double(label.code.side))
+      #expect(abs(numbers[1] + width * 30 / 2 - (12 + labelWidth / 2)) < 0.01)
     }
   }
 

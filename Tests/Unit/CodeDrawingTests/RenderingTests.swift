@@ -36,9 +36,9 @@ import Testing
 
   @Test("a drawing has the size that was asked for, and every dark module once")
   func svg() throws {
-    let svg = code.svg(size: 37)
-    // 37 modules of 1 mm, and 4 of quiet zone at each side.
-    #expect(svg.contains(#"width="45mm" height="45mm" viewBox="-4 -4 45 45""#))
+    let svg = code.svg(size: 33)
+    // 33 modules of 1 mm, and 4 of quiet zone at each side.
+    #expect(svg.contains(#"width="41mm" height="41mm" viewBox="-4 -4 41 41""#))
     let dark = (0..<code.side).map { row in (0..<code.side).count { code[row: row, column: $0] } }.reduce(0, +)
     #expect(code.runs.map(\.columns.count).reduce(0, +) == dark)
     #expect(svg.count { $0 == "z" } == code.runs.count)
@@ -52,13 +52,13 @@ import Testing
     let pixelsPerMetre = Self.number(png[41..<45])
     #expect(Array("pHYs".utf8) == Array(png[37..<41]))
     let millimetres = Double(width) / Double(pixelsPerMetre) * 1000
-    #expect(abs(millimetres - size * 45 / 37) < 0.01)
-    #expect((width % 45, png[24], png[25]) == (0, 1, 0))
+    #expect(abs(millimetres - size * 41 / 33) < 0.01)
+    #expect((width % 41, png[24], png[25]) == (0, 1, 0))
   }
 
   @Test("a size at which a module would be less than a pixel makes it one")
   func tiny() {
-    #expect(Self.number(code.png(size: 1)[16..<20]) == 45)
+    #expect(Self.number(code.png(size: 1)[16..<20]) == 41)
   }
 
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }

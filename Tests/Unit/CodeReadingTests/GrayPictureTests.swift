@@ -5,7 +5,7 @@ import Testing
 @testable import stepctl_qr
 
 @Suite("Pictures with codes") struct GrayPictureTests {
-  static let label = Array(#"{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":"left"}"#.utf8)
+  static let label = Array("stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left".utf8)
 
   @Test("every code of our own is read back", arguments: QRCode.Level.allCases)
   func roundTrip(level: QRCode.Level) throws {
@@ -13,6 +13,13 @@ import Testing
       let png = try QRCode(Self.label, level: level).png(size: size)
       #expect(try GrayPicture(png).codes == [Self.label])
     }
+  }
+
+  @Test("a light code on a dark ground is read", arguments: QRCode.Level.allCases)
+  func inverted(level: QRCode.Level) throws {
+    let dark = try GrayPicture(QRCode(Self.label, level: level).png(size: 30))
+    let light = GrayPicture(width: dark.width, height: dark.height, pixels: dark.pixels.map { 255 - $0 })
+    #expect(light.codes == [Self.label])
   }
 
   @Test("bytes that are no text are read back as they are")
@@ -72,9 +79,16 @@ import Testing
     #expect(large.reduced == GrayPicture(width: 1000, height: 1000, pixels: .init(repeating: 12, count: 1_000_000)))
   }
 
-  @Test("what is neither PNG nor JPEG is told", arguments: ["", "GIF89a", "hello", "RIFF0000WEBP"])
-  func format(text: String) {
-    #expect(throws: PictureFlaw.unknownFormat) { try GrayPicture(Array(text.utf8)) }
+  @Test(
+    "what is neither PNG nor JPEG is told by its name",
+    arguments: [
+      ("", .empty), ("GIF89a", .gif), ("hello", .unknownFormat), ("RIFF0000WEBP", .webp),
+      ("RIFF0000WAVE", .unknownFormat),
+      ("\0\0\0\u{1C}ftypheic", .heif), ("II*\0", .tiff), ("MM\0*", .tiff), ("%PDF-1.4", .pdf), ("<svg xmlns", .svg),
+      ("BM" + String(repeating: "\0", count: 30), .bmp), ("BMW", .unknownFormat),
+    ] as [(String, PictureFlaw)])
+  func format(text: String, flaw: PictureFlaw) {
+    #expect(throws: flaw) { try GrayPicture(Array(text.utf8)) }
   }
 
   @Test("a PNG that was cut off anywhere is damaged, or all there")

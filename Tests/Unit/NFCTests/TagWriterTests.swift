@@ -160,11 +160,78 @@ import Testing
     #expect(tag.message == [])
   }
 
-  @Test("where the page of the length ignores writes, it is that page which is told")
+  @Test("where the page of the length ignores writes, it is that page which is told, and all stays as it was")
   func deafLength() throws {
     let tag = try Self.type2(.ntag213)
     tag.deafPages = [5]
+    let before = tag.memory
     #expect(throws: NFCError.refused(page: 5)) { try Self.write(to: PlayedField(tag)) }
+    #expect(tag.memory == before)
+  }
+
+  @Test("while pages ignore writes, the tag holds nothing or what it held, at each moment", arguments: chips)
+  func neverWrong(chip: Type2Chip) throws {
+    for page in 4...15 {
+      let tag = try Self.type2(chip)
+      tag.deafPages = [page]
+      tag.hasTaken = { #expect([Self.old.bytes, [], Self.new.bytes].contains(tag.message), "page \(page)") }
+      _ = try? Self.write(to: PlayedField(tag))
+    }
+  }
+
+  @Test("a page that refuses a write is told, and not the one of the length")
+  func refusedPage() throws {
+    let tag = try Self.type2(.ntag213)
+    tag.refusedPages = [8]
+    let new = Self.message("NEW TEXT WITHOUT WORDS OF THE OLD")
+    #expect(throws: NFCError.refused(page: 8)) { try Self.write(new, to: PlayedField(tag)) }
+    #expect(tag.message == [])
+  }
+
+  @Test("a password is found out before anything is written", arguments: [false, true])
+  func password(isForReading: Bool) throws {
+    for chip in [Type2Chip.ntag213, .ntag215, .ntag216] {
+      for first in [0, 4, 5, 8, 9, chip.configuration!, chip.configuration! + 1, 0xFF] {
+        let tag = try Self.type2(chip)
+        tag.protect(from: first, reading: isForReading)
+        let before = tag.memory
+        let field = PlayedField(tag)
+        if first < chip.userPages.upperBound {
+          #expect(throws: NDEFError.passwordProtected(page: first)) { try Self.write(to: field) }
+          #expect(throws: NDEFError.passwordProtected(page: first)) {
+            try TagWriter(field, tag.target, patience: .zero).checkLockable()
+          }
+          #expect(tag.memory == before && !field.commands.contains(where: Self.isWrite))
+          guard isForReading else { continue }
+          let contents = try PlayedField(tag).readTag(until: .now)
+          #expect(throws: NDEFError.passwordProtected(page: first)) { try contents.message.get() }
+        } else {
+          try Self.write(to: field)
+          #expect(tag.message == Self.new.bytes)
+        }
+      }
+    }
+  }
+
+  @Test("a password that is found after any fault is the same, and no fault is taken for one")
+  func passwordAfterFaults() throws {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SplitMix(seed)
+      let tag = try Self.type2(.ntag213)
+      let isProtected = seed % 2 == 0
+      if isProtected { tag.protect(from: 8, reading: true) }
+      let field = PlayedField(tag, seed: seed)
+      for _ in 0..<3 {
+        field.faults[Int.random(in: 0..<30, using: &random)] = PlayedField.Fault.allCases.randomElement(using: &random)!
+      }
+      if isProtected {
+        #expect(throws: NDEFError.passwordProtected(page: 8)) { try Self.write(to: field) }
+        #expect(tag.message == Self.old.bytes)
+      } else {
+        try Self.write(to: field)
+        #expect(tag.message == Self.new.bytes)
+      }
+    }
   }
 
   @Test("a tag that never answers is given up")
@@ -243,8 +310,10 @@ import Testing
   @Test("a Type 4 tag that ignores what is written is given up, and one that is too small is told")
   func type4Refusals() throws {
     let deaf = PlayedType4()
+    deaf.hold(Self.old.bytes)
     deaf.ignoresWrites = true
-    #expect(throws: NFCError.noAnswer) { try Self.write(to: PlayedField(deaf)) }
+    #expect(throws: NFCError.ignored) { try Self.write(to: PlayedField(deaf)) }
+    #expect(deaf.message == [])
     let small = PlayedField(PlayedType4(size: 20))
     #expect(throws: NDEFError.tooSmall(needed: Self.new.bytes.count, available: 18)) { try Self.write(to: small) }
     #expect(!small.commands.contains(where: Self.isWrite))

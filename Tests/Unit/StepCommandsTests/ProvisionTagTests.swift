@@ -14,7 +14,7 @@ import Testing
 
 @Suite("stepctl provision tag")
 struct ProvisionTagTests {
-  private static let content = "{\"uuid\":\"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90\",\"stepId\":\"left\"}"
+  private static let content = "stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left"
 
   private let shell: Shell
   private let file: String
@@ -69,7 +69,7 @@ struct ProvisionTagTests {
     let before = tag.memory
     let ended = try writes(PlayedField(tag), "--dry-run")
     #expect(ended.ending == .status(.done))
-    #expect(ended.lines == ["would write 20 pages to \(tag.target.uid) (NTAG213)", Self.content])
+    #expect(ended.lines == ["would write 16 pages to \(tag.target.uid) (NTAG213)", Self.content])
     #expect(tag.memory == before)
   }
 
@@ -131,14 +131,14 @@ struct ProvisionTagTests {
 
     let tag = PlayedType2(.ntag213)
     let leaving = PlayedField(tag)
-    leaving.faults = [20: .leaves]
+    leaving.faults = [15: .leaves]
     leaving.absence = .max
     let gone = try writes(leaving, "--timeout", "0.1")
     #expect(gone.ending == .status(.inputOutput))
     #expect(gone.notes.last == "hint: the tag \(tag.target.uid) may be empty; run the command again with it")
 
     let stopped = PlayedField(PlayedType2(.ntag213))
-    stopped.faults = [20: .leaves]
+    stopped.faults = [15: .leaves]
     stopped.interruptsRest = 1
     let interrupted = try writes(stopped)
     #expect(interrupted.ending == .signal(SIGINT))
@@ -176,7 +176,7 @@ struct ProvisionTagTests {
     #expect(ended.ending == .status(.badData))
     #expect(ended.lines.first == "uid,step,outcome,chip,changes,locked,registered,reason")
     try #require(ended.lines.count == 4)
-    #expect(ended.lines[1] == "\(first.target.uid),left,written,NTAG213,20,false,false,")
+    #expect(ended.lines[1] == "\(first.target.uid),left,written,NTAG213,16,false,false,")
     #expect(
       ended.lines[2].hasPrefix("\(bad.target.uid),left,failed,,,,,\"the tag does not take what is written to page 5"))
     #expect(ended.lines[3].hasPrefix("\(last.target.uid),left,written,"))

@@ -166,12 +166,12 @@ struct ProvisionLabelTests {
     let binary = shell.types(arguments + ["--format", "png"])
     #expect(binary.ending == .status(.usage))
     #expect(binary.errors == "stepctl: error: cannot print png on a terminal\nhint: use --output\n")
-    shell.size = Screen.Size(rows: 40, columns: 44)
+    shell.size = Screen.Size(rows: 40, columns: 40)
     let narrow = shell.types(arguments)
     #expect(narrow.ending == .status(.usage))
     #expect(
       narrow.errors == """
-        stepctl: error: the code needs 45 columns, and the terminal has 44
+        stepctl: error: the code needs 41 columns, and the terminal has 40
         hint: use --output with a name that ends in .png
 
         """)
@@ -189,7 +189,7 @@ struct ProvisionLabelTests {
     let codes = try #require(try ended.objects.first?["codes"]?.array)
     #expect(codes.map { $0["step"] } == ["left", "right"])
     #expect(
-      codes[0]["content"] == .string("{\"uuid\":\"\(Shell.vehicle)\",\"stepId\":\"left\"}"))
+      codes[0]["content"] == .string("stepctl:\(Shell.vehicle)/left"))
   }
 
   @Test("a rider cannot make the vehicle's code, and is told what there is")

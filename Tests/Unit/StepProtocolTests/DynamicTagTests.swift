@@ -79,7 +79,10 @@ import Testing
 
   @Test(
     "a text of another scheme is not one",
-    arguments: ["", "stepctl", "https://example.com/?e=\(e)&c=\(c)", " \(uri)", "STEPCTL:\(uri.dropFirst(8))"])
+    arguments: [
+      "", "stepctl", "stepctl:", "\(path)", "https://example.com/?e=\(e)&c=\(c)", " \(uri)",
+      "STEPCTL:\(uri.dropFirst(8))",
+    ])
   func others(text: String) {
     #expect(throws: DynamicTag.ParsingError.notDynamicTag) { try DynamicTag(parsing: text) }
     #expect(!DynamicTag.isMeant(by: text))
@@ -88,7 +91,7 @@ import Testing
   @Test(
     "one that is not in its form is refused",
     arguments: [
-      "stepctl:", "\(path)", "\(path)?", "\(path)?e=\(e)", "\(path)?c=\(c)&e=\(e)", "\(path)?e=\(e)&c=\(c)&x=1",
+      "stepctl:?", "\(path)?", "\(path)?e=\(e)", "\(path)?c=\(c)&e=\(e)", "\(path)?e=\(e)&c=\(c)&x=1",
       "\(path)?e=\(e)&c=\(c)&", "\(path)?e=\(e)&c=\(c)#", "\(path)?e=\(e)&c=\(c)?", "\(path)?e=\(e)&c=\(c) ",
       "\(path)?e=\(e.dropLast())&c=\(c)", "\(path)?e=\(e)0&c=\(c)", "\(path)?e=\(e)&c=\(c)00",
       "\(path)?e=\(e.lowercased())&c=\(c)", "\(path)?e=\(e)&c=\(c.lowercased())", "\(path)?E=\(e)&c=\(c)",

@@ -22,8 +22,41 @@ import Testing
   @Test("are written in one form, and read back")
   func roundTrip() throws {
     let label = StepLabel(vehicle: uuid, step: StepID("left")!)
-    #expect(label.text == #"{"uuid":"\#(Self.uuid)","stepId":"left"}"#)
+    #expect(label.text == "stepctl:\(Self.uuid)/left")
     #expect(try StepLabel(parsing: label.text) == label)
+    // As they were written before.
+    let former = #"{"uuid":"\#(Self.uuid)","stepId":"left"}"#
+    #expect(try StepLabel(parsing: former) == label)
+    let number = #"{"uuid":"\#(Self.uuid)","stepId":7}"#
+    #expect(try StepLabel(parsing: number).text == number)
+  }
+
+  @Test("name a step by its id alone, where they are URIs")
+  func uris() throws {
+    #expect(try step("stepctl:\(Self.uuid)/left") == "left")
+    #expect(try step("stepctl:\(Self.uuid)/7") == "7")
+    // No major.
+    #expect(try step("stepctl:\(Self.uuid)/1") == nil)
+    #expect(try step("stepctl:00000000-0000-4000-8000-000000000000/left") == nil)
+  }
+
+  @Test(
+    "a URI that is not in its form is refused",
+    arguments: [
+      "", "\(uuid)", "/left", "\(uuid)/", "\(uuid)/left/", "//\(uuid)/left", "\(uuid.uppercased())/left",
+      "\(uuid)/Left", "\(uuid)/left ", " \(uuid)/left", "\(uuid)/left#", "\(uuid)/le%66t", "\(uuid)/left\0",
+      "\(uuid)/le\u{301}ft", "\(uuid)/left\n", "\(uuid)/" + String(repeating: "a", count: 400),
+    ])
+  func malformedURI(rest: String) {
+    do throws(StepLabel.ParsingError) {
+      _ = try StepLabel(parsing: "stepctl:" + rest)
+      Issue.record("read \(rest)")
+    } catch {
+      guard case .malformed = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
   }
 
   @Test("name a step by its id, and in the prototype's way by a number: an id, and else a major")
@@ -43,7 +76,11 @@ import Testing
   @Test(
     "something else is not one",
     arguments: [
-      "", "left", "https://example.com", "7", "[]", "{}", #""left""#, #"{"name":"left"}"#, "null",
+      "", "left", "https://example.com", "7", "STEPCTL:\(StepLabelTests.uuid)/left",
+      " stepctl:\(StepLabelTests.uuid)/left",
+      "stepctl", "stepctl:\(StepLabelTests.uuid)/left?", "stepctl:\(StepLabelTests.uuid)/left?e=0&c=0",
+      "stepctl:\(StepLabelTests.uuid)/" + String(repeating: "a", count: 500), "[]", "{}", #""left""#,
+      #"{"name":"left"}"#, "null",
       #"{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}x"#, #"[{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}]"#,
       #"{"uuid":"\#(StepLabelTests.uuid)","uuid":"\#(StepLabelTests.uuid)","stepId":"left"}"#,
       #"{"uuid":"\#(StepLabelTests.uuid)","stepId":"left"}"# + String(repeating: " ", count: 512),

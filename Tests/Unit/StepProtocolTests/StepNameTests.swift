@@ -40,11 +40,17 @@ import Testing
     #expect(try tag(uri("https://example.org"), text("Hello"), .empty, text(label), uri(Self.uri)).content == label)
     #expect(throws: StepName.Problem.namesNoStep) { try tag(uri("https://example.org"), text("Hello")) }
     #expect(throws: StepName.Problem.isEmpty) { try tag() }
-    // A label in a URI record and a URI in a Text record are neither.
-    #expect(throws: StepName.Problem.namesNoStep) { try tag(uri(label), text(Self.uri)) }
+    // A label may stand in a URI record as well; JSON in one and a dynamic tag's URI in a Text record are neither.
+    #expect(try tag(uri(label)) == tag(text(label)))
+    let json = "{\"uuid\":\"\(Self.uuid)\",\"stepId\":\"left\"}"
+    #expect(throws: StepName.Problem.namesNoStep) { try tag(uri(json), text(Self.uri)) }
     let broken = StepName.Problem.malformed(
       "the URI of a dynamic tag that cannot be read: expected a vehicle's UUID in lower case, a slash and a step")
-    #expect(throws: broken) { try tag(uri("stepctl:x"), text(label)) }
+    #expect(throws: broken) { try tag(uri("stepctl:x?e="), text(label)) }
+    #expect(
+      throws: StepName.Problem.malformed(
+        "a step's label that cannot be read: expected a vehicle's UUID in lower case, a slash and a step")
+    ) { try tag(uri("stepctl:x"), text(label)) }
     #expect(throws: StepName.Problem.malformed("a step's label that cannot be read: stepId is missing")) {
       try tag(text("{\"uuid\":\"\(Self.uuid)\"}"))
     }

@@ -80,6 +80,17 @@ struct NTAG424Tests {
     try session.check([0x91, 0x00], to: own, ends: true)
   }
 
+  @Test("asks for the settings of the NDEF file, and knows dynamic messages from them")
+  func fileSettings() throws {
+    let command = NTAG424Command.getFileSettings(file: 2)
+    #expect(command.bytes == hex("90F50000010200"))
+    // AN12196, table 11, and the settings from the factory (NT4H2421Gx, rev. 3.0, table 9).
+    let dynamic = try command.data(of: hex("0040EEEE000100D1FE001F00004400004400002000006A00009100")).data
+    #expect(NTAG424Command.isDynamic(fileSettings: dynamic))
+    #expect(!NTAG424Command.isDynamic(fileSettings: try command.data(of: hex("0000E0EE0001009100")).data))
+    #expect(!NTAG424Command.isDynamic(fileSettings: []))
+  }
+
   @Test("says of the NDEF file what AN12196 says of its example, but for the keys")
   func dynamicMessages() {
     let settings = DynamicMessageSettings(encryptedOffset: 0x20, macOffset: 0x43)

@@ -28,7 +28,50 @@ import Testing
       asked.append(pages)
       for page in pages { memory[page] = image[page] }
     }
-    #expect(asked == [0..<4, 4..<5, 5..<6, 6..<26, 40..<41])
+    #expect(asked == [0..<4, 4..<5, 5..<6, 6..<26, 40..<42])
+  }
+
+  @Test("nothing is planned where a password protects a page that would change", arguments: [false, true])
+  func password(isForReading: Bool) throws {
+    for chip in [Type2Chip.ntag213, .ntag215, .ntag216] {
+      let configuration = try #require(chip.configuration)
+      #expect(configuration == chip.pages - 4)
+      let last = try write(message(bytes: 79), to: Type2Memory(factory(chip)), chip: chip).writes.map(\.page).max()!
+      #expect(last >= 24)
+      for first in 0...configuration + 1 {
+        var bytes = factory(chip)
+        bytes[configuration * 4 + 3] = UInt8(first)
+        var memory = Type2Memory(bytes)
+        if isForReading {
+          memory = Type2Memory(Array(bytes[..<min(first * 4, bytes.count)]))
+          memory.refusedFrom = first
+        }
+        // The lock bits of the message's pages are behind the user's pages.
+        let isNeeded = first <= last || isForReading && first <= chip.dynamicLocks!.page
+        if isNeeded {
+          #expect(throws: NDEFError.passwordProtected(page: first)) {
+            try write(message(bytes: 79), to: memory, chip: chip)
+          }
+        } else {
+          #expect(try !write(message(bytes: 79), to: memory, chip: chip).writes.isEmpty)
+        }
+        // Locking sets the lock bits, too.
+        if first <= chip.dynamicLocks!.page {
+          #expect(throws: NDEFError.passwordProtected(page: first)) { try lock(memory, chip: chip) }
+        } else {
+          #expect(try !lock(memory, chip: chip).writes.isEmpty)
+        }
+      }
+    }
+  }
+
+  @Test("a message is written in parts: its length becomes 0, all else, its length")
+  func parts() throws {
+    let fresh = try write(message(bytes: 79), to: Type2Memory(factory(.ntag213)), chip: .ntag213)
+    #expect(fresh.parts.map(\.count) == [21, 1] && Array(fresh.parts.joined()) == fresh.writes)
+    let other = try write(message(bytes: 50, "b"), to: fresh.memory, chip: .ntag213)
+    #expect(other.parts.first?.map(\.page) == [5] && other.parts.last?.map(\.page) == [5] && other.parts.count == 3)
+    #expect(try write(message(bytes: 50, "b"), to: other.memory, chip: .ntag213).parts.isEmpty)
   }
 
   @Test("any message that fits survives on any chip, and the next longer one does not fit")

@@ -69,7 +69,9 @@ package struct NTAG424Command: Sendable {
   }
 
   /// Whether a file makes dynamic messages (10.7.2, table 73: FileOption, bit 6).
-  package static func isDynamic(fileSettings: [UInt8]) -> Bool { fileSettings.count >= 7 && fileSettings[1] & 0x40 != 0 }
+  package static func isDynamic(fileSettings: [UInt8]) -> Bool {
+    fileSettings.count >= 7 && fileSettings[1] & 0x40 != 0
+  }
 
   /// 10.7.1
   package static func changeFileSettings(file: UInt8, _ settings: [UInt8]) -> NTAG424Command {
