@@ -1,4 +1,3 @@
-@testable import Bluetooth
 import CodeReading
 import Configuration
 import Domain
@@ -6,9 +5,11 @@ import Encoding
 import Glibc
 import Ranging
 import StepController
-@testable import StepProtocol
 import SystemIO
 import Tags
+
+@testable import Bluetooth
+@testable import StepProtocol
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main
@@ -64,7 +65,8 @@ enum Fuzz {
       switch first {
       case UInt8(ascii: "s"):
         let signed = SignedObject.sign(payload, as: .status, by: Keys.signing)
-        _ = try? Statement(payload: JSON.object([.init("statement", .string(signed))]).bytes, verifiedBy: Keys.operatorKey)
+        let status = JSON.object([.init("statement", .string(signed))])
+        _ = try? Statement(payload: status.bytes, verifiedBy: Keys.operatorKey)
       case UInt8(ascii: "t"):
         _ = try? Token(verifying: SignedObject.sign(payload, as: .token, by: Keys.signing), by: Keys.operatorKey)
       case UInt8(ascii: "v"):

@@ -23,8 +23,8 @@
 #define CRASHES 1
 #endif
 
-/* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would satisfy
- * every assertion. */
+/* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would
+ * satisfy every assertion. */
 #ifndef WITNESS
 #define WITNESS 0
 #endif
@@ -105,11 +105,14 @@ inline refuse(m) {
   fi
 }
 
+#define AT_TARGET(m, s) \
+  (step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens)
+
 /* The last answer to a command that was obeyed. */
 inline conclude(m, s) {
   if
   :: m == NOBODY || session[m].is != commanding -> skip
-  :: m != NOBODY && session[m].is == commanding && (step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens) ->
+  :: m != NOBODY && session[m].is == commanding && AT_TARGET(m, s) ->
     fulfilled = fulfilled | BIT(m);
     session[m].final = 1
   :: else -> session[m].final = 2
@@ -213,7 +216,7 @@ inline undertake(m, s) {
       :: else
       fi;
       if
-      :: step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens ->
+      :: AT_TARGET(m, s) ->
         obey(m, s);
         conclude(m, s)
       :: else ->
@@ -255,8 +258,8 @@ inline undertake(m, s) {
 #define KNOWN(m) ((good & BIT(session[m].challenge)) && OWN(m))
 
 /* What leaves no trace is not delivered, so that spin sees when nothing can go on: a command without a signature, which
- * gets no answer; one of another run, which is `expired`, and one that was seen, which is `replayed`: nobody acts on such
- * an answer. */
+ * gets no answer; one of another run, which is `expired`, and one that was seen, which is `replayed`: nobody acts on
+ * such an answer. */
 #ifdef RIDER_BELIEVES_ANY_EPOCH
 #define LEAVES_A_TRACE(m) (SIGNED(m) && NEW(m))
 #else
@@ -402,7 +405,11 @@ proctype Broker(byte n) {
   byte i, topic;
 end:
   do
-  :: atomic { (session[n].is == asking || DEVICE(n) == 1 && session[n].is != idle) && !(asked & BIT(n)) -> anywhere(topic); question(n, topic); topic = 0 }
+  /* An honest rider who has gone makes nothing of a late challenge; a cheat may. */
+  :: atomic { (session[n].is == asking || DEVICE(n) == 1 && session[n].is != idle) && !(asked & BIT(n)) ->
+      anywhere(topic);
+      question(n, topic);
+      topic = 0 }
   :: atomic { session[n].wasSent && LEAVES_A_TRACE(n) -> anywhere(topic); judge(n, topic); topic = 0 }
   /* Injects a command that names this run's challenge, in the name of the device that it was given to. */
   :: atomic { SIGNED(FORGED) && (good & BIT(n)) ->
