@@ -206,7 +206,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
         "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
         "SystemIO", "Tags",
       ],
-      path: "Tests/Fuzz", exclude: ["run.sh", "corpus"],
+      path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
 }

@@ -61,3 +61,8 @@ for name, value in example.items():
     '"right":{"position":"close","motion":"open","fault":"timeout"},"tag counters":{"04DE5F1EACC040":7}}')
 answers = ["0e0401030c00", "0e0c0103100000000000600000", "0e0c01032000" + "00" * 8, "0e05013b200002", "0e0401422000"]
 (seeds / "hci/scan").write_bytes(b"".join(bytes([len(a) // 2]) + bytes.fromhex(a) for a in answers))
+
+# What fuzzing has found: inputs that reached new code, or made a parser crash once. An input a line, in hexadecimal.
+for file in pathlib.Path("Tests/Fuzz/corpus").glob("*.hex"):
+    for number, line in enumerate(file.read_text().split()):
+        (seeds / file.stem / f"found-{number}").write_bytes(bytes.fromhex(line))
