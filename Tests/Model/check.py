@@ -99,6 +99,7 @@ def run(folder: pathlib.Path, *command: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trail", metavar="MUTATION", choices=MUTATIONS, help="show what a mutation leads to")
+    parser.add_argument("--steps", action="store_true", help="with --trail: every statement as well")
     arguments = parser.parse_args()
     if missing := [name for name in ("spin", "gcc") if not shutil.which(name)]:
         print(f"check.py: error: {missing[0]} is not installed: run Tests/prepare.sh test", file=sys.stderr)
@@ -107,7 +108,8 @@ def main() -> int:
         if arguments.trail:
             options = f"-D{arguments.trail} {MUTATIONS[arguments.trail][0]}"
             outcome = Outcome(pathlib.Path(scratch, "trail"), options, "-O0")
-            print(run(outcome.folder, "spin", *outcome.defines, "-t", "-p", "-g", MODEL.name))
+            story = run(outcome.folder, "spin", *outcome.defines, "-T", "-t", *(["-p"] * arguments.steps), MODEL.name)
+            print(story if arguments.steps else story.partition("spin: trail ends")[0])
             return 0
         return check(pathlib.Path(scratch))
 
