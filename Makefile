@@ -68,7 +68,7 @@ fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH; F
 	Tests/prepare.sh build
 	Tests/Fuzz/run.sh
 
-sanitize: ## run the module tests with AddressSanitizer, then with ThreadSanitizer (SUITES=pattern for some)
+sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
 	Tests/prepare.sh test
 	Tests/sanitize.sh
 
