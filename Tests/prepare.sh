@@ -14,7 +14,7 @@ rig) packages=(bc bison bluez dbus-daemon flex gcc libc6-dev make xz-utils) ;;
 demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
-    bluez dbus-daemon fish gcc libc6-dev libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
+    bluez dbus-daemon fish libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
     python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
   )
   ;;
