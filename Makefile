@@ -60,9 +60,17 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
 	  @echo 'ranging is left out: give DATA=folder')
 
-fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH)
+model: ## have spin check the model of the protocol, and find what its mutations do (a minute)
+	Tests/prepare.sh test
+	Tests/Model/check.py
+
+fuzz: ## fuzz every parser of bytes from outside, a minute each (SECONDS_EACH; FUZZ=name for one)
 	Tests/prepare.sh build
 	Tests/Fuzz/run.sh
+
+sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
+	Tests/prepare.sh test
+	Tests/sanitize.sh
 
 lint: ## check how sources, scripts and manual pages are written
 	swift format lint --strict --recursive Package.swift Sources Tests
@@ -102,4 +110,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench fuzz lint completions install uninstall clean help
+.PHONY: release packages demo test check rig bench model fuzz sanitize lint completions install uninstall clean help

@@ -204,9 +204,10 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepProtocol", "Tags",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
+        "SystemIO", "Tags",
       ],
-      path: "Tests/Fuzz",
+      path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
 }

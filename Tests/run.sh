@@ -57,6 +57,7 @@ programs() {
 }
 
 check 'lint' make --no-print-directory lint
+check 'model of the protocol' Tests/Model/check.py
 if check 'build' swift build --build-tests "${quiet[@]}"; then
   STEPCTL_PYTHON=$PWD/.build/venv/bin/python
   STEPCTL_BIN_DIR=$(swift build --show-bin-path)

@@ -1,12 +1,15 @@
-import Bluetooth
 import CodeReading
 import Configuration
 import Domain
 import Encoding
 import Glibc
 import Ranging
-import StepProtocol
+import StepController
+import SystemIO
 import Tags
+
+@testable import Bluetooth
+@testable import StepProtocol
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
 @main
@@ -36,6 +39,56 @@ enum Fuzz {
     "json": { bytes in
       guard let value = try? JSON(parsing: bytes) else { return }
       precondition((try? JSON(parsing: value.bytes)) == value)
+    },
+    "base64url": { bytes in
+      guard let text = String(validating: bytes, as: UTF8.self), let value = Base64URL.decode(text) else { return }
+      // One text for one value.
+      precondition(Base64URL.encode(value) == text)
+    },
+    "words": { bytes in
+      let text = String(decoding: bytes, as: UTF8.self)
+      if let uuid = UUID(text) { precondition(UUID(uuid.description) == uuid) }
+      if let step = StepID(text) { precondition(StepID(step.description) == step) }
+      if let topic = TopicPrefix(text) { precondition(topic.description == text) }
+      _ = try? RadioSpec(text)
+    },
+    "keys": { bytes in
+      guard let jwk = try? JSON(parsing: bytes) else { return }
+      if let key = try? VerificationKey(jwk: jwk) { precondition((try? VerificationKey(jwk: key.jwk)) == key) }
+      if let key = try? SigningKey(jwk: jwk) { precondition((try? SigningKey(jwk: key.jwk)) != nil) }
+      if let key = try? DecryptionKey(jwk: jwk) { precondition((try? DecryptionKey(jwk: key.jwk)) != nil) }
+      _ = try? BeaconSecret(jwk: jwk)
+    },
+    "claims": { bytes in
+      // Behind the signatures, where a fuzzer cannot get by itself. The first byte says what the rest is.
+      guard let first = bytes.first, let payload = try? JSON(parsing: bytes.dropFirst()) else { return }
+      switch first {
+      case UInt8(ascii: "s"):
+        let signed = SignedObject.sign(payload, as: .status, by: Keys.signing)
+        let status = JSON.object([.init("statement", .string(signed))])
+        _ = try? Statement(payload: status.bytes, verifiedBy: Keys.operatorKey)
+      case UInt8(ascii: "t"):
+        _ = try? Token(verifying: SignedObject.sign(payload, as: .token, by: Keys.signing), by: Keys.operatorKey)
+      case UInt8(ascii: "v"):
+        _ = try? VehicleCode.verify(SignedObject.sign(payload, as: .vehicle, by: Keys.signing))
+      default:
+        // The device signs what it likes, with a token that is good.
+        var members = payload.object ?? []
+        members.append(.init("token", .string(Keys.token)))
+        let signed = SignedObject.sign(.object(members), as: .command, by: Keys.signing)
+        let sealed = EncryptedObject.seal(Array(signed.utf8), to: Keys.controller.encryptionKey)
+        _ = ReceivedCommand(Array(sealed.utf8), controller: Keys.controller, operatorKey: Keys.operatorKey)
+      }
+    },
+    "journal": { bytes in
+      guard let journal = try? Journal(parsing: bytes) else { return }
+      precondition((try? Journal(parsing: journal.bytes)) == journal)
+    },
+    "hci": { bytes in
+      // A controller that answers whatever it likes to the commands that a scan begins with.
+      let controller = HCIController(PlayedLink(bytes))
+      _ = try? controller.abilities(nil)
+      _ = try? controller.request(.setScanEnable(true, extended: true), nil)
     },
     "command": { bytes in
       _ = ReceivedCommand(bytes, controller: Keys.controller, operatorKey: Keys.operatorKey)
@@ -109,6 +162,7 @@ enum Fuzz {
     "ndef": { bytes in
       guard let message = try? NDEFMessage(parsing: bytes) else { return }
       precondition((try? NDEFMessage(parsing: message.bytes)) == message)
+      _ = try? StepName(tag: message)
       for record in message.records {
         if let text = try? NDEFText(record) { precondition((try? NDEFText(text.record)) == text) }
         if let uri = try? NDEFURI(record) { precondition((try? NDEFURI(uri.record)) == uri) }
@@ -120,6 +174,7 @@ enum Fuzz {
       let chips: [Type2Chip?] = [nil, .ultralight, .ntag213, .ntag215, .ntag216]
       let chip = chips[Int(first & 0x7F) % chips.count]
       let memory = Type2Memory(Array(bytes.dropFirst()))
+      _ = Type2Chip(version: Array(bytes.prefix(8)))
       _ = try? Type2Layout.read(memory)
       _ = try? Type2Plan.lock(memory, chip: chip)
       let message = NDEFMessage([NDEFText("left").record])
@@ -170,9 +225,38 @@ enum Fuzz {
 
   private enum Keys {
     static let controller = DecryptionKey()
-    static let operatorKey = SigningKey().verificationKey
+    /// The operator's, the device's and the controller's at once.
+    static let signing = SigningKey()
+    static let operatorKey = signing.verificationKey
+    static let token = SignedObject.sign(
+      [
+        "iss": "o", "sub": "r", "aud": "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", "steps": ["left"], "nbf": 0,
+        "exp": 4_000_000_000, "jti": "1", "cnf": ["jwk": operatorKey.jwk],
+      ], as: .token, by: signing)
     static let tag = DynamicTag.Keys(
       metaRead: Array(repeating: 0, count: 16), fileRead: Array(repeating: 0, count: 16))!
+  }
+}
+
+/// A controller that says what it was given to say: events, each with its length before it.
+private final class PlayedLink: HCILink {
+  let name = "fuzz"
+  let needsInitialization = true
+  let descriptor: Int32 = -1
+  let emptied = ContinuousClock.now
+  private var left: ArraySlice<UInt8>
+
+  init(_ bytes: [UInt8]) { left = bytes[...] }
+
+  func send(_ packet: [UInt8]) throws(RadioError) {}
+
+  func receive(
+    until deadline: ContinuousClock.Instant?, _ interruption: Interruption?
+  ) throws(RadioError) -> HCIPacket? {
+    guard let length = left.popFirst() else { return nil }
+    let body = Array(left.prefix(Int(length & 0x7F)))
+    left = left.dropFirst(body.count)
+    return length & 0x80 == 0 ? .event(body) : .command(body)
   }
 }
 

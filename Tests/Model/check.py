@@ -83,13 +83,14 @@ class Outcome:
         fault = re.search(r"^pan:1: (.*) \(at depth", self.text, re.M)
         if not fault or "assertion" not in fault[1]:
             return fault[1] if fault else self.text
-        line = re.search(r"protocol\.pml:(\d+), Error: assertion", run(self.folder, "spin", *self.defines, "-t", MODEL.name))
+        trail = run(self.folder, "spin", *self.defines, "-t", MODEL.name)
+        line = re.search(r"protocol\.pml:(\d+), Error: assertion", trail)
         return MODEL.read_text().splitlines()[int(line[1]) - 1].split("/*")[0].strip() if line else fault[1]
 
 
 def run(folder: pathlib.Path, *command: str) -> str:
     done = subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # spin and pan also end with a status when they have found something; a program that cannot be built is another matter.
+    # spin and pan also end with a status when they have found something.
     if done.returncode and command[0] == "gcc":
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}")
     return done.stdout
@@ -98,21 +99,24 @@ def run(folder: pathlib.Path, *command: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trail", metavar="MUTATION", choices=MUTATIONS, help="show what a mutation leads to")
+    parser.add_argument("--steps", action="store_true", help="with --trail: every statement as well")
     arguments = parser.parse_args()
     if missing := [name for name in ("spin", "gcc") if not shutil.which(name)]:
         print(f"check.py: error: {missing[0]} is not installed: run Tests/prepare.sh test", file=sys.stderr)
         return 69
     with tempfile.TemporaryDirectory() as scratch:
         if arguments.trail:
-            outcome = Outcome(pathlib.Path(scratch, "trail"), f"-D{arguments.trail} {MUTATIONS[arguments.trail][0]}", "-O0")
-            print(run(outcome.folder, "spin", *outcome.defines, "-t", "-p", "-g", MODEL.name))
+            options = f"-D{arguments.trail} {MUTATIONS[arguments.trail][0]}"
+            outcome = Outcome(pathlib.Path(scratch, "trail"), options, "-O0")
+            story = run(outcome.folder, "spin", *outcome.defines, "-T", "-t", *(["-p"] * arguments.steps), MODEL.name)
+            print(story if arguments.steps else story.partition("spin: trail ends")[0])
             return 0
         return check(pathlib.Path(scratch))
 
 
 def check(scratch: pathlib.Path) -> int:
     begin = time.monotonic()
-    # Title, options, optimization, and what spin has to find; nothing where it has to find nothing.
+    # Title, options, optimization, and what spin has to find; None where it has to find nothing.
     cases = [(title, options, "-O1", None) for title, options in COMPLETE.items()]
     cases += [(name, f"-D{name} {options}", "-O0", fault) for name, (options, fault) in MUTATIONS.items()]
     cases += [(title, f"-DWITNESS={n} {o}", "-O0", "REACHED") for n, (o, title) in WITNESSES.items()]

@@ -23,8 +23,8 @@
 #define CRASHES 1
 #endif
 
-/* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would satisfy
- * every assertion. */
+/* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would
+ * satisfy every assertion. */
 #ifndef WITNESS
 #define WITNESS 0
 #endif
@@ -98,6 +98,7 @@ byte ended;     /* riders and stops that are finished */
 
 /* An answer that nobody waits for any more leaves no trace in this model. */
 inline refuse(m) {
+  printf("  the controller refuses command %d\n", m);
   session[m].late = 0;
   if
   :: session[m].is == commanding -> session[m].isRefused = 1
@@ -105,11 +106,14 @@ inline refuse(m) {
   fi
 }
 
+#define AT_TARGET(m, s) \
+  (step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens)
+
 /* The last answer to a command that was obeyed. */
 inline conclude(m, s) {
   if
   :: m == NOBODY || session[m].is != commanding -> skip
-  :: m != NOBODY && session[m].is == commanding && (step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens) ->
+  :: m != NOBODY && session[m].is == commanding && AT_TARGET(m, s) ->
     fulfilled = fulfilled | BIT(m);
     session[m].final = 1
   :: else -> session[m].final = 2
@@ -117,6 +121,7 @@ inline conclude(m, s) {
 }
 
 inline rest(s, place) {
+  printf("  step %d rests %e, for command %d\n", s, place, step[s].by);
   step[s].position = place;
   step[s].activity = resting;
   conclude(step[s].by, s);
@@ -166,6 +171,7 @@ inline assertAuthority(m, s) {
 }
 
 inline obey(m, s) {
+  printf("  the controller obeys command %d\n", m);
   assertAuthority(m, s);
   assert(!(spent & BIT(session[m].challenge)));             /* for the first time */
   spent = spent | BIT(session[m].challenge);
@@ -173,6 +179,7 @@ inline obey(m, s) {
 }
 
 inline begin(s) {
+  printf("  step %d begins to move for command %d\n", s, step[s].by);
   assertAuthority(step[s].by, s);
   assert(!(moved & BIT(step[s].by)));
   assert(!session[step[s].by].late);
@@ -213,7 +220,7 @@ inline undertake(m, s) {
       :: else
       fi;
       if
-      :: step[s].position == opened && session[m].opens || step[s].position == closed && !session[m].opens ->
+      :: AT_TARGET(m, s) ->
         obey(m, s);
         conclude(m, s)
       :: else ->
@@ -255,8 +262,8 @@ inline undertake(m, s) {
 #define KNOWN(m) ((good & BIT(session[m].challenge)) && OWN(m))
 
 /* What leaves no trace is not delivered, so that spin sees when nothing can go on: a command without a signature, which
- * gets no answer; one of another run, which is `expired`, and one that was seen, which is `replayed`: nobody acts on such
- * an answer. */
+ * gets no answer; one of another run, which is `expired`, and one that was seen, which is `replayed`: nobody acts on
+ * such an answer. */
 #ifdef RIDER_BELIEVES_ANY_EPOCH
 #define LEAVES_A_TRACE(m) (SIGNED(m) && NEW(m))
 #else
@@ -292,7 +299,9 @@ inline judge(m, topic) {
         if
         :: true -> refuse(m) /* deadline, age of the challenge, token, proof, inputs: any check can fail */
         :: true -> undertake(m, topic)
-        :: step[topic].waiting == NOBODY -> step[topic].waiting = m /* a dynamic tag's counter is written first */
+        :: step[topic].waiting == NOBODY -> /* a dynamic tag's counter is written first */
+          printf("  command %d waits for the journal\n", m);
+          step[topic].waiting = m
         fi
       fi
     fi
@@ -318,6 +327,7 @@ inline halt(n, topic) {
 #endif
   :: stop[n].step != topic -> skip /* `wrong_step` */
   :: else ->
+    printf("  the controller obeys stop %d\n", n);
     assert(stop[n].names == 1 + epoch);
     assert(!(stopped & BIT(n)));
     stopped = stopped | BIT(n);
@@ -402,8 +412,17 @@ proctype Broker(byte n) {
   byte i, topic;
 end:
   do
-  :: atomic { (session[n].is == asking || DEVICE(n) == 1 && session[n].is != idle) && !(asked & BIT(n)) -> anywhere(topic); question(n, topic); topic = 0 }
-  :: atomic { session[n].wasSent && LEAVES_A_TRACE(n) -> anywhere(topic); judge(n, topic); topic = 0 }
+  /* An honest rider who has gone makes nothing of a late challenge; a cheat may. */
+  :: atomic { (session[n].is == asking || DEVICE(n) == 1 && session[n].is != idle) && !(asked & BIT(n)) ->
+      anywhere(topic);
+      printf("the broker delivers question %d to step %d\n", n, topic);
+      question(n, topic);
+      topic = 0 }
+  :: atomic { session[n].wasSent && LEAVES_A_TRACE(n) ->
+      anywhere(topic);
+      printf("the broker delivers command %d to step %d\n", n, topic);
+      judge(n, topic);
+      topic = 0 }
   /* Injects a command that names this run's challenge, in the name of the device that it was given to. */
   :: atomic { SIGNED(FORGED) && (good & BIT(n)) ->
       topic = session[n].step;
@@ -411,6 +430,7 @@ end:
       session[FORGED].opens = 1;
       session[FORGED].epoch = epoch;
       session[FORGED].challenge = n;
+      printf("the broker delivers a forged command with the challenge of question %d\n", n);
       judge(FORGED, topic);
       session[FORGED].step = 0;
       session[FORGED].opens = 0;
@@ -424,7 +444,11 @@ proctype StopBroker(byte n) {
   byte i, topic;
 end:
   do
-  :: atomic { stop[n].names != 0 && !(seenStops & BIT(n)) -> anywhere(topic); halt(n, topic); topic = 0 }
+  :: atomic { stop[n].names != 0 && !(seenStops & BIT(n)) ->
+      anywhere(topic);
+      printf("the broker delivers stop %d to step %d\n", n, topic);
+      halt(n, topic);
+      topic = 0 }
   od
 }
 
@@ -435,6 +459,7 @@ end:
   do
   :: atomic { epoch < CRASHES ->
       epoch++;
+      printf("the controller is started again: epoch %d\n", epoch);
       asked = 0;
       seen = 0;
       seenStops = 0;
@@ -477,6 +502,7 @@ inline command(r, e, q) {
   :: session[r].opens = 0
   :: session[r].opens = 1
   fi;
+  printf("rider %d sends command %d: open %d, epoch %d, challenge %d\n", r, r, session[r].opens, e, q);
   for (i : 0 .. RUNS - 1) {
     if
     :: i != r && session[i].wasSent && DEVICE(i) == DEVICE(r) && session[i].step == session[r].step ->
@@ -498,7 +524,8 @@ proctype Rider(byte r) {
     :: session[r].step = 1
     fi;
 #endif
-    session[r].is = asking
+    session[r].is = asking;
+    printf("rider %d asks\n", r)
   };
   do
   :: atomic { session[r].is == asking && session[r].answered != 0 ->
@@ -525,7 +552,9 @@ proctype Rider(byte r) {
       fi;
       e = 0;
       q = 0 }
-  :: atomic { session[r].is == asking -> session[r].is = over } /* no answer in time, a refusal, or interrupted */
+  :: atomic { session[r].is == asking ->
+      printf("rider %d gives up\n", r);
+      session[r].is = over } /* no answer in time, a refusal, or interrupted */
   /* The step is shown to be where the rider wants it. */
 #ifdef SUCCESS_WITHOUT_NONCE
   :: atomic { session[r].is == commanding && step[session[r].step].activity == resting &&
@@ -535,6 +564,7 @@ proctype Rider(byte r) {
       session[r].is = over }
 #endif
   :: atomic { session[r].is == commanding && session[r].final == 1 ->
+      printf("rider %d is shown success\n", r);
       assert(fulfilled & BIT(r));
       REACHED(1);
       session[r].is = over }
@@ -544,11 +574,14 @@ proctype Rider(byte r) {
 #else
   :: atomic { session[r].is == commanding && session[r].isRefused ->
 #endif
+      printf("rider %d is shown a refusal\n", r);
       assert(!(moved & BIT(r)) && !(fulfilled & BIT(r)));
       REACHED(2);
       session[r].is = refused }
   /* The step is shown as one that may have moved: it stands elsewhere, or there was no answer in time. */
-  :: atomic { session[r].is == commanding -> session[r].is = over }
+  :: atomic { session[r].is == commanding ->
+      printf("rider %d is shown that the step may have moved\n", r);
+      session[r].is = over }
   :: atomic { session[r].is == over || session[r].is == refused ->
       session[r].isRefused = 0;
       session[r].final = 0;
@@ -573,6 +606,7 @@ proctype Stopper(byte n) {
     :: epoch > 0 -> e = epoch - 1
     fi;
     stop[n].names = 1 + e;
+    printf("a rider sends stop %d: epoch %d\n", n, e);
     ended++
   }
 }

@@ -1,0 +1,69 @@
+"""Writes samples of what each parser should accept, for the fuzzers to begin with: seeds.py FOLDER."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
+for name in (
+    "advertisement base64url btsnoop claims code command controller h4 hci journal json keys ndef nfc ntag424 proof qr "
+    "statement tags type2 type4 vehicle words"
+).split():
+    (seeds / name).mkdir(parents=True, exist_ok=True)
+for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
+    shutil.copy(capture, seeds / "btsnoop")
+shutil.copy("Tests/Peers/example.json", seeds / "json")
+(seeds / "command/open").write_text(example["open-command"])
+(seeds / "command/token").write_text(example["token"])
+(seeds / "statement/idle").write_text(example["idle-status"])
+(seeds / "proof/tag").write_text(example["tag-uri"])
+(seeds / "proof/label").write_text('{"uuid":"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","stepId":1}')
+(seeds / "proof/uri").write_text("stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left")
+(seeds / "code/vehicle").write_text(example["vehicle-code"])
+(seeds / "qr/codes").write_bytes(b"c\0\5hellof\0\1\2e\0\0")
+(seeds / "tags/one").write_text(json.dumps([example["tag-keys"]]))
+frame = bytes.fromhex("0201061aff4c000215") + bytes(range(16)) + bytes.fromhex("00010007c5")
+report = b"\x02\x01\x03\x01" + bytes(6) + bytes([len(frame)]) + frame + b"\xc4"
+(seeds / "nfc/select").write_bytes(bytes.fromhex("000103" "000c8300070044" "04a1b2c3d4e580"))
+# AN12196, table 14.
+challenge = "a04c124213c186f22399d33ac2a3021591af"
+proof = "3fa64db5446d1f34cd6ea311167f5e4985b89690c04a05f17fa7ab2f08120663"
+(seeds / "ntag424/authentication").write_bytes(bytes.fromhex(challenge + proof + "9100"))
+event = b"\x3e" + bytes([len(report)]) + report
+(seeds / "advertisement/legacy").write_bytes(event)
+(seeds / "h4/legacy").write_bytes(b"\x04" + event)
+messages = json.load(open("Tests/Fixtures/ndef/ndeflib.json"))
+for number, message in enumerate(messages):
+    (seeds / f"ndef/{number}").write_bytes(bytes.fromhex(message["bytes"]))
+for image in pathlib.Path("Tests/Fixtures/tags").glob("*.bin"):
+    for chip in range(5):
+        (seeds / f"type2/{image.stem}-{chip}").write_bytes(bytes([chip]) + image.read_bytes())
+answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "00079000", "d101035402656e9000"]
+(seeds / "type4/read").write_bytes(b"".join(bytes([len(a) // 2]) + bytes.fromhex(a) for a in answers))
+(seeds / "vehicle/full").write_text(
+    'name = "v"\nuuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"\ntopic = "a/b"\n[broker]\nhost = "h"\nca = "ca.pem"\n'
+    '[[steps]]\nid = "left"\nside = "left"\nmajor = 1\n')
+(seeds / "controller/full").write_text(
+    'vehicle = "vehicle.toml"\n[broker]\ncert = "c"\nkey = "k"\n[keys]\nencryption = "e"\nsigning = "s"\n'
+    f'operator = "{"A" * 43}"\n[servo]\ndriver = "simulated"\n')
+(seeds / "base64url/value").write_text("AAECAwQF-_8")
+for number, word in enumerate(("left", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", "arena/car", "btsnoop:a", "h4:tcp:h:1")):
+    (seeds / f"words/{number}").write_text(word)
+for name, value in example.items():
+    if isinstance(value, dict) and "kty" in value:
+        (seeds / f"keys/{name}").write_text(json.dumps(value))
+    if name.endswith("-claims"):
+        kind = {"token-claims": "t", "vehicle-code-claims": "v"}.get(name) or ("s" if "seq" in value else "c")
+        claims = {member: part for member, part in value.items() if (kind, member) != ("c", "token")}
+        (seeds / f"claims/{name}").write_text(kind + json.dumps(claims))
+(seeds / "journal/two").write_text(
+    '{"left":{"position":"open","challenge":"AAECAwQFBgcICQoLDA0ODw"},'
+    '"right":{"position":"close","motion":"open","fault":"timeout"},"tag counters":{"04DE5F1EACC040":7}}')
+answers = ["0e0401030c00", "0e0c0103100000000000600000", "0e0c01032000" + "00" * 8, "0e05013b200002", "0e0401422000"]
+(seeds / "hci/scan").write_bytes(b"".join(bytes([len(a) // 2]) + bytes.fromhex(a) for a in answers))
+
+# What fuzzing has found: inputs that reached new code, or made a parser crash once. An input a line, in hexadecimal.
+for file in pathlib.Path("Tests/Fuzz/corpus").glob("*.hex"):
+    for number, line in enumerate(file.read_text().split()):
+        (seeds / file.stem / f"found-{number}").write_bytes(bytes.fromhex(line))
