@@ -1552,7 +1552,7 @@ STRICT_ATTACKS = [
     for name, proof in {
         "tag that is plain": lambda c, t: proto.tag_proof(_uid(c), _written(c), t),
         "tag that is plain, as before": lambda c, t: proto.tag_proof(_uid(c), _label(c), t),
-        "dynamic tag without its query": lambda c, t: proto.tag_proof(c.tag().uid, _uri(c).partition("?")[0], t),
+        "dynamic tag that has lost its query": lambda c, t: proto.tag_proof(c.tag().uid, _uri(c).partition("?")[0], t),
         "tag that is plain, under a dynamic one's UID": lambda c, t: proto.tag_proof(c.tag().uid, _label(c), t),
         "tag that says nothing of the kind": lambda c, t: proto.tag_proof(_uid(c), "Hello", t),
         "code": lambda c, t: proto.code_proof(_written(c), t),
