@@ -38,7 +38,8 @@ enum Fuzz {
     },
     "json": { bytes in
       guard let value = try? JSON(parsing: bytes) else { return }
-      precondition((try? JSON(parsing: value.bytes)) == value)
+      // As text, because a number beyond Double's range is infinite when it is read, and null when it is written.
+      precondition((try? JSON(parsing: value.bytes))?.bytes == value.bytes)
     },
     "base64url": { bytes in
       guard let text = String(validating: bytes, as: UTF8.self), let value = Base64URL.decode(text) else { return }
