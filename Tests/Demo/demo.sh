@@ -113,7 +113,7 @@ run 0 'stepctl locate'
 title '3. Somebody records what is sent to the controller, with its certificate'
 start "mosquitto_sub -h localhost -p $port --cafile car/tls/ca.pem \\
     --cert car/tls/controller.pem --key car/tls/controller.key \\
-    -q 1 -t '#' -F '%t %p' >recorded"
+    -q 1 -t 'arena2036/rolling_chassis/+/set_position' -F '%t %p' >recorded"
 await 'the recorder did not subscribe' broker.log 'Sending SUBACK' 2
 
 title '4. The left step opens'
