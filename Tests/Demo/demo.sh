@@ -163,7 +163,7 @@ run 0 'stepctl close --side left'
 six='left open,left close,left open,left close,left open,left close'
 moved "$six" || fail 'expected that the left step closed'
 
-title '10. Where the radio does not do, the tag on the step does; a program plays the reader and the tag'
+title '10. Where the radio does not do, the tag on the step does (a program plays it)'
 start "python3 tags/chip.py --tag ntag213 --link reader >chip.log"
 await 'the reader did not start' chip.log reader
 export STEPCTL_NFC=pn532_uart:$folder/reader

@@ -214,7 +214,8 @@ public struct StepRequest: Sendable {
       if others.isEmpty { return fail(.refused(refusal)) }
       stage = .stopping(question, others)
       return []
-    case .refused, .challenge where isNew, nil where stops.isEmpty:
+    case .refused,
+      .challenge where isNew, nil where stops.isEmpty:
       let (sent, update) = seal(.stop(epoch: statement.epoch))
       stage = .stopping(question, others + [Stop(sent: sent, epoch: statement.epoch)])
       limit = answer.received + Self.stopDelay
