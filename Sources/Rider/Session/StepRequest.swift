@@ -204,10 +204,10 @@ public struct StepRequest: Sendable {
     let statement = answer.statement
     let answered = stops.first { outcome(of: answer, to: $0.sent) != nil }
     let isNew = !stops.contains { $0.epoch == statement.epoch }
-    let outcome = outcome(of: answer, to: answered?.sent ?? question)
+    let verdict = outcome(of: answer, to: answered?.sent ?? question)
     // One that is refused has come to its end.
-    let others = if case .refused = outcome { stops.filter { $0.sent != answered?.sent } } else { stops }
-    switch outcome {
+    let others = if case .refused? = verdict { stops.filter { $0.sent != answered?.sent } } else { stops }
+    switch verdict {
     case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
       return end(statement)
     case .refused(let refusal) where refusal.code != .expired || !isNew:
