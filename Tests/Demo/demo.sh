@@ -115,7 +115,7 @@ run 0 'stepctl locate'
 title '3. Somebody records what is sent to the controller, with its certificate'
 start "mosquitto_sub -h localhost -p $port --cafile car/tls/ca.pem \\
     --cert car/tls/controller.pem --key car/tls/controller.key \\
-    -q 1 -t '#' -F '%t %p' >recorded"
+    -q 1 -t 'arena2036/rolling_chassis/+/set_position' -F '%t %p' >recorded"
 await 'the recorder did not subscribe' broker.log 'Sending SUBACK' 2
 
 title '4. The left step opens'
@@ -165,7 +165,7 @@ run 0 'stepctl close --side left'
 six='left open,left close,left open,left close,left open,left close'
 moved "$six" || fail 'expected that the left step closed'
 
-title '10. Where the radio does not do, the tag on the step does; a program plays the reader and the tag'
+title '10. Where the radio does not do, the tag on the step does (a program plays it)'
 start "python3 tags/chip.py --tag ntag213 --link reader >chip.log"
 await 'the reader did not start' chip.log reader
 export STEPCTL_NFC=pn532_uart:$folder/reader

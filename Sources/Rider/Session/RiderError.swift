@@ -116,7 +116,7 @@ extension RiderError.Doubt {
     switch self {
     case .interrupted: return "`stepctl stop` stops it, and `stepctl status` says where it is"
     case .timedOut, .connection: return looking
-    case .restsElsewhere: return "somebody stopped it or turned it round; \(looking)"
+    case .restsElsewhere: return "somebody stopped it or turned it round; `stepctl status` says where it is"
     case .stopped(let fault): return fault.map { "\($0.sentence); \(looking)" } ?? looking
     }
   }

@@ -204,17 +204,18 @@ public struct StepRequest: Sendable {
     let statement = answer.statement
     let answered = stops.first { outcome(of: answer, to: $0.sent) != nil }
     let isNew = !stops.contains { $0.epoch == statement.epoch }
-    let outcome = outcome(of: answer, to: answered?.sent ?? question)
+    let verdict = outcome(of: answer, to: answered?.sent ?? question)
     // One that is refused has come to its end.
-    let others = if case .refused = outcome { stops.filter { $0.sent != answered?.sent } } else { stops }
-    switch outcome {
+    let others = if case .refused? = verdict { stops.filter { $0.sent != answered?.sent } } else { stops }
+    switch verdict {
     case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
       return end(statement)
     case .refused(let refusal) where refusal.code != .expired || !isNew:
       if others.isEmpty { return fail(.refused(refusal)) }
       stage = .stopping(question, others)
       return []
-    case .refused, .challenge where isNew, nil where stops.isEmpty:
+    case .refused,
+      .challenge where isNew, nil where stops.isEmpty:
       let (sent, update) = seal(.stop(epoch: statement.epoch))
       stage = .stopping(question, others + [Stop(sent: sent, epoch: statement.epoch)])
       limit = answer.received + Self.stopDelay
