@@ -27,7 +27,14 @@ extension Controller {
       case .stop:
         stop(for: sender)
       case .move(let move):
-        judge(move, of: sender, for: step)
+        let undertaking = Undertaking(move, by: sender)
+        switch proofs.judge(move, for: step, by: sender.device, counters: journal.counters, at: now) {
+        case .refused(let code): refuse(sender, Refusal(code))
+        case .accepted(nil): undertake(undertaking)
+        case .accepted(let reading?):
+          journal.counters[reading.uid] = reading.counter
+          commit(.reading(reading, undertaking))
+        }
       }
     }
   }
@@ -50,19 +57,6 @@ extension Controller {
     if now.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
     if now.wall >= token.expires { return .tokenExpired }
     return isNew ? staleness : .replayed
-  }
-
-  private mutating func judge(_ move: Command.Move, of sender: Sender, for step: Step) {
-    let undertaking = Undertaking(move, by: sender)
-    switch proofs.judge(move, for: step, by: sender.device, counters: journal.counters, at: now) {
-    case .refused(let code):
-      refuse(sender, Refusal(code))
-    case .accepted(nil):
-      undertake(undertaking)
-    case .accepted(let reading?):
-      journal.counters[reading.uid] = reading.counter
-      commit(.reading(reading, undertaking))
-    }
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.

@@ -214,7 +214,7 @@ import Testing
   func noOperator() throws {
     let key = "\(vehicle.path)/operator/token.jwk"
     unlink(key)
-    #expect(throws: SystemError("stat", key, code: ENOENT)) { try provision() }
+    #expect(throws: SystemError("open", key, code: ENOENT)) { try provision() }
   }
 
   @Test("clears away what an interrupted run left")

@@ -1,6 +1,7 @@
 import Configuration
 import Domain
 import Encoding
+import Glibc
 import MQTT
 import StepController
 import StepProtocol
@@ -38,6 +39,8 @@ struct RideTests {
     }
     shell.environment["STEPCTL_RADIO"] = "btsnoop:\(try shell.capture("left", frames))"
     self.shell = shell
+    // Started by root, it becomes a user who has to reach the folder.
+    chmod(Files.parent(of: car), 0o755)
     broker = try Mosquitto(configuration: "\(car)/mosquitto.conf", port: port)
     vehicle = try PlayedVehicle(ControllerSetup(reading: "\(car)/stepd.toml"))
   }

@@ -298,6 +298,8 @@ private final class Running {
     }
     #expect(next(link.availability) == "online")
     link.happens(.disconnected(.lost(Broker(host: "memory", port: 1, tls: nil), .established)))
+    // A message that comes after it: what it is answered with shows that the loop knows of both.
+    _ = try running.moves(.open, left)
     running.isSignalled()
     #expect(try running.ends())
     #expect(link.availability.take() == nil)
