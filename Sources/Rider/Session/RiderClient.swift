@@ -94,7 +94,7 @@ public final class RiderClient {
       timer?.cancel()
       (requests, self.tell, timer) = ([], { _, _ in }, nil)
     }
-    for index in requests.indices { try handle(requests[index].begin(), of: index) }
+    for index in requests.indices where !requests[index].hasEnded { try handle(requests[index].begin(), of: index) }
     if !areDone {
       isWaiting = true
       defer { isWaiting = false }
@@ -173,8 +173,11 @@ public final class RiderClient {
     for update in updates {
       switch update {
       case .send(let topic, let payload):
-        if connection.publish(topic: topic, payload: payload, retain: false) == nil {
-          return try handle(requests[index].failToSend(lost()), of: index)
+        guard connection.publish(topic: topic, payload: payload, retain: false) != nil else {
+          let error = lost()
+          try handle(requests[index].failToSend(error), of: index)
+          for other in requests.indices { try handle(requests[other].disconnect(error), of: other) }
+          return
         }
       case .done(let statement): results[step] = .success(statement)
       case .failed(let error): results[step] = .failure(error)
