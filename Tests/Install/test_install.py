@@ -93,7 +93,7 @@ def additions() -> list[str]:
 
 
 @needs("systemd-analyze")
-@pytest.mark.parametrize("addition", additions(), ids=["servos", "beacons"])
+@pytest.mark.parametrize("addition", additions(), ids=["servos", "devices", "beacons"])
 def test_systemd_understands_what_the_unit_says_is_to_be_added(prefix, tmp_path, addition):
     unit = tmp_path / "stepd.service"
     installed = (prefix / "lib/systemd/system/stepd.service").read_text()

@@ -169,7 +169,7 @@ def test_what_a_command_needs_and_locate_does_not_is_told(file_vehicle, tmp_path
     [
         ({"travel_s": 0.1}, "[servo] travel_s: expected a number from 0.2 to 20, found 0.1"),
         ({"travel_s": 5}, "[servo] limit_s: 5 is not more than travel_s, 5"),
-        ({"driver": "steam"}, '[servo] driver: expected "simulated" or "pwm", found "steam"'),
+        ({"driver": "steam"}, '[servo] driver: expected "simulated", "pwm" or "pca9685", found "steam"'),
         ({"installed": "ajar"}, '[servo] installed: expected "open" or "close", found "ajar"'),
         ({"zone": "far"}, '[policy] zone: expected "immediate" or "near", found "far"'),
         (

@@ -94,7 +94,9 @@ public final class RiderClient {
       timer?.cancel()
       (requests, self.tell, timer) = ([], { _, _ in }, nil)
     }
-    for index in requests.indices where !requests[index].hasEnded { try handle(requests[index].begin(), of: index) }
+    let questions = requests.indices.map { requests[$0].begin() }
+    // Where one cannot be sent, all requests have ended.
+    for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
     if !areDone {
       isWaiting = true
       defer { isWaiting = false }
