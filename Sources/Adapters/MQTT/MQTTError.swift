@@ -25,7 +25,7 @@ package enum MQTTError: Failure, Equatable {
   case subscriptionRefused(Broker, filter: String)
   /// The other side closed the connection, or the network did.
   case lost(Broker, Stage)
-  /// The other side sent a packet that no memory is to be spent on.
+  /// The other side sent a packet that is larger than this program reads.
   case oversized(Broker)
   /// What came was not MQTT 3.1.1; the code is libmosquitto's.
   case protocolViolated(Broker, code: Int32)

@@ -57,7 +57,7 @@ package struct ControllerFile: Equatable, Sendable {
   package struct Watchdog: Equatable, Sendable {
     /// The path of its device.
     package var device: String
-    /// After how many seconds without food it starts the computer anew.
+    /// After how many seconds without being fed it restarts the computer.
     package var timeout: Int
 
     package init(device: String = Self.standardDevice, timeout: Int = Self.standardTimeout) {

@@ -79,7 +79,7 @@ extension Controller {
     return now.clock < undertaking.deadline ? nil : .expired
   }
 
-  /// Nothing began, and nothing is to say that it did.
+  /// Gives up a motion that has not begun. Journal and statements say so.
   mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal) {
     let step = undertaking.step
     // What its journal and its servo say later comes too late.

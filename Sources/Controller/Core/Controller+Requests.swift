@@ -1,7 +1,7 @@
 import Domain
 import StepProtocol
 
-/// What riders ask, and who may have what: everything up to the moment when a step is to move.
+/// What riders ask, and who may do what, up to the moment when a motion is wanted.
 extension Controller {
   mutating func receive(_ request: Request) {
     guard let step = vehicle.step(request.step) else { return }

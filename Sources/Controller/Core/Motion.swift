@@ -226,7 +226,7 @@ struct Motion: Sendable {
     senders += undertaking.sender.map { [$0] } ?? []
     switch course {
     case .leg(let leg) where leg.isDone: setOut(from: leg.place)
-    // It was slowing down already, to go where it now is not to go.
+    // It slows down already. Once it stands, it sets out for the end that is wanted by then.
     case .leg where isTurning: break
     case .leg(let leg):
       course = .leg(leg.braked)

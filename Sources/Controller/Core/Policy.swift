@@ -9,7 +9,7 @@ package struct Policy: Sendable, Equatable {
   package let zone: Zone
   /// How old a proof may be, milliseconds.
   package let proofAge: Int64
-  /// For how long after a step came to rest open nobody but the device that opened it may close it, milliseconds.
+  /// After a step has opened, only the device that opened it may close it for so long, milliseconds.
   package let reserve: Int64
 
   package init(

@@ -50,7 +50,7 @@ struct Sender: Sendable {
   }
 }
 
-/// A motion that is to be, and what it is for.
+/// A motion that is wanted, and why.
 struct Undertaking: Sendable {
   enum Cause: Sendable {
     /// A command that stood every check.

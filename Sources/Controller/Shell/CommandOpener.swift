@@ -94,9 +94,9 @@ final class CommandOpener: Sendable {
   }
 }
 
-/// What the thread knows: whose tokens are good, who has sent how much, and what it has passed over and not told yet.
+/// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported yet.
 private struct Opening: Sendable {
-  /// How often what is passed over is told, at most.
+  /// The shortest time between two reports of ignored messages.
   private static let interval = Duration.milliseconds(200)
 
   private struct Ignored: Sendable {
@@ -132,12 +132,12 @@ private struct Opening: Sendable {
     }
   }
 
-  /// When something is to be told that was passed over.
+  /// When the next report of ignored messages is due.
   var due: ContinuousClock.Instant? {
     [strangers, excess].filter { $0.count > 0 }.map { $0.told + Self.interval }.min()
   }
 
-  /// What is to be told now.
+  /// The reports that are due now.
   mutating func ignored() -> [CommandOpener.Arrival] {
     let now = ContinuousClock.now
     return [tell(\.strangers, now), tell(\.excess, now)].compactMap(\.self)

@@ -4,7 +4,7 @@ import StepController
 import Synchronization
 import SystemIO
 
-/// Reads the vehicle's inputs on a thread of its own: files and buses may keep whoever asks them waiting.
+/// Reads the vehicle's inputs on a thread of its own, because files and buses may be slow.
 ///
 /// What is inactive is reported at once, what is active when it has been so for its time. An input that cannot be read
 /// is reported as lost, and tried again when something happens to its file or its chip, and each second.
@@ -53,7 +53,7 @@ private final class Liveness: Sendable {
 
   init() throws { question = try Wakeup() }
 
-  /// Puts the question, or puts it no more where it has not been answered.
+  /// Asks, unless an earlier question is still unanswered.
   ///
   /// - Returns: false when the answer is overdue.
   func ask() -> Bool {

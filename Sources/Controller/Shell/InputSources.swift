@@ -20,7 +20,7 @@ enum InputError: Failure, Equatable {
   var description: String {
     switch self {
     case .noLine(let line, let chip, let count): "\(chip) has no line \(line), it has \(count)"
-    case .noFile(let path): "\(path) is not a file whose changes are told"
+    case .noFile(let path): "\(path) is not a regular file on a file system that reports changes"
     case .noLevel(let path): "\(path) does not hold 0 or 1"
     }
   }
@@ -73,7 +73,7 @@ final class GPIOLine {
     var changes: [Bool] = []
     for event in events[..<(count / size)] {
       let isNow = withUnsafePointer(to: event, gpio_became_active) == 1
-      // It was otherwise in between, too briefly to be seen; or the kernel has dropped what nobody took.
+      // The line was at the other level in between, too briefly to be seen, or the kernel has dropped events.
       if isNow == isActive || event.line_seqno != lastEvent &+ 1 { changes.append(!isNow) }
       changes.append(isNow)
       (isActive, lastEvent) = (isNow, event.line_seqno)
@@ -86,7 +86,7 @@ final class GPIOLine {
 enum InputFile {
   /// - Throws: `InputError` or `SystemError`.
   static func read(_ path: String) throws -> Bool {
-    // A link may lead to where nobody watches, and a pipe may keep whoever opens it waiting.
+    // A link may lead to a folder that is not watched. A pipe would block.
     let file = try Descriptor.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     let number = file.number
     var status = stat()

@@ -8,9 +8,9 @@ import SystemIO
 /// A PCA9685: 16 outputs with one frame, whose clock it makes itself (NXP, PCA9685 data sheet, revision 4).
 final class PCA9685: Sendable {
   enum Fault: Failure, Equatable {
-    /// The chip is not as it was set up: it has lost its power, or somebody else has set it.
+    /// The chip has lost its settings: it had no power for a moment, or another program has changed them.
     case wasReset(String)
-    /// It does not keep what it is told, as nothing but a PCA9685 would not.
+    /// The chip does not keep what is written to it, so it is no PCA9685.
     case isAnother(String)
 
     var exitStatus: ExitStatus { .unavailable }

@@ -87,9 +87,9 @@ protocol PulseOutput: Sendable {
   /// Whether it can be disabled without cutting a pulse short.
   var knowsItsFrame: Bool { get }
 
-  /// Sets it up. It gives no pulses then that it did not give before.
+  /// Sets it up. That starts no pulses.
   ///
-  /// - Returns: the pulse that it gives, whoever had it do so; nil when it gives none, or none that is a servo's.
+  /// - Returns: the pulse that it gives already; nil when it gives none, or none that is a servo's.
   func prepare() throws -> Int?
   /// The pulse nearest to this one that it can give.
   func nearest(to pulse: Int) -> Int
@@ -99,7 +99,7 @@ protocol PulseOutput: Sendable {
   func disable() throws
 }
 
-/// One servo: places become pulses, and what it was told already is not told again.
+/// One servo: turns places into pulses, and leaves out a pulse that the output gives already.
 private final class PulsedServo: Sendable {
   private struct State {
     var isEnabled = false

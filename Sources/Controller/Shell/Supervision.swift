@@ -3,7 +3,7 @@ import Configuration
 import Glibc
 import SystemIO
 
-/// Tells whoever supervises stepd that its loop turns in time: systemd, a watchdog of the computer's, or both.
+/// Tells systemd, the computer's watchdog, or both, that stepd's loop turns in time.
 ///
 /// It is told by a timer of the loop, and only when that timer was not late: a loop that is held up is worth as little as
 /// one that hangs.
@@ -19,7 +19,7 @@ final class Supervision {
 
   init(_ manager: ServiceManager?, _ watchdog: Watchdog?) {
     (self.manager, self.watchdog) = (manager, watchdog)
-    // Four times in the shortest time that somebody waits.
+    // Four times in the shorter of the two patiences.
     pause = [manager?.patience, watchdog?.patience].compactMap { $0.map { min($0 / 4, Self.longestPause) } }.min()
   }
 
@@ -57,7 +57,7 @@ final class ServiceManager {
   private var address = sockaddr_un()
   private let addressSize: socklen_t
 
-  /// - Returns: nil where nobody wants to be told.
+  /// - Returns: nil where systemd did not ask for it.
   init?(_ environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }) throws(SystemError) {
     guard let path = environment("NOTIFY_SOCKET").map({ Array($0.utf8) }), !path.isEmpty else { return nil }
     let isOurs = environment("WATCHDOG_PID").map { $0 == "\(getpid())" } ?? true
@@ -88,7 +88,7 @@ final class ServiceManager {
   }
 }
 
-/// A watchdog of the computer's: starts it anew when nobody has fed it for a while (Linux, watchdog-api.rst).
+/// The computer's watchdog: restarts the computer when it was not fed for a while (Linux, watchdog-api.rst).
 final class Watchdog {
   private enum Word: Sendable {
     case feed, disarm

@@ -9,7 +9,8 @@ public struct Command: Sendable, Equatable {
   public static let maximumSize = 8192
   /// Bytes.
   public static let nonceSize = 16
-  /// What the claims are padded to, bytes: whatever is asked, by whomever. The second is for proofs that carry much text.
+  /// The sizes that claims are padded to, bytes, so that they tell neither the request nor the rider. The second is for
+  /// proofs with long texts.
   static let paddedSizes = [2048, 4096]
 
   public let vehicle: UUID

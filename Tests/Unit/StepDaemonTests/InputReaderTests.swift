@@ -333,8 +333,8 @@ struct KernelInputCases {
     mkdir(folder.path + "/folder", 0o700)
     let losses = [
       "link": "cannot open \(folder.path)/link: Too many levels of symbolic links",
-      "pipe": "\(folder.path)/pipe is not a file whose changes are told",
-      "folder": "\(folder.path)/folder is not a file whose changes are told",
+      "pipe": "\(folder.path)/pipe is not a regular file on a file system that reports changes",
+      "folder": "\(folder.path)/folder is not a regular file on a file system that reports changes",
     ]
     for (name, loss) in losses {
       let event = next(try reader("\(folder.path)/\(name)").events)
@@ -342,7 +342,7 @@ struct KernelInputCases {
     }
     #expect(
       next(try reader("/proc/sys/kernel/randomize_va_space").events)?.loss
-        == "/proc/sys/kernel/randomize_va_space is not a file whose changes are told")
+        == "/proc/sys/kernel/randomize_va_space is not a regular file on a file system that reports changes")
   }
 
   @Test("a folder that goes is noticed, and one that comes is tried within a second")
