@@ -463,7 +463,7 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--servo')
-        __stepctl_add_completions -W 'simulated'$'\n''pwm'
+        __stepctl_add_completions -W 'simulated'$'\n''pwm'$'\n''pca9685'
         return
         ;;
     '--beacon')

@@ -232,7 +232,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" topic' -l 'topic' -d 'The prefix of its MQTT topics (default: vehicles/UUID).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" host' -l 'host' -d 'The broker\'s host name or address, as riders reach it.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" port' -l 'port' -d 'The broker\'s port.' -rfka ''
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" servo' -l 'servo' -d 'What moves the steps: simulated (writes motions to servo.jsonl) or pwm.' -rfka 'simulated pwm'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" servo' -l 'servo' -d 'What moves the steps: simulated (writes motions to servo.jsonl), pwm or pca9685.' -rfka 'simulated pwm pca9685'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle"' -l 'beacon' -d 'The radios that send the steps\' beacons, with rotating minors: left=hci0, or hci0 for all (default: other devices).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" force' -l 'force' -d 'Replace the vehicle that is there. Its riders then need new tokens.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" relocate' -l 'relocate' -d 'Only rewrite mosquitto.conf, after the folder was moved.'

@@ -33,7 +33,7 @@ struct ProvisionVehicle: ContextCommand {
   @Option(help: "The broker's port.")
   var port: UInt16 = Broker.standardPort
 
-  @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl) or pwm.")
+  @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl), pwm or pca9685.")
   var servo: ServoKind = .simulated
 
   @Option(

@@ -102,16 +102,7 @@ extension ControllerFile {
 
         """
       for (id, channel) in pwm.channels.sorted(by: { $0.key.description < $1.key.description }) {
-        text += """
-
-          [servo.steps.\(id)]
-          chip = \(channel.chip)
-          channel = \(channel.channel)
-          # Pulses that hold the step at its ends, 400 to 2600 µs.
-          closed_us = \(channel.closedPulse)
-          open_us = \(channel.openPulse)
-
-          """
+        text += "\n[servo.steps.\(id)]\nchip = \(channel.chip)\nchannel = \(channel.channel)\n\(channel.pulses.rendered)"
       }
     case .pca9685(let board):
       text += """
@@ -122,15 +113,7 @@ extension ControllerFile {
 
         """
       for (id, channel) in board.channels.sorted(by: { $0.key.description < $1.key.description }) {
-        text += """
-
-          [servo.steps.\(id)]
-          channel = \(channel.channel)
-          # Pulses that hold the step at its ends, 400 to 2600 µs.
-          closed_us = \(channel.closedPulse)
-          open_us = \(channel.openPulse)
-
-          """
+        text += "\n[servo.steps.\(id)]\nchannel = \(channel.channel)\n\(channel.pulses.rendered)"
       }
     }
     text += inputs.rendered
@@ -168,5 +151,16 @@ extension Inputs {
       text += "lost = \"\(interlock.countsLostAsMoving ? "moving" : "standing")\"\n"
     }
     return text
+  }
+}
+
+extension ServoPulses {
+  fileprivate var rendered: String {
+    """
+    # Pulses that hold the step at its ends, 400 to 2600 µs.
+    closed_us = \(closed)
+    open_us = \(open)
+
+    """
   }
 }

@@ -292,9 +292,7 @@ extension ServoHardware {
         .pca9685(
           PCA9685Outputs(
             bus: bus, address: address, frequency: frequency,
-            channels: servos.channels.mapValues {
-              PCA9685Channel(channel: $0.channel, closedPulse: $0.closedPulse, openPulse: $0.openPulse)
-            }))
+            channels: servos.channels.mapValues { PCA9685Channel(channel: $0.channel, pulses: $0.pulses) }))
       }
   }
 }
@@ -315,13 +313,13 @@ private struct WiredServos {
     if !takesChip, table.has(.chip) {
       throw table.error(.chip, "a PCA9685 is one chip: give bus and address in [servo]")
     }
-    let channel = PWMChannel(
+    var channel = PWMChannel(
       chip: takesChip ? try table.required(.chip, .integer(in: 0...255)) : 0,
-      channel: try table.required(.channel, .integer(in: 0...outputs - 1)),
-      closedPulse: try table.optional(.closedPulse, pulse) ?? PWMChannel.standardClosedPulse,
-      openPulse: try table.optional(.openPulse, pulse) ?? PWMChannel.standardOpenPulse)
-    guard channel.closedPulse != channel.openPulse else {
-      throw table.error(.openPulse, "\(channel.openPulse) is the same as closed_us")
+      channel: try table.required(.channel, .integer(in: 0...outputs - 1)))
+    if let closed = try table.optional(.closedPulse, pulse) { channel.pulses.closed = closed }
+    if let open = try table.optional(.openPulse, pulse) { channel.pulses.open = open }
+    guard channel.pulses.closed != channel.pulses.open else {
+      throw table.error(.openPulse, "\(channel.pulses.open) is the same as closed_us")
     }
     for (other, taken) in channels where (taken.chip, taken.channel) == (channel.chip, channel.channel) {
       let chip = takesChip ? " of chip \(channel.chip)" : ""

@@ -29,26 +29,16 @@ package struct PWMOutputs: Equatable, Sendable {
   package static let standardFrequency = 50
 }
 
-/// Where a step's servo is connected, and the pulses that hold it at either end.
+/// Where a step's servo is connected to the kernel's PWM.
 package struct PWMChannel: Equatable, Sendable {
   /// `pwmchipN`, and the channel on it.
   package var chip: Int
   package var channel: Int
-  /// Microseconds. An SG90 takes about 500 to 2400, in a frame of 20 ms.
-  package var closedPulse: Int
-  package var openPulse: Int
+  package var pulses: ServoPulses
 
-  package init(
-    chip: Int, channel: Int, closedPulse: Int = Self.standardClosedPulse, openPulse: Int = Self.standardOpenPulse
-  ) {
-    self.chip = chip
-    self.channel = channel
-    self.closedPulse = closedPulse
-    self.openPulse = openPulse
+  package init(chip: Int, channel: Int, pulses: ServoPulses = ServoPulses()) {
+    (self.chip, self.channel, self.pulses) = (chip, channel, pulses)
   }
-
-  package static let standardClosedPulse = 1000
-  package static let standardOpenPulse = 2000
 }
 
 /// Servos on a PCA9685, the usual servo board, on an I²C bus (NXP, PCA9685 data sheet, revision 4).
@@ -76,19 +66,21 @@ package struct PCA9685Outputs: Equatable, Sendable {
   package static let standardAddress = 0x40
 }
 
-/// Where a step's servo is connected on a PCA9685, and the pulses that hold it at either end.
+/// Where a step's servo is connected to a PCA9685.
 package struct PCA9685Channel: Equatable, Sendable {
   /// 0 to 15.
   package var channel: Int
-  /// Microseconds.
-  package var closedPulse: Int
-  package var openPulse: Int
+  package var pulses: ServoPulses
 
-  package init(
-    channel: Int, closedPulse: Int = PWMChannel.standardClosedPulse, openPulse: Int = PWMChannel.standardOpenPulse
-  ) {
-    self.channel = channel
-    self.closedPulse = closedPulse
-    self.openPulse = openPulse
+  package init(channel: Int, pulses: ServoPulses = ServoPulses()) {
+    (self.channel, self.pulses) = (channel, pulses)
   }
+}
+
+/// The pulses that hold a step at its ends, in microseconds. An SG90 takes about 500 to 2400, in a frame of 20 ms.
+package struct ServoPulses: Equatable, Sendable {
+  package var closed: Int
+  package var open: Int
+
+  package init(closed: Int = 1000, open: Int = 2000) { (self.closed, self.open) = (closed, open) }
 }

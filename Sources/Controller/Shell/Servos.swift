@@ -48,7 +48,7 @@ package final class PulsedServos: ServoDriver, Sendable {
   /// - Parameter report: called on any thread.
   package convenience init(_ outputs: PWMOutputs, report: @escaping @Sendable (ServoReport) -> Void) throws {
     try self.init(
-      outputs.channels.mapValues { PulsedServo(PWMOutput(outputs, $0), from: $0.closedPulse, to: $0.openPulse) },
+      outputs.channels.mapValues { PulsedServo(PWMOutput(outputs, $0), $0.pulses) },
       report: report)
   }
 
@@ -57,7 +57,7 @@ package final class PulsedServos: ServoDriver, Sendable {
     let board = PCA9685(outputs)
     try self.init(
       outputs.channels.mapValues {
-        PulsedServo(PCA9685Output(board, $0.channel), from: $0.closedPulse, to: $0.openPulse)
+        PulsedServo(PCA9685Output(board, $0.channel), $0.pulses)
       }, report: report)
   }
 
@@ -113,11 +113,8 @@ private final class PulsedServo: Sendable {
   private let open: Int
   private let state = Mutex(State())
 
-  /// - Parameters:
-  ///   - closed: the pulse that holds the step closed, microseconds.
-  ///   - open: the pulse that holds it open.
-  init(_ output: any PulseOutput, from closed: Int, to open: Int) {
-    (self.output, self.closed, self.open) = (output, closed * 1000, open * 1000)
+  init(_ output: any PulseOutput, _ pulses: ServoPulses) {
+    (self.output, closed, open) = (output, pulses.closed * 1000, pulses.open * 1000)
   }
 
   func execute(_ action: ServoOrder.Action) -> ServoReport.Outcome {

@@ -104,12 +104,11 @@ extension VehiclePlan {
 extension ServoKind {
   /// The hardware to begin with.
   fileprivate func hardware(for steps: [Step]) -> ServoHardware {
-    switch self {
-    case .simulated:
-      return .simulated(log: ControllerFile.standardServoLog)
-    case .pwm:
-      let channels = steps.enumerated().map { ($1.id, PWMChannel(chip: 0, channel: $0)) }
-      return .pwm(PWMOutputs(channels: Dictionary(uniqueKeysWithValues: channels)))
+    let channels = Dictionary(uniqueKeysWithValues: steps.enumerated().map { ($1.id, $0) })
+    return switch self {
+    case .simulated: .simulated(log: ControllerFile.standardServoLog)
+    case .pwm: .pwm(PWMOutputs(channels: channels.mapValues { PWMChannel(chip: 0, channel: $0) }))
+    case .pca9685: .pca9685(PCA9685Outputs(channels: channels.mapValues { PCA9685Channel(channel: $0) }))
     }
   }
 }

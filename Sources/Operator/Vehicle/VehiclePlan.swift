@@ -31,6 +31,8 @@ package enum ServoKind: String, Sendable, CaseIterable {
   case simulated
   /// Servos on the kernel's PWM channels, in the order of the steps.
   case pwm
+  /// Servos on a PCA9685 board, in the order of the steps.
+  case pca9685
 }
 
 /// The result of a plan.

@@ -15,7 +15,7 @@ struct Stepd: ParsableCommand {
     completion: .file(extensions: ["toml"]))
   var config = "/etc/stepctl/stepd.toml"
 
-  @Flag(help: "Check the configuration, the vehicle file, the keys and the radios, and end.")
+  @Flag(help: "Check the files, the keys, the journal, the radios, the servos and the inputs, and end.")
   var check = false
 
   @Flag(name: .shortAndLong, help: "Log answers too, and not only what moves or is refused.")

@@ -18,7 +18,7 @@ struct ControllerFileTests {
     servo: .pwm(
       PWMOutputs(channels: [
         Sample.left: PWMChannel(chip: 0, channel: 0),
-        Sample.right: PWMChannel(chip: 0, channel: 1, closedPulse: 2500, openPulse: 500),
+        Sample.right: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
       ])))
 
   @Test("a whole file is read")
@@ -279,7 +279,7 @@ struct ControllerFileTests {
     let text = Sample.controller.replacing("driver = \"pwm\"", with: Self.board).replacing("chip = 0\n", with: "")
     let channels = [
       Sample.left: PCA9685Channel(channel: 0),
-      Sample.right: PCA9685Channel(channel: 1, closedPulse: 2500, openPulse: 500),
+      Sample.right: PCA9685Channel(channel: 1, pulses: ServoPulses(closed: 2500, open: 500)),
     ]
     #expect(
       try read(text).servo
@@ -320,7 +320,7 @@ struct ControllerFileTests {
     file.inputs = try read(Sample.controller + Self.wired).inputs
     file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
     file.servo = .pca9685(
-      PCA9685Outputs(address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, closedPulse: 600)]))
+      PCA9685Outputs(address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 600))]))
     #expect(try read(file.render()) == file)
   }
 }

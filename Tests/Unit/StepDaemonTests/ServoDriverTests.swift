@@ -31,7 +31,7 @@ struct PWMFolder {
   var outputs: PWMOutputs {
     PWMOutputs(
       root: folder.path, frequency: 50,
-      channels: [left: PWMChannel(chip: 0, channel: 1, closedPulse: 1_000, openPulse: 2_000)])
+      channels: [left: PWMChannel(chip: 0, channel: 1, pulses: ServoPulses(closed: 1_000, open: 2_000))])
   }
 }
 
@@ -246,8 +246,8 @@ private struct Board {
   let outputs = PCA9685Outputs(
     bus: "/dev/i2c-0",
     channels: [
-      left: PCA9685Channel(channel: 1, closedPulse: 1_000, openPulse: 2_000),
-      right: PCA9685Channel(channel: 15, closedPulse: 2_000, openPulse: 1_000),
+      left: PCA9685Channel(channel: 1, pulses: ServoPulses(closed: 1_000, open: 2_000)),
+      right: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 2_000, open: 1_000)),
     ])
 
   /// After power-up (data sheet, tables 4 to 8).
