@@ -102,7 +102,8 @@ extension ControllerFile {
 
         """
       for (id, channel) in pwm.channels.sorted(by: { $0.key.description < $1.key.description }) {
-        text += "\n[servo.steps.\(id)]\nchip = \(channel.chip)\nchannel = \(channel.channel)\n\(channel.pulses.rendered)"
+        text += "\n[servo.steps.\(id)]\nchip = \(channel.chip)\n"
+        text += "channel = \(channel.channel)\n\(channel.pulses.rendered)"
       }
     case .pca9685(let board):
       text += """

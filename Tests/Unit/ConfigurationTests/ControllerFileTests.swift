@@ -320,7 +320,8 @@ struct ControllerFileTests {
     file.inputs = try read(Sample.controller + Self.wired).inputs
     file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
     file.servo = .pca9685(
-      PCA9685Outputs(address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 600))]))
+      PCA9685Outputs(
+        address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 600))]))
     #expect(try read(file.render()) == file)
   }
 }
