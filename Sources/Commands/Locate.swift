@@ -9,6 +9,7 @@ import Terminal
 
 struct Locate: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "locate",
     abstract: "Say which step you are standing in front of.")
 
   @Flag(help: "Keep going: draw a picture, or print each decision where that cannot be.")

@@ -10,6 +10,7 @@ import Terminal
 struct Open: MoveCommand {
   static let target = Command.Move.Target.open
   static let configuration = CommandConfiguration(
+    commandName: "open",
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 }
@@ -17,6 +18,7 @@ struct Open: MoveCommand {
 struct Close: MoveCommand {
   static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
+    commandName: "close",
     abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] --side <side>")
   @OptionGroup var move: MoveOptions
 }

@@ -9,6 +9,7 @@ import Terminal
 
 struct Scan: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "scan",
     abstract: "Show every iBeacon that is heard: a table on a terminal, else each frame in a line.",
     usage: "stepctl scan <options>")
 

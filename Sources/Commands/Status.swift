@@ -9,6 +9,7 @@ import Terminal
 
 struct Status: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "status",
     abstract: "Ask a vehicle how its steps stand.", usage: "stepctl status <options>")
 
   @Flag(help: "Keep going, and print every change.")

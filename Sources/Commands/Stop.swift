@@ -9,6 +9,7 @@ import Terminal
 
 struct Stop: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "stop",
     abstract: "Stop a step that moves, wherever you are.", usage: "stepctl stop [<options>] [--side <side>]")
 
   @Option(help: "Which step: left or right. Without it, every step that your token is for.")

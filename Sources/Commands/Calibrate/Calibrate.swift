@@ -8,6 +8,7 @@ import Terminal
 
 struct Calibrate: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "calibrate",
     abstract: "Measure how strongly a vehicle's beacons are received, and note it in the vehicle file.",
     usage: "stepctl calibrate <options>",
     discussion: """

@@ -7,6 +7,7 @@ import Terminal
 
 struct Doctor: ContextCommand {
   static let configuration = CommandConfiguration(
+    commandName: "doctor",
     abstract: "Check whether the radios work, and say what to type if they do not.",
     usage: "stepctl doctor <options>",
     discussion: """

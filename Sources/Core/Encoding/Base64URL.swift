@@ -9,7 +9,11 @@ public enum Base64URL {
   }()
 
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    // A loop over any sequence calls a function for each byte; over an array it calls none.
+    let bytes = Array(bytes)
+    let alphabet = alphabet
     var text: [UInt8] = []
+    text.reserveCapacity(bytes.count * 4 / 3 + 3)
     var pending: UInt32 = 0
     var bits = 0
     for byte in bytes {
