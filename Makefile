@@ -14,9 +14,10 @@ unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
 pages := $(wildcard man/*.[1-8])
 
 # Starting a program is relocating it, and most relocations are libstdc++'s. So that library is static (in this folder
-# -lstdc++ finds nothing but the .a), as are libgcc and Swift's own, and what is left is packed (RELR: glibc 2.36).
+# -lstdc++ finds nothing but the .a), as are libgcc and Swift's own, and what is left is packed (RELR: glibc 2.36). Nothing
+# is exported: Swift's static standard library exports every symbol, and none of those could be left out.
 archives := .build/archives
-smallest := -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker -s
+smallest := -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -s
 packed := -Xlinker -z -Xlinker pack-relative-relocs
 # $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
 links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstdc++.a)" $(archives)/libstdc++.a && \
