@@ -74,15 +74,18 @@ package struct Console: Sendable {
 /// A line on standard error that is written over as things go on; nothing where that is no terminal.
 package struct ProgressLine: Sendable {
   private let errors: any Output
-  private let isShown: Bool
+  /// Whether there is a terminal to show it on.
+  package let isShown: Bool
 
   init(_ errors: any Output, isShown: Bool) {
     self.errors = errors
     self.isShown = isShown && errors.isTerminal
   }
 
-  /// Shows the state that things are in, which must fit on one line.
-  package func show(_ text: String) { write("\r\(text)\u{1B}[K") }
+  /// Shows the state that things are in, as much of it as fits on one line.
+  package func show(_ text: String) {
+    write("\r\(text.truncated(to: (errors.size?.columns ?? 80) - 1, ellipsis: "..."))\u{1B}[K")
+  }
 
   /// Takes the line away, for what is printed next.
   package func clear() { write("\r\u{1B}[K") }

@@ -63,6 +63,9 @@ struct TokenReport {
     return "\(printable(token.subject)): \(steps), \(time)"
   }
 
+  /// By the clock of this device.
+  var isValid: Bool { token.notBefore <= now && now < token.expires }
+
   private var time: String {
     if now < token.notBefore { return "not before \(dateAndTime(token.notBefore))" }
     if now >= token.expires { return "expired \(dateAndTime(token.expires))" }

@@ -39,11 +39,11 @@ struct Locate: ContextCommand {
     let search = try PresenceSearch(presence.searches(vehicle, settings, recording: saving.save))
     defer { search.close() }
     let began = ContinuousClock.now
-    let progress = SearchProgress(vehicle, console)
+    let guide = Guide(vehicle, try? settings.radioSpec(), limit: settings.timeout.value, console, hasLines: false)
     let finding: Finding
     do {
-      defer { progress.clear() }
-      finding = try search.find(on: EventLoop(), interruption, tell: progress.show)
+      defer { guide.clear() }
+      finding = try search.find(on: EventLoop(), interruption) { guide.show($0, $1) }
     }
     try tell(FindingReport(vehicle: vehicle, finding: finding, began: began), console)
   }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import Ranging
 import Rider
 import StepProtocol
 import SystemIO
@@ -11,7 +12,7 @@ struct Open: MoveCommand {
   static let target = Command.Move.Target.open
   static let configuration = CommandConfiguration(
     commandName: "open",
-    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] --side <side>")
+    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [<side>]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -19,7 +20,7 @@ struct Close: MoveCommand {
   static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
     commandName: "close",
-    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] --side <side>")
+    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] [<side>]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -31,15 +32,29 @@ enum SideChoice: String, ExpressibleByArgument, CaseIterable {
 }
 
 struct MoveOptions: ParsableArguments {
-  @Option(help: "Which step: left, right, or the one that you are facing.")
-  var side: SideChoice
+  @Argument(help: "Which step: left, right, or the one that you are facing (default).")
+  var place: SideChoice?
+
+  @Option(help: "The same as an option.")
+  var side: SideChoice?
 
   @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if let place, let side, place != side {
+      throw ValidationError("--side \(side.rawValue) contradicts \(place.rawValue).")
+    }
+  }
+
+  /// Nil for whichever the rider is facing.
+  var chosen: Side? { (place ?? side)?.side }
 }
 
 /// `open` and `close`: find the step, prove it, command it, wait for the confirmation. Prints the chain as it goes.
+///
+/// The broker and the vehicle's challenge are fetched while the rider is on the way.
 protocol MoveCommand: ContextCommand {
   static var target: Command.Move.Target { get }
   var move: MoveOptions { get }
@@ -50,42 +65,62 @@ extension MoveCommand {
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
-    if let side = move.side.side { try access.vehicle.checkStep(at: side) }
+    let (vehicle, side) = (access.vehicle, move.chosen)
+    let steps = try side.map { [try vehicle.checkStep(at: $0).id] } ?? vehicle.steps.map(\.id)
+    let searches = try move.presence.searches(vehicle, settings)
+    // Where a radio is needed, the searches are made with one.
+    let radio = try? settings.radioSpec()
     let interruption = try context.interruption()
     let started = ContinuousClock.now
     let loop = try EventLoop()
-    let search = try PresenceSearch(move.presence.searches(access.vehicle, settings))
+    let client = try RiderClient(
+      access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption, detail: console.detail)
+    defer { client.close() }
+    let search = try PresenceSearch(searches)
     defer { search.close() }
+    let token = TokenReport(access.token, at: context.seconds)
+    // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
+    if !token.isValid { console.note("token", token.line) }
+    let approach = Approach(
+      Self.target, of: steps, at: side, search, isReplay: radio?.isReplay == true, asksFirst: !token.isValid, client, on: loop)
+    let guide = Guide(vehicle, radio, limit: settings.timeout.value, console, hasLines: true)
+    var step: StepID?
     do {
-      let progress = SearchProgress(access.vehicle, console)
-      let finding: Finding
-      do {
-        defer { progress.clear() }
-        finding = try search.find(on: loop, interruption, tell: progress.show)
-      }
-      let sighting = try move.sighting(
-        FindingReport(vehicle: access.vehicle, finding: finding, began: started), console)
-      let step = sighting.step.id
-
-      let client = try RiderClient(
-        access, steps: [step], patience: settings.patience, loop: loop, interruption: interruption,
-        detail: console.detail)
-      defer { client.close() }
-      console.note("token", TokenReport(access.token, at: context.seconds).line)
-      console.note("broker", "\(access.broker), TLS")
-      let statement = try client.perform([.move(Self.target, sighting)]) { _, update in
-        switch update {
-        case .commanded:
-          console.note("command", "\(Self.target) \(step), encrypted, good for \(StepRequest.deadline / 1000) s")
-        case .moving: console.note("answer", "moving")
-        case .done(let statement): console.note("answer", statement.position.state)
-        case .answered(_, let policy): console.detail("the vehicle accepts \(policy.summary)")
-        case .send, .failed: break
+      defer { guide.clear() }
+      let ending = try approach.run { event in
+        switch event {
+        case .search(let method, .ended(let result)):
+          if search.isRunning, !result.isSighting { guide.show(method, .ended(result)) }
+        case .search(let method, let event): guide.show(method, event, side: side)
+        case .asks(let sighting): guide.show(asking: sighting)
+        case .lacks(let sighting, let shortfall): guide.show(shortfall, of: sighting)
+        case .sighted(let sighting):
+          step = sighting.step.id
+          guide.clear()
+          console.note("proof", sighting.summary)
+          if token.isValid { console.note("token", token.line) }
+          console.note("broker", "\(access.broker), TLS")
+        case .request(.commanded):
+          let words = "\(Self.target) \(step?.description ?? ""), encrypted"
+          console.note("command", "\(words), good for \(StepRequest.deadline / 1000) s")
+        case .request(.moving): console.note("answer", "moving")
+        case .request(.done(let statement)): console.note("answer", statement.position.state)
+        case .request(.answered(_, let policy)): console.detail("the vehicle accepts \(policy.summary)")
+        case .request(.send), .request(.failed): break
         }
-      }[0]
-      let duration = started.duration(to: .now).inSeconds
-      console.note("time", "\(tenths(duration)) s")
-      try move.print(sighting, statement, after: duration, console)
+      }
+      guide.clear()
+      switch ending {
+      case .moved(let sighting, let statement):
+        let duration = started.duration(to: .now).inSeconds
+        console.note("time", "\(tenths(duration)) s")
+        try move.print(sighting, statement, after: duration, console)
+      case .undecided(let location, let radio):
+        throw FindingReport(vehicle: vehicle, finding: .undecided(location, radio), began: started)
+          .notLocated(FindingReport.advice(vehicle, location, radio))
+      case .lacking(let sighting, let shortfall):
+        throw CommandFailure(shortfall, of: sighting, side)
+      }
     } catch let failure as any Failure {
       try console.outcome(of: failure)
       throw failure
@@ -93,25 +128,30 @@ extension MoveCommand {
   }
 }
 
-extension MoveOptions {
-  /// The sighting, at the side that the rider asked for.
-  fileprivate func sighting(_ report: FindingReport, _ console: Console) throws -> Sighting {
-    switch report.finding {
-    case .undecided(let location, let radio):
-      throw report.notLocated(FindingReport.advice(report.vehicle, location, radio))
-    case .sighted(let sighting):
-      console.note("proof", sighting.summary)
-      let step = sighting.step
-      if let side = side.side, side != step.side {
-        throw CommandFailure(
-          .otherSide, "you are at the \(step.id) step, not at the \(side.rawValue) one; nothing was sent",
-          hint: "go to the \(side.rawValue) side, or use --side facing",
-          details: [.init("step", .string(step.id.description))])
-      }
-      return sighting
+extension Result<Finding, any Error> {
+  fileprivate var isSighting: Bool { if case .success(.sighted) = self { true } else { false } }
+}
+
+extension CommandFailure {
+  /// The rider was found, and that does not do.
+  fileprivate init(_ shortfall: Shortfall, of sighting: Sighting, _ side: Side?) {
+    let step = sighting.step.id
+    switch shortfall {
+    case .otherSide:
+      let side = side?.rawValue ?? "other"
+      self.init(
+        .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
+        hint: "go to the \(side) side, or leave the side out",
+        details: [.init("step", .string(step.description))])
+    case .zone:
+      self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
+    case .method, .copy:
+      self.init(.notLocated, "not located: \(shortfall.sentence(of: sighting))")
     }
   }
+}
 
+extension MoveOptions {
   fileprivate func print(
     _ sighting: Sighting, _ statement: Statement, after duration: Double, _ console: Console
   ) throws {
@@ -119,6 +159,8 @@ extension MoveOptions {
       try console.result([
         "outcome": "done", "step": .string(sighting.step.id.description),
         "position": .string(statement.position.rawValue), "method": .string(sighting.method.rawValue),
+        "zone": .string((sighting.reading?.zone ?? .unknown).rawValue),
+        "distance_m": .rounded(sighting.reading?.distance?.metres, places: 2),
         "duration_s": .rounded(duration, places: 3),
       ])
     } else {

@@ -73,6 +73,15 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
     }
   }
 
+  /// Where it ends, metres; nil for one that has no end.
+  public var end: Double? {
+    switch self {
+    case .immediate: 0.5
+    case .near: 3
+    case .far, .unknown: nil
+    }
+  }
+
   /// Nearer is less; unknown is never within any zone.
   public static func < (a: Zone, b: Zone) -> Bool { a.rank < b.rank }
 }

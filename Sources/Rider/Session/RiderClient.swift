@@ -87,16 +87,11 @@ public final class RiderClient {
   public func perform(
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void = { _, _ in }
   ) throws -> [Statement] {
-    precondition(Set(goals.map(\.step)).count == goals.count, "two requests to one step")
-    requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
-    (self.tell, results) = (tell, [:])
     defer {
       timer?.cancel()
       (requests, self.tell, timer) = ([], { _, _ in }, nil)
     }
-    let questions = requests.indices.map { requests[$0].begin() }
-    // Where one cannot be sent, all requests have ended.
-    for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
+    try begin(goals, tell: tell)
     if !areDone {
       isWaiting = true
       defer { isWaiting = false }
@@ -107,6 +102,32 @@ public final class RiderClient {
     let errors = ends.compactMap { if case .failure(let error) = $0 { error } else { nil } }
     if let error = errors.first(where: { $0.exitStatus == .unconfirmed }) ?? errors.first { throw error }
     return try ends.map { try $0.get() }
+  }
+
+  /// Begins requests, and returns: whoever calls runs the loop, in which `tell` is called.
+  ///
+  /// - Parameter goals: at most one for a step. They take the place of all that was begun before.
+  package func begin(
+    _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void
+  ) throws {
+    precondition(Set(goals.map(\.step)).count == goals.count, "two requests to one step")
+    requests = goals.map { StepRequest($0, with: access, limit: .now + patience, isOffline: isOffline) }
+    (self.tell, results) = (tell, [:])
+    let questions = requests.indices.map { requests[$0].begin() }
+    // Where one cannot be sent, all requests have ended.
+    for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
+  }
+
+  /// Has a step moved that was prepared (`StepRequest.Goal.prepare`), and lets go of the other requests. Once; it may be
+  /// called from `tell`.
+  package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
+    for index in requests.indices {
+      if requests[index].step != sighting.step.id {
+        requests[index].abandon()
+      } else if !requests[index].hasEnded {
+        try handle(requests[index].present(sighting, to: target, at: .now), of: index)
+      }
+    }
   }
 
   /// Asks how a step stands. Nothing moves.

@@ -13,8 +13,8 @@ public enum RiderError: Failure {
   case notStopped(isOffline: Bool)
   /// There is no connection to the broker, and no command was sent. The reason is the connection's.
   case notSent(any Failure)
-  /// The vehicle refused. Nothing moved for this command.
-  case refused(Refusal)
+  /// The vehicle refused. Nothing moved for this command. The proof is the command's, where one was sent.
+  case refused(Refusal, of: Proof?)
   /// A command was sent, and nobody can say what has become of it.
   case unconfirmed(Doubt, step: StepID)
   /// A stop was sent, and nobody can say whether it has arrived. Another one does no harm.
@@ -48,7 +48,7 @@ public enum RiderError: Failure {
     switch self {
     case .interrupted, .unconfirmed: false
     case .noAnswer, .notStopped, .notSent, .mayStillMove: true
-    case .refused(let refusal): refusal.retryCanHelp
+    case .refused(let refusal, _): refusal.retryCanHelp
     }
   }
 
@@ -70,7 +70,8 @@ public enum RiderError: Failure {
     case .noAnswer: "the vehicle does not answer; nothing was sent that could move a step"
     case .notStopped: "the vehicle does not answer; the step was not stopped"
     case .notSent(let reason): reason.description
-    case .refused(let refusal): "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence)"
+    case .refused(let refusal, let proof):
+      "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence(of: proof))"
     case .unconfirmed(.restsElsewhere(let position), let step): "the \(step) step came to rest \(position.state)"
     case .unconfirmed(let doubt, let step): "\(doubt.reason): the \(step) step may have moved"
     case .mayStillMove(let doubt, let step): "\(doubt.reason): the \(step) step may still move"
@@ -83,7 +84,7 @@ public enum RiderError: Failure {
     case .noAnswer(true), .notStopped(true): "the broker says that the vehicle's controller is offline"
     case .noAnswer(false), .notStopped(false): "is stepd running, and is this vehicle file its own?"
     case .notSent(let reason): reason.hint
-    case .refused(let refusal): refusal.retryCanHelp ? "trying again can help" : nil
+    case .refused(let refusal, _): refusal.retryCanHelp ? "trying again can help" : nil
     case .unconfirmed(let doubt, _): doubt.hint
     case .mayStillMove: "look at it, and run `stepctl stop` again"
     }
@@ -93,7 +94,7 @@ public enum RiderError: Failure {
     switch self {
     case .interrupted, .noAnswer, .notStopped, .mayStillMove: []
     case .notSent(let reason): reason.details
-    case .refused(let refusal):
+    case .refused(let refusal, _):
       [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))]
     case .unconfirmed(_, let step): [.init("step", .string(step.description))]
     }
@@ -141,11 +142,13 @@ extension Fault {
 
 extension RefusalCode {
   /// What a refusal means to the rider.
-  public var sentence: String {
+  ///
+  /// - Parameter proof: what the command gave; nil for what was refused before any was sent.
+  public func sentence(of proof: Proof? = nil) -> String {
     switch self {
     case .malformed: "it does not understand the command; is stepctl as new as the vehicle?"
     case .wrongVehicle: "the token is for another vehicle"
-    case .wrongStep: "the token, or the beacon, tag or code, is not for this step"
+    case .wrongStep: proof?.otherStep ?? "the token is not for this step"
     case .tokenNotYetValid: "the token is not valid yet"
     case .tokenExpired: "the token has expired; ask the operator for a new one"
     case .retained: "the command was retained by the broker"
@@ -163,6 +166,18 @@ extension RefusalCode {
     case .stopped: "a stop button or switch on the vehicle forbids motion"
     case .unavailable: "the controller cannot move the step; its log says why"
     case .other: "this stepctl does not know the reason"
+    }
+  }
+}
+
+extension Proof {
+  /// Why it is not one of the step that it was given for.
+  fileprivate var otherStep: String {
+    switch self {
+    case .beacon:
+      "another step's beacon was heard as well as this one's, or what was heard as this step's is a copy of it"
+    case .tag: "the tag is not one of those on this step"
+    case .code: "the code is not the one on this step"
     }
   }
 }

@@ -28,12 +28,14 @@ public struct StepRequest: Sendable {
     /// To learn how a step stands.
     case status(StepID)
     case move(Command.Move.Target, Sighting)
+    /// To be ready to move a step: a challenge is kept at hand until there is a sighting to present.
+    case prepare(StepID)
     /// To end the motion of a step, whoever began it. It needs no sighting.
     case stop(StepID)
 
     public var step: StepID {
       switch self {
-      case .status(let step), .stop(let step): step
+      case .status(let step), .prepare(let step), .stop(let step): step
       case .move(_, let sighting): sighting.step.id
       }
     }
@@ -62,13 +64,27 @@ public struct StepRequest: Sendable {
   public static let longestMotion = Duration.seconds(62)
   /// How long the answer to a stop can be on its way. A controller obeys it at once.
   public static let stopDelay = Duration.seconds(5)
+  /// A challenge is good for ten seconds (PROTOCOL.md, section 5). After so many another one is asked for,
+  public static let challengeAge = Duration.seconds(6)
+  /// and from then on this one is not used: a command takes time to arrive.
+  public static let oldestChallenge = Duration.seconds(9)
+  /// How long the answer to a later question can take.
+  public static let renewalDelay = Duration.seconds(10)
 
   private enum Stage: Sendable {
     case asking(Sent)
+    /// A challenge is at hand. The question is the one for the next, once that was asked.
+    case ready(Offer, question: Sent?)
     case commanding(Sent, target: Command.Move.Target, epoch: [UInt8], isMoving: Bool)
     /// The question that came first, and every stop that has not been refused.
     case stopping(Sent, [Stop])
     case ended
+  }
+
+  /// What the vehicle answered to a question.
+  private struct Offer: Sendable {
+    let answer: Answer
+    let challenge: Statement.Challenge
   }
 
   /// A stop that was sent, and the run of the controller that it is good for.
@@ -91,6 +107,8 @@ public struct StepRequest: Sendable {
   public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
+  /// What the step is to be moved for, while a challenge is awaited.
+  private var presented: (target: Command.Move.Target, sighting: Sighting)?
 
   /// - Parameter limit: when to give up waiting for the answer to the question that comes first.
   public init(_ goal: Goal, with access: RiderAccess, limit: ContinuousClock.Instant, isOffline: Bool = false) {
@@ -98,6 +116,7 @@ public struct StepRequest: Sendable {
     self.access = access
     self.limit = limit
     self.isOffline = isOffline
+    if case .move(let target, let sighting) = goal { presented = (target, sighting) }
   }
 
   public var step: StepID { goal.step }
@@ -118,15 +137,22 @@ public struct StepRequest: Sendable {
       if case .stop = goal { return stop(answer, question, []) }
       switch outcome(of: answer, to: question) {
       case .challenge(let challenge): return proceed(answer, challenge)
-      case .refused(let refusal): return fail(.refused(refusal))
+      case .refused(let refusal): return refuse(refusal)
       // No answer to a question is of this kind; the right one may follow.
+      case .obeyed, nil: return []
+      }
+    case .ready(_, let question):
+      guard let question else { return [] }
+      switch outcome(of: answer, to: question) {
+      case .challenge(let challenge): return proceed(answer, challenge)
+      case .refused(let refusal): return refuse(refusal)
       case .obeyed, nil: return []
       }
     case .commanding(let sent, let target, let epoch, let isMoving):
       // Another run of the controller cannot obey a command with this run's challenge.
       guard answer.statement.epoch == epoch else { return [] }
       switch outcome(of: answer, to: sent) {
-      case .refused(let refusal): return fail(.refused(refusal))
+      case .refused(let refusal): return refuse(refusal)
       case .obeyed: break
       case .challenge, nil: return []
       }
@@ -145,9 +171,30 @@ public struct StepRequest: Sendable {
     }
   }
 
+  /// Gives a request that is to `prepare` what the step is to be moved for. Once; the command leaves as soon as there is a
+  /// challenge.
+  public mutating func present(
+    _ sighting: Sighting, to target: Command.Move.Target, at now: ContinuousClock.Instant
+  ) -> [Update] {
+    precondition(sighting.step.id == step && presented == nil)
+    presented = (target, sighting)
+    guard case .ready(let offer, let question) = stage else { return [] }
+    if offer.answer.received.duration(to: now) < Self.oldestChallenge { return command(offer, at: now) }
+    return question == nil ? renew(offer, at: now) : []
+  }
+
+  /// Lets go of a request that has sent no command: nothing will follow.
+  public mutating func abandon() {
+    switch stage {
+    case .asking, .ready: stage = .ended
+    case .commanding, .stopping, .ended: break
+    }
+  }
+
   /// Tells the request what time it is.
   public mutating func advance(to now: ContinuousClock.Instant) -> [Update] {
     if hasEnded || now < limit { return [] }
+    if case .ready(let offer, nil) = stage { return renew(offer, at: now) }
     if case .stop = goal { return give(up: .timedOut, before: .notStopped(isOffline: isOffline)) }
     return give(up: .timedOut, before: .noAnswer(isOffline: isOffline))
   }
@@ -187,15 +234,34 @@ public struct StepRequest: Sendable {
 
   private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge) -> [Update] {
     let told = Update.answered(answer, challenge.policy)
-    guard case .move(let target, let sighting) = goal else { return [told] + end(answer.statement) }
+    if case .status = goal { return [told] + end(answer.statement) }
+    let offer = Offer(answer: answer, challenge: challenge)
+    if presented != nil { return [told] + command(offer, at: answer.received) }
+    stage = .ready(offer, question: nil)
+    limit = answer.received + Self.challengeAge
+    return [told]
+  }
+
+  /// Asks for another challenge. Until it comes, the one at hand is good.
+  private mutating func renew(_ offer: Offer, at now: ContinuousClock.Instant) -> [Update] {
+    let (sent, update) = seal(.status)
+    stage = .ready(offer, question: sent)
+    limit = now + Self.renewalDelay
+    return [update]
+  }
+
+  /// - Precondition: something was presented.
+  private mutating func command(_ offer: Offer, at now: ContinuousClock.Instant) -> [Update] {
+    let (target, sighting) = presented!
+    let answer = offer.answer
     let move = Command.Move(
-      target: target, epoch: answer.statement.epoch, challenge: challenge.bytes,
-      deadline: answer.clock(at: answer.received) + Self.deadline, proof: sighting.proof,
+      target: target, epoch: answer.statement.epoch, challenge: offer.challenge.bytes,
+      deadline: answer.clock(at: now) + Self.deadline, proof: sighting.proof,
       proofTime: answer.clock(at: sighting.found))
     let (sent, update) = seal(.move(move))
     stage = .commanding(sent, target: target, epoch: answer.statement.epoch, isMoving: false)
-    limit = answer.received + .milliseconds(Self.deadline) + Self.delay
-    return [told, update, .commanded]
+    limit = now + .milliseconds(Self.deadline) + Self.delay
+    return [update, .commanded]
   }
 
   /// A stop needs the epoch of the controller's present run, and the first statement that arrives has one. Where the
@@ -211,7 +277,7 @@ public struct StepRequest: Sendable {
     case .obeyed where answered?.epoch == statement.epoch && statement.phase.isAtRest:
       return end(statement)
     case .refused(let refusal) where refusal.code != .expired || !isNew:
-      if others.isEmpty { return fail(.refused(refusal)) }
+      if others.isEmpty { return refuse(refusal) }
       stage = .stopping(question, others)
       return []
     case .refused,
@@ -243,11 +309,16 @@ public struct StepRequest: Sendable {
   /// - Parameter error: what that means as long as no command was sent.
   private mutating func give(up doubt: RiderError.Doubt, before error: RiderError) -> [Update] {
     switch stage {
-    case .asking: fail(error)
+    case .asking, .ready: fail(error)
     case .commanding: fail(.unconfirmed(doubt, step: step))
     case .stopping: fail(.mayStillMove(doubt, step: step))
     case .ended: []
     }
+  }
+
+  private mutating func refuse(_ refusal: Refusal) -> [Update] {
+    let isOfCommand = if case .commanding = stage { true } else { false }
+    return fail(.refused(refusal, of: isOfCommand ? presented?.sighting.proof : nil))
   }
 
   private mutating func fail(_ error: RiderError) -> [Update] {

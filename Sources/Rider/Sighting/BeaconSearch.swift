@@ -31,24 +31,20 @@ package struct BeaconSearch: StepSearch {
     self.recording = recording
   }
 
-  /// Listens until the rider is located, or the time is up.
+  /// Listens until the time is up, and tells each decision.
   package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
-    var last = Finding.undecided(Location(of: vehicle.steps, at: 0), radio)
+    var last = Location(of: vehicle.steps, at: 0)
     try withoutActuallyEscaping(tell) { tell in
       try follow(interruption, tell: { tell(.note($0)) }) { location, delay in
         // A program that was stopped decides late: that is where the rider was.
         let isLate = !radio.isCapture && delay > Self.mostDelay
-        let location = isLate ? Location(of: vehicle.steps, at: location.time) : location
-        if let sighting = Sighting(location, made: .now) {
-          last = .sighted(sighting)
-          return false
-        }
-        last = .undecided(location, radio)
-        if !radio.isCapture { tell(.decided(location)) }
-        return true
+        last = isLate ? Location(of: vehicle.steps, at: location.time) : location
+        tell(.decided(last, Sighting(last, made: .now)))
+        // A capture is replayed without a wait that could be interrupted.
+        return !interruption.isPending
       }
     }
-    return last
+    return .undecided(last, radio)
   }
 
   /// Gives every decision to `body`, until the radio, the limit or `body` ends it.

@@ -1,22 +1,20 @@
 package import Domain
 package import SystemIO
 
-/// Several searches at once: the first that sights a step wins.
+/// Several searches at once, each on a thread of its own.
+///
+/// **Threads.** One thread makes it, starts it and closes it, and gets what it tells.
 package final class PresenceSearch {
   private struct Message: Sendable {
     let search: Int
-    let content: Content
-
-    enum Content: Sendable {
-      case event(SearchEvent)
-      case ended(Result<Finding, any Error>)
-    }
+    let event: SearchEvent
   }
 
   private let searches: [any StepSearch]
   private let mailbox: Mailbox<Message>
   /// Of the searches that run.
   private var interruptions: [Int: Interruption] = [:]
+  private var registration: Registration?
 
   /// - Parameter searches: at least one.
   package init(_ searches: [any StepSearch]) throws(SystemError) {
@@ -27,11 +25,27 @@ package final class PresenceSearch {
 
   deinit { close() }
 
+  /// Whether a search goes on, so that something may still be found.
+  package var isRunning: Bool { !interruptions.isEmpty }
+
+  /// Starts the searches. May be called once.
+  ///
+  /// - Parameter tell: gets what happens, in the loop. Of each search `ended` is the last.
+  package func start(
+    on loop: EventLoop, tell: @escaping (ProofMethod, SearchEvent) throws -> Void
+  ) throws {
+    registration = try loop.receive(mailbox) { [unowned self] message in
+      if case .ended = message.event { interruptions[message.search] = nil }
+      try tell(searches[message.search].method, message.event)
+    }
+    for index in searches.indices { try start(index) }
+  }
+
   /// Runs the searches until one sights a step, or all have ended.
   ///
   /// - Parameters:
   ///   - interruption: what ends the wait, with `RiderError.interrupted`.
-  ///   - tell: gets what happens meanwhile, on this thread.
+  ///   - tell: gets what happens before that.
   /// - Returns: the first sighting, or else what the search found out that ended last.
   /// - Throws: why the search failed that ended last, where none sights a step.
   package func find(
@@ -39,36 +53,40 @@ package final class PresenceSearch {
     tell: @escaping (ProofMethod, SearchEvent) throws -> Void = { _, _ in }
   ) throws -> Finding {
     var found: Finding?
-    let registrations = [
-      try loop.receive(mailbox) { [self] message in
-        switch message.content {
-        case .event(let event): try tell(searches[message.search].method, event)
-        case .ended(let result):
-          interruptions[message.search] = nil
-          let isSighting = if case .success(.sighted) = result { true } else { false }
-          guard isSighting || interruptions.isEmpty else {
-            return try tell(searches[message.search].method, .missed(result))
-          }
-          found = try result.get()
-          loop.stop()
-        }
-      },
-      try loop.watch(interruption.number) { throw RiderError.interrupted },
-    ]
-    defer { for registration in registrations { registration.cancel() } }
-    for index in searches.indices { try start(index) }
+    let watch = try loop.watch(interruption.number) { throw RiderError.interrupted }
+    // While the loop lives, which what is registered may hold.
+    defer {
+      watch.cancel()
+      registration?.cancel()
+    }
+    try start(on: loop) { [unowned self] method, event in
+      switch event {
+      case .decided(_, let sighting?): found = .sighted(sighting)
+      case .ended(.success(.sighted(let sighting))): found = .sighted(sighting)
+      case .ended(let result) where !isRunning: found = try result.get()
+      case .note, .decided, .waiting, .ended: return try tell(method, event)
+      }
+      stop()
+      loop.stop()
+    }
     try loop.run()
     return found!
   }
 
+  /// Ends the searches that still run, and tells no more. Does not wait.
+  package func stop() {
+    registration?.cancel()
+    for interruption in interruptions.values { interruption.interrupt() }
+  }
+
   /// Ends the searches that still run, and waits until they have let go of their devices: 2 s at most.
   package func close() {
-    for interruption in interruptions.values { interruption.interrupt() }
+    stop()
     let deadline = ContinuousClock.now + .seconds(2)
     while !interruptions.isEmpty, .now < deadline {
       guard let ready = try? waitReadable([mailbox.descriptor], until: deadline), ready[0] else { return }
       while let message = mailbox.take() {
-        if case .ended = message.content { interruptions[message.search] = nil }
+        if case .ended = message.event { interruptions[message.search] = nil }
       }
     }
   }
@@ -79,9 +97,9 @@ package final class PresenceSearch {
     let (search, mailbox) = (searches[index], mailbox)
     try DetachedThread.start {
       let result = Result {
-        try search.find(until: interruption) { mailbox.post(Message(search: index, content: .event($0))) }
+        try search.find(until: interruption) { mailbox.post(Message(search: index, event: $0)) }
       }
-      mailbox.post(Message(search: index, content: .ended(result)))
+      mailbox.post(Message(search: index, event: .ended(result)))
     }
   }
 }

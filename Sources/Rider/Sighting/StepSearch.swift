@@ -9,7 +9,10 @@ package import SystemIO
 package protocol StepSearch: Sendable {
   var method: ProofMethod { get }
 
-  /// Searches until there is an answer, the search's own time is up, or the interruption ends it.
+  /// Searches until its own time is up, the interruption ends it, or it has nothing more to find.
+  ///
+  /// A tag or a code that names a step ends its search. The radio goes on: where a rider is changes, and a vehicle may ask
+  /// for more than that the rider is located.
   ///
   /// - Parameter tell: gets what happens meanwhile, on the search's thread.
   /// - Throws: `Failure`: `SightingError` where there was nothing to find, or the device's error.
@@ -20,12 +23,12 @@ package protocol StepSearch: Sendable {
 package enum SearchEvent: Sendable {
   /// What the user should know of a device: a sentence without a full stop.
   case note(String)
-  /// Where the rider seems to be.
-  case decided(Location)
+  /// Where the rider seems to be, and the sighting that follows from it. A later decision of a live radio replaces it.
+  case decided(Location, Sighting?)
   /// How much time is left for a tag or a code to come.
   case waiting(left: Duration)
-  /// The search ended without a sighting, and another one goes on.
-  case missed(Result<Finding, any Error>)
+  /// The search ended.
+  case ended(Result<Finding, any Error>)
 }
 
 /// What a search ended with.

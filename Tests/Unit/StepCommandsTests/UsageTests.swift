@@ -22,7 +22,9 @@ struct UsageTests {
       ("config nothing", "there is no command `stepctl config nothing`", "`stepctl config --help` lists the commands"),
       ("scan --jsno", "unknown option \"--jsno\"", "did you mean \"--json\"?"),
       ("--nonsense", "unknown option \"--nonsense\"", "`stepctl --help` explains how to use it"),
-      ("open", "missing expected argument \"--side <side>\"", "`stepctl open --help` explains how to use it"),
+      (
+        "open left --side right", "--side right contradicts left", "`stepctl open --help` explains how to use it"
+      ),
       (
         "open --side top", "the value \"top\" is invalid for \"--side <side>\"",
         "use \"left\", \"right\" or \"facing\""

@@ -1,0 +1,97 @@
+package import Domain
+import StepProtocol
+
+/// What is known of a rider's presence, and whether a vehicle is content with it.
+///
+/// A value without I/O and clock. Whatever is to be given besides a sighting, or together with it, is asked for in
+/// `verdict`.
+package struct Presence: Sendable {
+  /// What is to be done next.
+  package enum Verdict: Sendable {
+    /// The vehicle accepts this.
+    case suffices(Sighting)
+    /// The vehicle has not told yet what it accepts at this step.
+    case asks(Sighting)
+    /// This was found, and does not do.
+    case lacks(Sighting, Shortfall)
+    /// Nothing was found yet.
+    case nothing
+  }
+
+  /// The side that the rider asked for; nil for whichever the rider is at.
+  private let side: Side?
+  private var policies: [StepID: PresencePolicy] = [:]
+  /// In the order in which they were found. Of a live radio only the last decision counts, and of a recording each: it is
+  /// heard in a moment, and the vehicle's answer may come after its end.
+  private var sightings: [Sighting] = []
+
+  package init(side: Side?) { self.side = side }
+
+  /// Takes what a vehicle accepts at a step.
+  package mutating func take(_ policy: PresencePolicy, at step: StepID) { policies[step] = policy }
+
+  /// Takes a tag or a code that was read.
+  package mutating func take(_ sighting: Sighting) { sightings.append(sighting) }
+
+  /// Takes a decision of a radio.
+  ///
+  /// - Parameters:
+  ///   - sighting: nil where the rider is not located.
+  ///   - isReplay: whether the radio plays a recording.
+  package mutating func take(decision sighting: Sighting?, isReplay: Bool) {
+    if !isReplay { sightings.removeAll { $0.method == .beacon } }
+    if let sighting { sightings.append(sighting) }
+  }
+
+  /// What the vehicle accepts; nil as long as it has not told.
+  package func policy(at step: StepID) -> PresencePolicy? { policies[step] }
+
+  /// The ways to prove presence that the vehicle accepts at one step or another; nil as long as it has not told.
+  package var methods: Set<ProofMethod>? {
+    policies.isEmpty ? nil : policies.values.reduce(into: []) { $0.formUnion($1.methods) }
+  }
+
+  package var verdict: Verdict {
+    var best = Verdict.nothing
+    for sighting in sightings {
+      switch verdict(on: sighting) {
+      case .suffices: return .suffices(sighting)
+      case .asks: if case .asks = best { continue } else { best = .asks(sighting) }
+      case .lacks(_, let shortfall): if case .asks = best { continue } else { best = .lacks(sighting, shortfall) }
+      case .nothing: continue
+      }
+    }
+    return best
+  }
+
+  private func verdict(on sighting: Sighting) -> Verdict {
+    if let side, side != sighting.step.side { return .lacks(sighting, .otherSide) }
+    guard let policy = policies[sighting.step.id] else { return .asks(sighting) }
+    return policy.shortfall(of: sighting.proof).map { .lacks(sighting, $0) } ?? .suffices(sighting)
+  }
+}
+
+/// Why a sighting does not do.
+package enum Shortfall: Hashable, Sendable {
+  /// The rider is at another step than the one that was asked for.
+  case otherSide
+  /// The vehicle does not accept this way to prove presence.
+  case method(accepted: Set<ProofMethod>)
+  /// The vehicle accepts no identifier that can be copied, and this is one.
+  case copy
+  /// The rider is located at the step, and not in the zone that the vehicle asks for.
+  case zone(Zone)
+}
+
+extension PresencePolicy {
+  /// Why the vehicle would not accept a proof, as far as the rider's side can know; nil where it would. Whether a beacon
+  /// can be copied only the vehicle knows.
+  package func shortfall(of proof: Proof) -> Shortfall? {
+    guard methods.contains(proof.method) else { return .method(accepted: methods) }
+    switch proof {
+    case .beacon(let measured, let isLocated, _): return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
+    case .tag(_, let content): return acceptsStatic || DynamicTag.isMeant(by: content) ? nil : .copy
+    case .code: return acceptsStatic ? nil : .copy
+    }
+  }
+}
