@@ -98,6 +98,9 @@ enum VehiclePaths {
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"
   static let tokenKey = "operator/token.jwk"
+  /// Who the operator is to the broker.
+  static let operatorCertificate = "operator/client.pem"
+  static let operatorKey = "operator/client.key"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
   /// The same, until the tag has taken it.
   static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }

@@ -70,6 +70,11 @@ enum Fuzz {
         _ = try? Statement(payload: status.bytes, verifiedBy: Keys.operatorKey)
       case UInt8(ascii: "t"):
         _ = try? Token(verifying: SignedObject.sign(payload, as: .token, by: Keys.signing), by: Keys.operatorKey)
+      case UInt8(ascii: "n"):
+        let signed = SignedObject.sign(payload, as: .notice, by: Keys.signing)
+        if let notice = try? Notice.read(Array(signed.utf8), verifiedBy: [Keys.operatorKey]) {
+          precondition((try? Notice(claims: notice.claims)) == notice)
+        }
       case UInt8(ascii: "v"):
         _ = try? VehicleCode.verify(SignedObject.sign(payload, as: .vehicle, by: Keys.signing))
       default:

@@ -25,6 +25,7 @@ COMPLETE = {
     "an honest rider twice and a cheat": "-DSTOPS=0 -DCRASHES=0",
     "a cheat twice, a stop": "-DRUNS_OF_A=0 -DRUNS_OF_B=2 -DCRASHES=0",
     "an honest rider and a cheat, two crashes": "-DRUNS_OF_A=1 -DSTOPS=0 -DCRASHES=2",
+    "two notices and the device that the second revokes, a crash": "-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0",
     "two steps, two runs, a stop": "-DSTEPS=2 -DRUNS_OF_B=0 -DCRASHES=0",
 }
 
@@ -43,6 +44,8 @@ MUTATIONS = {
     "STOP_ONLY_MOTION": ("-DRUNS_OF_B=0", "!(barred & BIT(session[m].challenge))"),
     "NO_RESERVATION": ("-DRUNS_OF_A=1 -DSTOPS=0 -DCRASHES=0", "session[step[s].by].opens || step[s].holder == 0"),
     "NO_JOURNAL_LIMIT": ("-DRUNS_OF_B=0", "invalid end state"),
+    "NO_NOTICE_SEQUENCE": ("-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0", "!(revoked && DEVICE(m) == 1)"),
+    "NOTICE_NOT_JOURNALED": ("-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0", "!(revoked && DEVICE(m) == 1)"),
     "SUCCESS_WITHOUT_NONCE": ("-DRUNS_OF_B=0", "fulfilled & BIT(r)"),
     "RIDER_BELIEVES_ANY_EPOCH": ("-DRUNS_OF_B=0", "!(moved & BIT(r)) && !(fulfilled & BIT(r))"),
 }
@@ -57,6 +60,7 @@ WITNESSES = {
     5: ("-DRUNS_OF_A=1 -DSTOPS=0 -DCRASHES=0", "a close is refused as reserved"),
     6: ("", "a command that waits for the journal is voided"),
     7: ("-DRUNS_OF_A=1 -DRUNS_OF_B=0", "a stop ends a motion"),
+    8: ("-DNOTICES=2 -DRUNS_OF_A=0 -DSTOPS=0", "a command of a revoked device is refused"),
 }
 
 

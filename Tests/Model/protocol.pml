@@ -22,6 +22,9 @@
 #ifndef CRASHES
 #define CRASHES 1
 #endif
+#ifndef NOTICES
+#define NOTICES 0 /* notices of the operator's: of two, the second revokes device B */
+#endif
 
 /* -DWITNESS=n makes reaching a place a fault: spin then shows a way there. A model in which nothing happens would
  * satisfy every assertion. */
@@ -81,6 +84,10 @@ typedef Step {
 };
 Step step[STEPS];
 
+/* The operator's notices, by their sequence number: 0 is none. */
+byte kept;   /* the one in the journal */
+byte notice; /* the one in force */
+
 /* Stop commands: 1 + the epoch that each names; 0 is not sent. */
 typedef Stop { unsigned names : 3; bit step; };
 Stop stop[STOPS + 1];
@@ -92,6 +99,7 @@ byte spent;     /* challenges of this epoch that a command was obeyed for */
 byte overtaken; /* commands of which a newer one of the same device and step was obeyed */
 byte barred;    /* challenges of this epoch that were given before a stop */
 byte stopped;   /* stop commands that were obeyed */
+bit revoked;    /* device B: the notice that says so has been in force */
 byte ended;     /* riders and stops that are finished */
 
 /* ---- The controller ---- */
@@ -293,15 +301,17 @@ inline judge(m, topic) {
 #ifndef WAITING_IS_FORGOTTEN
         turnAway(topic, DEVICE(m));
 #endif
-        /* Where notice and revocation belong: a token that a notice has revoked is refused here, before its proof is
-         * looked at, and `assertAuthority` asserts that no motion rests on one that was revoked before it was judged.
-         * Notices are one more kind of signed message, which the broker may keep back. */
         if
-        :: true -> refuse(m) /* deadline, age of the challenge, token, proof, inputs: any check can fail */
-        :: true -> undertake(m, topic)
-        :: step[topic].waiting == NOBODY -> /* a dynamic tag's counter is written first */
-          printf("  command %d waits for the journal\n", m);
-          step[topic].waiting = m
+        :: notice == 2 && DEVICE(m) == 1 -> REACHED(8); refuse(m)
+        :: else ->
+          assert(!(revoked && DEVICE(m) == 1));
+          if
+          :: true -> refuse(m) /* deadline, age of the challenge, token, proof, inputs: any check can fail */
+          :: true -> undertake(m, topic)
+          :: step[topic].waiting == NOBODY -> /* a dynamic tag's counter is written first */
+            printf("  command %d waits for the journal\n", m);
+            step[topic].waiting = m
+          fi
         fi
       fi
     fi
@@ -452,6 +462,25 @@ end:
   od
 }
 
+/* Delivers one of the notices that the operator has signed, as often as it likes, or never. */
+proctype NoticeBroker(byte n) {
+end:
+  do
+#ifdef NO_NOTICE_SEQUENCE
+  :: atomic { n != kept -> kept = n }
+#else
+  :: atomic { n > kept -> kept = n }
+#endif
+  :: atomic { kept == n && notice != n ->
+      printf("notice %d is in force\n", n);
+      notice = n;
+      if
+      :: n == 2 -> revoked = 1
+      :: else
+      fi }
+  od
+}
+
 /* The controller's program ends at any moment, and starts again with what its journal says. */
 proctype Power() {
   byte i;
@@ -466,6 +495,14 @@ end:
       good = 0;
       spent = 0;
       barred = 0;
+#ifdef NOTICE_NOT_JOURNALED
+      kept = 0;
+#endif
+      notice = kept;
+      if
+      :: kept == 2 -> revoked = 1
+      :: else
+      fi;
       for (i : 0 .. STEPS - 1) {
         if
         /* The journal says that a motion began, or the note that it ended did not reach the medium. */
@@ -627,6 +664,7 @@ init {
     :: n < STOPS -> run Stopper(n); run StopBroker(n); n++
     :: else -> break
     od;
+    for (n : 1 .. NOTICES) { run NoticeBroker(n) };
     run Power();
     n = 0
   }

@@ -155,6 +155,21 @@ def vehicle_code() -> dict:
     return {"vehicle-code-claims": claims, "vehicle-code": proto.sign_code(claims, OPERATOR)}
 
 
+def notice() -> dict:
+    following = Ed25519PrivateKey.from_private_bytes(octets("next operator", 32))
+    claims = {
+        "vehicle": VEHICLE,
+        "seq": NOT_BEFORE + 60,
+        "iat": NOT_BEFORE + 60,
+        "keys": [proto.jwk(OPERATOR.public_key()), proto.jwk(following.public_key())],
+        "revoked": [
+            {"jti": "bert-2026-01-01", "until": NOT_BEFORE + 8 * 3600},
+            {"jkt": proto.thumbprint(DEVICE), "until": NOT_BEFORE + 8 * 3600},
+        ],
+    }
+    return {"notice-claims": claims, "notice": proto.sign_notice(claims, OPERATOR)}
+
+
 def example() -> dict:
     values: dict = {}
     for name, key in KEYS.items():
@@ -180,7 +195,7 @@ def example() -> dict:
     stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
     values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
     values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
-    return values | beacon() | tag() | vehicle_code()
+    return values | beacon() | tag() | vehicle_code() | notice()
 
 
 def block(values: dict, name: str) -> str:
@@ -259,7 +274,12 @@ The tag's keys as the controller has them, what the tag says at its 61st reading
 
 Signed by the operator (section 9), {len(values["vehicle-code"])} bytes:
 
-{of("vehicle-code-claims", "vehicle-code")}"""
+{of("vehicle-code-claims", "vehicle-code")}
+### A notice
+
+It names the next key of the operator, and revokes another rider's token and every token of the device above (9.1):
+
+{of("notice-claims", "notice")}"""
 
 
 def main():

@@ -26,6 +26,8 @@ CHALLENGES_OF_A_DEVICE, CHALLENGES_IN_ALL = 8, 256
 CHALLENGE_LIFETIME_MS = 10_000
 MAX_DEADLINE_MS = 10_000
 MAX_CODE_BYTES = 2953
+MAX_NOTICE_BYTES = 8192
+MAX_NOTICE_KEYS = 4
 MAX_CONTENT_BYTES = 512
 MAX_CODE_LEAD_S = 86_400
 STANDARD_PERIOD_S = 8
@@ -37,6 +39,7 @@ REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "wrong_step": False,
     "token_not_yet_valid": False,
     "token_expired": False,
+    "token_revoked": False,
     "replayed": False,
     "expired": True,
     "proof_not_accepted": False,
@@ -221,6 +224,10 @@ def status_header(controller: Ed25519PublicKey) -> dict:
 
 def vehicle_header(operator: Ed25519PublicKey) -> dict:
     return {"alg": "Ed25519", "typ": "step-vehicle+jwt", "jwk": jwk(operator)}
+
+
+def notice_header(operator: Ed25519PublicKey) -> dict:
+    return {"alg": "Ed25519", "typ": "step-notice+jwt", "kid": thumbprint(operator)}
 
 
 def envelope_header(controller: X25519PublicKey) -> dict:
@@ -436,6 +443,16 @@ _TOKEN = _object(
         "cnf": _DEVICE,
     }
 )
+_REVOCATION = _object({"until": _number()}, {"jti": _text(1, 128), "jkt": _octets(32)})
+_NOTICE = _object(
+    {
+        "vehicle": _UUID,
+        "seq": _number(),
+        "iat": _number(),
+        "keys": _array(_JWK, 1, MAX_NOTICE_KEYS),
+        "revoked": _array(_REVOCATION, 0, MAX_COMMAND_BYTES),
+    }
+)
 _STATE = {
     "vehicle": _UUID,
     "step": _STEP,
@@ -474,6 +491,39 @@ def readable_nonce(claims: dict) -> str | None:
     except ProtocolError:
         return None
     return claims["nonce"]
+
+
+def check_notice_claims(claims):
+    """The form of 9.1."""
+    _NOTICE(claims)
+    names = [key["x"] for key in claims["keys"]]
+    _require(len(set(names)) == len(names), "a key twice")
+    for revocation in claims["revoked"]:
+        _require(("jti" in revocation) != ("jkt" in revocation), "either jti or jkt")
+
+
+def sign_notice(claims: dict, operator: Ed25519PrivateKey) -> str:
+    return sign(operator, to_json(notice_header(operator.public_key())), to_json(claims))
+
+
+def read_notice(payload: bytes, keys: list[Ed25519PublicKey], vehicle: str, newest: int | None = None) -> dict | None:
+    """What a controller makes of a notice: its claims, or None for one that is not newer than the newest."""
+    _require(len(payload) <= MAX_NOTICE_BYTES and payload.isascii(), "too long, or not ASCII")
+    signed = SignedText.read(payload.decode())
+    claims = from_json(signed.payload)
+    check_notice_claims(claims)
+    if newest is not None and claims["seq"] <= newest:
+        return None
+    key = next((key for key in keys if signed.header == notice_header(key)), None)
+    _require(key is not None, "by no key that counts")
+    signed.verified(key, notice_header(key))
+    _require(claims["vehicle"] == vehicle, "for another vehicle")
+    return claims
+
+
+def revokes(notice: dict, token: dict) -> bool:
+    device = thumbprint(ed25519_key(from_base64url(token["cnf"]["jwk"]["x"])))
+    return any(each.get("jti") == token["jti"] or each.get("jkt") == device for each in notice["revoked"])
 
 
 def check_token_claims(claims):

@@ -30,6 +30,7 @@ extension Controller {
       let step = undertaking.step
       steps[step]?.activity = .preparing(undertaking)
       order(step, .prepare(from: steps[step]?.position ?? .unknown, to: undertaking.target.position))
+    case .notice(let notice)?: obey(notice)
     case .note?, nil:
       break
     }
@@ -48,6 +49,8 @@ extension Controller {
       abandon(undertaking, Refusal(.unavailable))
     case .note(let step)?:
       record(.notJournaled(step, reason))
+    case .notice(let notice)?:
+      forget(notice, reason)
     case nil:
       break
     }

@@ -8,7 +8,7 @@ extension Controller {
     let digest = CommandDigest(of: request.payload)
     let received =
       request.command
-      ?? ReceivedCommand(request.payload, controller: keys.decryption, operatorKey: keys.operatorKey)
+      ?? ReceivedCommand(request.payload, controller: keys.decryption, operatorKeys: operatorKeys)
     switch received {
     case .unauthenticated(let error):
       record(.unauthenticated(step.id, error))
@@ -56,6 +56,7 @@ extension Controller {
     guard command.step == sender.step, token.steps.contains(sender.step) else { return .wrongStep }
     if now.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
     if now.wall >= token.expires { return .tokenExpired }
+    if notice?.revokes(token) == true { return .tokenRevoked }
     return isNew ? staleness : .replayed
   }
 

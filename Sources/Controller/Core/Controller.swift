@@ -11,6 +11,8 @@ package struct Controller {
     case request(Request)
     case journal(JournalReport)
     case servo(ServoReport)
+    /// A payload that came on `TopicPrefix.notice`.
+    case notice([UInt8])
     /// An input changed, or was read for the first time.
     case sensed(SensorReport)
     /// Due every `MotionProfile.tick` while `needsTicks`.
@@ -26,6 +28,8 @@ package struct Controller {
     case commit(Journal, CommitTicket)
     case servo(ServoOrder)
     case record(Event)
+    /// From here on tokens may be signed by these keys, and by no others.
+    case trust([VerificationKey])
   }
 
   /// A payload to be published on a step's `status`.
@@ -62,6 +66,10 @@ package struct Controller {
     case ended(StepID, Position)
     case failed(StepID, Fault, String)
     case notJournaled(StepID, String)
+    /// The operator's notice of that sequence number is on the medium, and in force.
+    case noticed(Int64)
+    case noticeIgnored(ProtocolError)
+    case noticeNotJournaled(String)
   }
 
   /// What is known of a step.
@@ -106,12 +114,14 @@ package struct Controller {
     case motion(Undertaking)
     /// Nobody waits for it. If it fails, the medium still says that a motion began, which errs on the safe side.
     case note(StepID)
+    /// It is in force from then on.
+    case notice(Notice)
 
     /// Which step waits for it.
     var waiting: StepID? {
       switch self {
       case .reading(_, let undertaking), .motion(let undertaking): undertaking.step
-      case .note: nil
+      case .note, .notice: nil
       }
     }
   }
@@ -133,6 +143,8 @@ package struct Controller {
   var steps: [StepID: State] = [:]
   /// What was written, or is on its way to the medium.
   var journal: Journal
+  /// What the operator's last notice says that is known to be on the medium.
+  var notice: Notice?
   /// The counters of tags that are known to be on the medium.
   var counters: [TagUID: UInt32]
   /// What they are for, and since when they are on their way.
@@ -156,6 +168,9 @@ package struct Controller {
     self.profile = profile
     self.journal = journal
     counters = journal.counters
+    // Another operator than the one who signed it has no use for it.
+    if journal.notice?.root != keys.operatorKey { self.journal.notice = nil }
+    notice = self.journal.notice?.content
     self.motionGuard = motionGuard
     readings = Readings(inputs)
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
@@ -194,6 +209,7 @@ package struct Controller {
     case .journal(.committed(let ticket)): proceed(from: ticket)
     case .journal(.failed(let ticket, let reason)): giveUp(ticket, reason)
     case .servo(let report): take(report)
+    case .notice(let payload): receive(notice: payload)
     case .sensed(let report): sense(report)
     case .tick:
       giveUpLateJournals()

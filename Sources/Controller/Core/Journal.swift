@@ -32,6 +32,8 @@ package struct Journal: Sendable, Equatable {
   package var entries: [StepID: Entry]
   /// The last accepted counter of each dynamic tag.
   package var counters: [TagUID: UInt32]
+  /// The newest notice of the operator's.
+  package var notice: KeptNotice?
 
   package init(entries: [StepID: Entry] = [:], counters: [TagUID: UInt32] = [:]) {
     self.entries = entries
@@ -57,6 +59,11 @@ package struct Journal: Sendable, Equatable {
           throw Damage(reason: "the tag counters cannot be read")
         }
         self.counters = counters
+      } else if member.name == KeptNotice.name {
+        guard let notice = KeptNotice(member.value) else {
+          throw Damage(reason: "the operator's notice cannot be read")
+        }
+        self.notice = notice
       } else {
         guard let id = StepID(member.name), let entry = Entry(member.value) else {
           throw Damage(reason: "the entry of \(member.name.prefix(32)) cannot be read")
@@ -85,6 +92,7 @@ package struct Journal: Sendable, Equatable {
         .map { .init($0.key.description, .integer(Int64($0.value))) }
       members.append(.init(Journal.countersName, .object(counters)))
     }
+    if let notice { members.append(.init(KeptNotice.name, notice.json)) }
     return JSON.object(members).bytes + [0x0A]
   }
 }

@@ -36,14 +36,17 @@ final class CommandOpener: Sendable {
   private let room: Wakeup
   private let end: Interruption
   private let isEnding = Atomic(false)
+  /// The operator's keys that count from now on, until the thread has taken them.
+  private let trusted = Mutex<[VerificationKey]?>(nil)
 
   /// Starts the thread, which goes on until `close`.
   ///
   /// - Parameters:
   ///   - steps: by the topics that commands for them come on.
-  ///   - keys: the controller's, and its operator's.
+  ///   - decryption: the controller's.
+  ///   - operatorKeys: those that tokens may be signed by at first.
   init(
-    _ link: any CommandLink, _ steps: [String: StepID], _ keys: Controller.Keys,
+    _ link: any CommandLink, _ steps: [String: StepID], decryption: DecryptionKey, operatorKeys: [VerificationKey],
     allowance: DeviceAllowance = DeviceAllowance()
   ) throws {
     arrivals = try Mailbox()
@@ -51,7 +54,7 @@ final class CommandOpener: Sendable {
     end = try Interruption.manual()
     self.link = link
     let opening = Opening(
-      steps, CommandReader(controller: keys.decryption, operatorKey: keys.operatorKey), allowance)
+      steps, CommandReader(controller: decryption, operatorKeys: operatorKeys), allowance)
     try DetachedThread.start { self.run(opening) }
   }
 
@@ -59,6 +62,9 @@ final class CommandOpener: Sendable {
   func taken() {
     if waiting.subtract(1, ordering: .relaxed).oldValue >= Self.capacity { room.signal() }
   }
+
+  /// From here on tokens may be signed by these keys, and by no others.
+  func trust(_ operatorKeys: [VerificationKey]) { trusted.withLock { $0 = operatorKeys } }
 
   /// Ends the thread.
   func close() {
@@ -71,6 +77,7 @@ final class CommandOpener: Sendable {
     do {
       while let ready = try? waitReadable([link.descriptor, end.number], until: opening.due), !ready[1] {
         while !isEnding.load(ordering: .relaxed), let event = try link.next() {
+          if let keys = trusted.withLock({ $0.take() }) { opening.trust(keys) }
           if let arrival = opening.open(event) { post(arrival) }
           waitForRoom()
         }
@@ -114,6 +121,8 @@ private struct Opening: Sendable {
   init(_ steps: [String: StepID], _ reader: CommandReader, _ allowance: DeviceAllowance) {
     (self.steps, self.reader, self.allowance) = (steps, reader, allowance)
   }
+
+  mutating func trust(_ operatorKeys: [VerificationKey]) { reader.trust(operatorKeys) }
 
   /// - Returns: nil for what the loop need not see.
   mutating func open(_ event: MQTTConnection.Event) -> CommandOpener.Arrival? {

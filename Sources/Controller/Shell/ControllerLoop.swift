@@ -48,6 +48,8 @@ final class ControllerLoop {
   private var (isConnected, wasConnected) = (false, false)
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
+  private var noticePause: Registration?
+  private var waitingNotice: [UInt8]?
   private var holdUps: (count: Int, told: ContinuousClock.Instant)
 
   init(_ controller: Controller, steps: [StepID], topic: TopicPrefix, _ parts: Parts) throws {
@@ -55,7 +57,8 @@ final class ControllerLoop {
     self.parts = parts
     self.topic = topic
     opener = try CommandOpener(
-      parts.link, Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) }), parts.keys)
+      parts.link, Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) }),
+      decryption: parts.keys.decryption, operatorKeys: controller.operatorKeys)
     loop = try EventLoop()
     holdUps = (0, start)
   }
@@ -99,6 +102,7 @@ final class ControllerLoop {
       case .commit(let journal, let ticket): parts.journal.commit(journal, ticket)
       case .servo(let order): parts.servo.execute(order)
       case .record(let event): parts.log.write(event)
+      case .trust(let keys): opener.trust(keys)
       }
     }
     if controller.needsTicks, tick == nil { scheduleTick() }
@@ -174,6 +178,8 @@ final class ControllerLoop {
       if ending == .delivering { return loop.stop() }
       parts.log.write(.warning, "\(error); trying again")
       parts.supervision?.tell(status: "\(error); trying again")
+    case .message(let message) where message.topic == topic.notice:
+      if ending == .no { take(notice: message.payload) }
     case .message(let message):
       // The broker has noticed only now that an older connection of this controller is gone, and has told its will.
       if ending == .no, message.topic == topic.availability, !message.isRetained,
@@ -184,6 +190,16 @@ final class ControllerLoop {
     case .acknowledged(let id):
       unacknowledged.remove(id)
       if ending == .delivering, unacknowledged.isEmpty { loop.stop() }
+    }
+  }
+
+  /// Whoever may write to the topic must not be able to keep the loop busy: of more than five in a second the last counts.
+  private func take(notice payload: [UInt8]) {
+    guard noticePause == nil else { return waitingNotice = payload }
+    handle(.notice(payload))
+    noticePause = loop.schedule(at: .now + .milliseconds(200)) { [unowned self] in
+      noticePause = nil
+      if let payload = waitingNotice.take() { take(notice: payload) }
     }
   }
 

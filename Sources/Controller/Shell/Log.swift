@@ -86,6 +86,12 @@ final class Log {
       write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)")
     case .failed(let step, let fault, let reason):
       write(.error, "\(step): fault \(fault.rawValue): \(reason)")
+    case .noticed(let sequence):
+      write(.notice, "the operator's notice \(sequence) is in force")
+    case .noticeIgnored(let error):
+      writeOnceASecond(.warning, "notice", "ignored a notice: \(error)")
+    case .noticeNotJournaled(let reason):
+      write(.error, "the operator's notice is not in force: the journal cannot be written: \(reason)")
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
     }

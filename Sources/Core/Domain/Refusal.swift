@@ -26,6 +26,8 @@ public enum RefusalCode: OpenWord {
   case tokenNotYetValid
   /// The token's time is over.
   case tokenExpired
+  /// The operator has withdrawn the token, or the device that it is bound to.
+  case tokenRevoked
   /// A retained message: it says nothing about when it was meant.
   case retained
   /// The challenge or the command was used before.
@@ -56,8 +58,8 @@ public enum RefusalCode: OpenWord {
   case other(String)
 
   public static let known: [RefusalCode] = [
-    .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed, .expired,
-    .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+    .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained, .replayed,
+    .expired, .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
     .unavailable,
   ]
 
@@ -68,6 +70,7 @@ public enum RefusalCode: OpenWord {
     case .wrongStep: "wrong_step"
     case .tokenNotYetValid: "token_not_yet_valid"
     case .tokenExpired: "token_expired"
+    case .tokenRevoked: "token_revoked"
     case .retained: "retained"
     case .replayed: "replayed"
     case .expired: "expired"
@@ -90,8 +93,8 @@ public enum RefusalCode: OpenWord {
     case .expired, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
       .unavailable:
       true
-    case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .retained, .replayed,
-      .proofNotAccepted, .other:
+    case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained,
+      .replayed, .proofNotAccepted, .other:
       false
     }
   }

@@ -23,6 +23,9 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   /// Where a step's statements are published.
   public func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
 
+  /// Where the broker keeps what the operator tells the controller: `Notice`.
+  public var notice: String { "\(self)/operator" }
+
   /// Where the broker keeps whether the controller is there: `Availability`.
   public var availability: String { "\(self)/availability" }
 }

@@ -21,6 +21,8 @@ public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
   /// Base64url.
   public let description: String
 
+  init(base64URL: String) { description = base64URL }
+
   init(curve: String, publicKey: [UInt8]) {
     // RFC 7638 3.2: the required members only, in lexicographic order, without white space.
     let canonical = #"{"crv":"\#(curve)","kty":"OKP","x":"\#(Base64URL.encode(publicKey))"}"#

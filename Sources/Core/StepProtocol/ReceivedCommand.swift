@@ -17,7 +17,12 @@ public enum ReceivedCommand: Sendable, Equatable {
   enum Asked: String { case unknown, open, close, stop }
 
   public init(_ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey) {
-    var reader = CommandReader(controller: controller, operatorKey: operatorKey)
+    self.init(payload, controller: controller, operatorKeys: [operatorKey])
+  }
+
+  /// - Parameter operatorKeys: those that count at present (`Notice.keys`).
+  public init(_ payload: [UInt8], controller: DecryptionKey, operatorKeys: [VerificationKey]) {
+    var reader = CommandReader(controller: controller, operatorKeys: operatorKeys)
     // Everybody is admitted.
     self = reader.read(payload) { _ in true }!
   }
@@ -29,16 +34,23 @@ public struct CommandReader: Sendable {
   static let remembered = 256
 
   private let controller: DecryptionKey
-  private let operatorKey: VerificationKey
+  private var operatorKeys: [VerificationKey]
   private let usualHeader: [UInt8]
   /// By their bytes: equal strings may have different ones.
   private var tokens: [[UInt8]: (token: Token, used: UInt64)] = [:]
   private var count: UInt64 = 0
 
-  public init(controller: DecryptionKey, operatorKey: VerificationKey) {
+  /// - Parameter operatorKeys: those that tokens may be signed by.
+  public init(controller: DecryptionKey, operatorKeys: [VerificationKey]) {
     self.controller = controller
-    self.operatorKey = operatorKey
+    self.operatorKeys = operatorKeys
     usualHeader = Array(EncryptedObject.header(for: controller.thumbprint).utf8)
+  }
+
+  /// From here on these keys count, and no others.
+  public mutating func trust(_ operatorKeys: [VerificationKey]) {
+    self.operatorKeys = operatorKeys
+    tokens = [:]
   }
 
   /// Reads a payload.
@@ -81,7 +93,7 @@ public struct CommandReader: Sendable {
       tokens[name]?.used = count
       return known.token
     }
-    let token = try Token(verifying: text, by: operatorKey)
+    let token = try Token(verifying: text, by: operatorKeys)
     if tokens.count >= Self.remembered, let oldest = tokens.min(by: { $0.value.used < $1.value.used })?.key {
       tokens[oldest] = nil
     }

@@ -11,6 +11,7 @@ struct SignedObject {
     case token = "step-token+jwt"
     case status = "step-status+jwt"
     case vehicle = "step-vehicle+jwt"
+    case notice = "step-notice+jwt"
 
     /// How a reader learns which key has signed.
     enum KeyHint {
@@ -24,7 +25,7 @@ struct SignedObject {
 
     var keyHint: KeyHint {
       switch self {
-      case .token, .status: .name
+      case .token, .status, .notice: .name
       case .vehicle: .key
       case .command: .none
       }
@@ -73,6 +74,14 @@ struct SignedObject {
   func verify(by key: VerificationKey) throws(ProtocolError) {
     if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
     guard key.key.isValidSignature(signature, for: signingInput) else { throw .badSignature }
+  }
+
+  /// Throws unless the header names one of the keys, and the signature is that key's.
+  func verify(by keys: [VerificationKey]) throws(ProtocolError) {
+    guard let keyID, let key = keys.first(where: { identical(keyID, $0.thumbprint.description) }) else {
+      throw .unknownKey
+    }
+    try verify(by: key)
   }
 
   /// With spaces after it, which JSON allows, so that the size of what is encrypted later tells nothing.

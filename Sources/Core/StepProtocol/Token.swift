@@ -47,8 +47,13 @@ public struct Token: Sendable, Equatable {
 
   /// Reads a token and checks the operator's signature; its times and its vehicle are for the reader to judge.
   public init(verifying text: some StringProtocol, by operatorKey: VerificationKey) throws(ProtocolError) {
+    try self.init(verifying: text, by: [operatorKey])
+  }
+
+  /// The same where several keys of the operator's count: the header names one of them.
+  public init(verifying text: some StringProtocol, by operatorKeys: [VerificationKey]) throws(ProtocolError) {
     let object = try SignedObject(parsing: text, as: .token)
-    try object.verify(by: operatorKey)
+    try object.verify(by: operatorKeys)
     try self.init(claims: object.payload)
   }
 

@@ -46,6 +46,8 @@ enum CertificateRole {
   case authority(vehicleName: String)
   case broker(BrokerHost)
   case controller
+  /// Whoever publishes notices.
+  case `operator`
   /// Any rider. The token names the rider, and the broker cannot read it.
   case rider
 
@@ -55,6 +57,7 @@ enum CertificateRole {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
     case .broker: "broker"
     case .controller: "controller"
+    case .operator: "operator"
     case .rider: "rider"
     }
   }
@@ -63,7 +66,7 @@ enum CertificateRole {
   var days: Int64 {
     switch self {
     case .authority: 3650
-    case .broker, .controller: 825
+    case .broker, .controller, .operator: 825
     case .rider: 365
     }
   }
@@ -86,7 +89,7 @@ enum CertificateRole {
       ]
     case .broker(let host):
       return leaf + [(NID_ext_key_usage, "serverAuth"), (NID_subject_alt_name, host.alternativeNames)]
-    case .controller, .rider:
+    case .controller, .operator, .rider:
       return leaf + [(NID_ext_key_usage, "clientAuth")]
     }
   }

@@ -46,7 +46,7 @@ struct BrokerConfiguration {
     keyfile \(folder)/\(VehiclePaths.brokerKey)
     require_certificate true
 
-    # The certificate's common name is the client's user name: "controller" or "rider".
+    # The certificate's common name is the client's user name: "controller", "rider" or "operator".
     use_identity_as_username true
     allow_anonymous false
     acl_file \(folder)/\(VehiclePaths.accessList)
@@ -141,14 +141,16 @@ struct AccessList {
       # role and not a person, so that the broker learns no names.
 
       """
-    for (user, setPosition, status, availability) in [
-      ("rider", "write", "read", "read"), ("controller", "read", "write", "readwrite"),
-    ] {
+    for (user, setPosition, status, availability, notice) in [
+      ("rider", "write", "read", "read", nil), ("controller", "read", "write", "readwrite", "read"),
+      ("operator", nil, "read", "read", "readwrite"),
+    ] as [(String, String?, String, String, String?)] {
       text += "\nuser \(user)\n"
       // The controller reads it too: a will of a connection that it has long replaced may come late.
       text += "topic \(availability) \(topic.availability)\n"
+      if let notice { text += "topic \(notice) \(topic.notice)\n" }
       for step in steps {
-        text += "topic \(setPosition) \(topic.setPosition(step.id))\n"
+        if let setPosition { text += "topic \(setPosition) \(topic.setPosition(step.id))\n" }
         text += "topic \(status) \(topic.status(step.id))\n"
       }
     }

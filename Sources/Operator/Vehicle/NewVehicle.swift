@@ -70,7 +70,11 @@ struct NewVehicle {
     let broker = try authority.issue(.broker(plan.host), to: brokerKey, now: now)
     let controllerKey = try PrivateKey()
     let controller = try authority.issue(.controller, to: controllerKey, now: now)
+    let operatorKey = try PrivateKey()
     let files = [
+      NewFile(
+        VehiclePaths.operatorCertificate, try authority.issue(.operator, to: operatorKey, now: now).pem()),
+      NewFile(VehiclePaths.operatorKey, try operatorKey.pem(), isPrivate: true),
       NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
       NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
       NewFile(VehiclePaths.brokerCertificate, try broker.pem()),

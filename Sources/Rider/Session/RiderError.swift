@@ -151,6 +151,7 @@ extension RefusalCode {
     case .wrongStep: proof?.otherStep ?? "the token is not for this step"
     case .tokenNotYetValid: "the token is not valid yet"
     case .tokenExpired: "the token has expired; ask the operator for a new one"
+    case .tokenRevoked: "the operator has withdrawn your token; ask the operator"
     case .retained: "the command was retained by the broker"
     case .replayed: "the command was used before"
     case .expired: "the challenge or the deadline has passed"

@@ -16,7 +16,7 @@ struct BrokerTests {
   static let topics = [
     "\(prefix)/left/set_position", "\(prefix)/left/status", "\(prefix)/right/set_position", "\(prefix)/right/status",
     "\(prefix)/middle/set_position", "\(prefix)/middle/status", "\(prefix)/left/status/more", "\(prefix)/left",
-    "\(prefix)/availability", "arena2036/other/left/status", "other", "$SYS/broker/uptime",
+    "\(prefix)/availability", "\(prefix)/operator", "arena2036/other/left/status", "other", "$SYS/broker/uptime",
   ]
 
   @Test("lets riders command and the controller answer, each at its steps, and nobody anything else")
@@ -45,6 +45,20 @@ struct BrokerTests {
         "\(Self.prefix)/availability by-controller",
         "\(Self.prefix)/left/status last",
       ])
+  }
+
+  @Test("lets the operator alone give notices, which only the controller hears, and does not let it command")
+  func notices() throws {
+    let broker = try VehicleBroker(in: folder)
+    let riderHears = try broker.subscribe(as: broker.rider)
+    let controllerHears = try broker.subscribe(as: broker.controller)
+    for topic in Self.topics { try broker.publish("by-operator", to: topic, as: broker.operator) }
+    try broker.publish("last", to: "\(Self.prefix)/left/set_position", as: broker.rider)
+    try broker.publish("last", to: "\(Self.prefix)/left/status", as: broker.controller)
+    #expect(riderHears.waits(for: "last") && controllerHears.waits(for: "last"))
+    #expect(
+      controllerHears.messages == ["\(Self.prefix)/operator by-operator", "\(Self.prefix)/left/set_position last"])
+    #expect(riderHears.messages == ["\(Self.prefix)/left/status last"])
   }
 
   @Test("gives a retained status to a rider who comes later, and no retained command to another rider")

@@ -42,6 +42,12 @@ struct VehicleBroker {
         authority: "\(folder)/ca.pem", certificate: "\(folder)/controller.pem", key: "\(folder)/controller.key")
     }
 
+    static func `operator`(_ vehicle: VehicleFolder) -> Identity {
+      let folder = "\(vehicle.path)/operator"
+      return Identity(
+        authority: "\(vehicle.path)/tls/ca.pem", certificate: "\(folder)/client.pem", key: "\(folder)/client.key")
+    }
+
     static func broker(_ vehicle: VehicleFolder) -> Identity {
       let folder = "\(vehicle.path)/tls"
       return Identity(authority: "\(folder)/ca.pem", certificate: "\(folder)/broker.pem", key: "\(folder)/broker.key")
@@ -55,6 +61,7 @@ struct VehicleBroker {
 
   var rider: Identity { .rider(vehicle) }
   var controller: Identity { .controller(vehicle) }
+  var `operator`: Identity { .operator(vehicle) }
 
   @discardableResult
   func publish(

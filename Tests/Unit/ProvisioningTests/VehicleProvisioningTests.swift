@@ -17,6 +17,7 @@ import Testing
   static let listing = [
     "keys 700", "keys/encryption.jwk 600", "keys/signing.jwk 600", "keys/tags.json 600", "mosquitto-limits.conf 644",
     "mosquitto.acl 644", "mosquitto.conf 644", "mosquitto.nft 644", "operator 700", "operator/ca.key 600",
+    "operator/client.key 600", "operator/client.pem 644",
     "operator/token.jwk 600", "stepd.toml 644", "tls 755",
     "tls/broker.key 600", "tls/broker.pem 644", "tls/ca.pem 644", "tls/controller.key 600",
     "tls/controller.pem 644", "vehicle.toml 644",

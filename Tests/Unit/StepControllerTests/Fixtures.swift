@@ -33,6 +33,8 @@ final class Bench {
   let motionGuard = PlayedGuard()
   var controller: Controller!
   var events: [Controller.Event] = []
+  /// The operator's keys, as the controller has told them last.
+  var trusted: [VerificationKey]?
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
   var profile = MotionProfile(travel: 1_000, limit: 3_000)
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
@@ -82,6 +84,7 @@ final class Bench {
         case .commit(let content, let ticket): journal.commit(content, ticket)
         case .servo(let order): servo.execute(order)
         case .record(let event): events.append(event)
+        case .trust(let keys): trusted = keys
         }
       }
       inputs += reports.waiting

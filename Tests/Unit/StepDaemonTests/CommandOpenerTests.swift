@@ -31,7 +31,9 @@ private final class FilledLink: CommandLink, Sendable {
     keys = Controller.Keys(
       decryption: DecryptionKey(), signing: SigningKey(), operatorKey: operatorKey.verificationKey)
     link = try FilledLink()
-    opener = try CommandOpener(link, ["left": left], keys, allowance: DeviceAllowance(perSecond: 1, burst: 3))
+    opener = try CommandOpener(
+      link, ["left": left], decryption: keys.decryption, operatorKeys: [keys.operatorKey],
+      allowance: DeviceAllowance(perSecond: 1, burst: 3))
   }
 
   private func token(_ name: String, _ device: SigningKey) -> String {

@@ -15,7 +15,7 @@ import struct FoundationEssentials.Data
   private let step = StepID("left")!
   private var reader: CommandReader
 
-  init() { reader = CommandReader(controller: controller, operatorKey: operatorKey.verificationKey) }
+  init() { reader = CommandReader(controller: controller, operatorKeys: [operatorKey.verificationKey]) }
 
   private func token(by key: SigningKey, _ name: String = "ann") -> String {
     Token(

@@ -114,12 +114,22 @@ import Testing
     #expect(signed == example.text("vehicle-code"))
   }
 
+  @Test("the controller reads the notice as the claims that stand beside it")
+  func notice() throws {
+    let key = try SigningKey(jwk: example["operator-key"]!)
+    let notice = try #require(
+      try Notice.read(Array(example.text("notice").utf8), verifiedBy: [key.verificationKey]))
+    #expect(notice.claims == example["notice-claims"]!)
+    #expect(notice.signed(by: key) == example.text("notice"))
+    #expect(notice.revokes(try Token(verifying: example.text("token"), by: key.verificationKey)))
+  }
+
   @Test("the page shows these very values")
   func page() throws {
     let page = try Repository.text("Sources/Core/StepProtocol/PROTOCOL.md").filter { !$0.isWhitespace }
     for name in [
       "token", "open-command", "unknown-command", "open-digest", "controller-signing-thumbprint", "tag-uri",
-      "vehicle-code",
+      "vehicle-code", "notice",
     ] {
       #expect(page.contains(example.text(name)), "\(name)")
     }
