@@ -1,5 +1,5 @@
 import Domain
-package import Encoding
+import Encoding
 package import StepProtocol
 
 /// What the operator tells the controller. It is on the medium before it is in force, so that no restart and no older
