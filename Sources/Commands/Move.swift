@@ -13,7 +13,7 @@ struct Open: MoveCommand {
   static let target = Command.Move.Target.open
   static let configuration = CommandConfiguration(
     commandName: "open",
-    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [<side>]")
+    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -21,7 +21,7 @@ struct Close: MoveCommand {
   static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
     commandName: "close",
-    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] [<side>]")
+    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -33,7 +33,9 @@ enum SideChoice: String, ExpressibleByArgument, CaseIterable {
 }
 
 struct MoveOptions: ParsableArguments {
-  @Argument(help: "Which step: left, right, or the one that you are facing (default).")
+  @Argument(
+    help: ArgumentHelp(
+      "Which step: left, right, or the one that you are facing (which is the default).", valueName: "left|right|facing"))
   var place: SideChoice?
 
   @Option(help: "The same as an option.")
