@@ -6,7 +6,8 @@ import Testing
 
 /// Which sighting becomes the command, and what is missing of the others.
 @Suite("Presence and what a vehicle asks for") struct PresenceTests {
-  private let (left, right) = (World.vehicle.steps[0], World.vehicle.steps[1])
+  private let left = World.vehicle.steps[0]
+  private let right = World.vehicle.steps[1]
 
   private func policy(
     _ methods: Set<ProofMethod> = [.beacon, .nfc, .qr], zone: Zone = .near, acceptsStatic: Bool = true
@@ -42,7 +43,7 @@ import Testing
   func asks() throws {
     var presence = Presence(side: nil)
     #expect(name(presence.verdict) == "nothing")
-    presence.take(decision: try #require(heard(-60)), isReplay: false)
+    presence.take(decision: heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "asks left")
     presence.take(policy(), at: right.id)
     #expect(name(presence.verdict) == "asks left")
@@ -54,11 +55,11 @@ import Testing
   func zone() throws {
     var presence = Presence(side: nil)
     presence.take(policy(zone: .immediate), at: left.id)
-    presence.take(decision: try #require(heard(-60)), isReplay: false)
+    presence.take(decision: heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "left lacks \(Shortfall.zone(.immediate))")
     presence.take(decision: nil, isReplay: false)
     #expect(name(presence.verdict) == "nothing")
-    presence.take(decision: try #require(heard(-45)), isReplay: false)
+    presence.take(decision: heard(-45), isReplay: false)
     #expect(name(presence.verdict) == "left beacon")
   }
 
@@ -98,7 +99,7 @@ import Testing
     #expect(name(presence.verdict) == "left lacks \(Shortfall.method(accepted: [.beacon, .nfc]))")
     presence.take(World.sighting(left))
     #expect(name(presence.verdict) == "left lacks \(Shortfall.copy)")
-    presence.take(decision: try #require(heard(-60)), isReplay: false)
+    presence.take(decision: heard(-60), isReplay: false)
     #expect(name(presence.verdict) == "left beacon")
   }
 
