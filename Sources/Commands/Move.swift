@@ -21,7 +21,8 @@ struct Close: MoveCommand {
   static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
     commandName: "close",
-    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] [left|right|facing]")
+    abstract: "Close the step that you are standing in front of.",
+    usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -35,7 +36,8 @@ enum SideChoice: String, ExpressibleByArgument, CaseIterable {
 struct MoveOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "Which step: left, right, or the one that you are facing (which is the default).", valueName: "left|right|facing"))
+      "Which step: left, right, or the one that you are facing (which is the default).", valueName: "left|right|facing")
+  )
   var place: SideChoice?
 
   @Option(help: "The same as an option.")

@@ -81,7 +81,8 @@ extension PresencePolicy {
   package func shortfall(of proof: Proof) -> Shortfall? {
     guard methods.contains(proof.method) else { return .method(accepted: methods) }
     switch proof {
-    case .beacon(let measured, let isLocated, _): return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
+    case .beacon(let measured, let isLocated, _):
+      return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
     case .tag(_, let content): return acceptsStatic || DynamicTag.isMeant(by: content) ? nil : .copy
     case .code: return acceptsStatic ? nil : .copy
     }

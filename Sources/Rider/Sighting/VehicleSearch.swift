@@ -20,7 +20,8 @@ package struct VehicleSearch {
 
   /// - Parameter tell: gets what the user should know of the radio.
   /// - Returns: the vehicles that are heard; none where the time is up.
-  package func find(until interruption: Interruption, tell: @escaping (String) -> Void) throws(RadioError) -> Set<UUID> {
+  package func find(until interruption: Interruption, tell: @escaping (String) -> Void) throws(RadioError) -> Set<UUID>
+  {
     let radio = try radio.open(interruption: interruption, tell: tell)
     defer { radio.close() }
     var heard: Set<UUID> = []
