@@ -56,6 +56,7 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib $(link_flags) --product ParserBenchmark
 	$(python) Tests/Benchmarks/parser/parser.py --swift .build/release/libParserBenchmark.so
 	$(python) Tests/Benchmarks/cold.py --bin $(BIN)
+	$(python) Tests/Benchmarks/motion.py --bin $(BIN)
 	$(python) Tests/Benchmarks/tags.py --bin $(BIN)
 	$(python) Tests/Benchmarks/codes.py --bin $(BIN)
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\

@@ -191,7 +191,7 @@ let package = Package(
         "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
         "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
-    tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Domain", "MQTT", "SystemIO"]),
+    tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Ranging", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),
   ],

@@ -33,39 +33,42 @@ struct Locate: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try presence.settings(context, vehicle: vehicle.vehicle)
-    let vehicle = try VehicleFile(reading: settings.vehicleFile()).vehicle
     let interruption = try context.interruption()
-    if watch { return try follow(vehicle, settings, interruption, context, console) }
-    let search = try PresenceSearch(presence.searches(vehicle, settings, recording: saving.save))
+    let file = try presence.vehicleFile(settings, interruption, console)
+    if watch { return try follow(file, settings, interruption, context, console) }
+    let vehicle = file.vehicle
+    let searches = try presence.searches(vehicle, settings, recording: saving.save)
+    let search = try PresenceSearch(searches)
     defer { search.close() }
     let began = ContinuousClock.now
-    let guide = Guide(vehicle, try? settings.radioSpec(), limit: settings.timeout.value, console, hasLines: false)
+    let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
+    let guide = Guide(vehicle, radio, limit: settings.timeout.value, console, hasLines: false)
     let finding: Finding
     do {
       defer { guide.clear() }
       finding = try search.find(on: EventLoop(), interruption) { guide.show($0, $1) }
+    } catch let error as RadioError {
+      throw presence.leadingOn(error)
     }
     try tell(FindingReport(vehicle: vehicle, finding: finding, began: began), console)
   }
 
   /// Shows every decision, until the radio or the time that was given ends it: drawn, or one a line.
   private func follow(
-    _ vehicle: Vehicle, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
+    _ file: VehicleFile, _ settings: Settings, _ interruption: Interruption, _ context: Context, _ console: Console
   ) throws {
+    let vehicle = file.vehicle
     let radio = try settings.radioSpec()
-    let view = LiveView(context, console, radio: radio)
-    defer { view?.close() }
     let search = BeaconSearch(
       vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
-    try search.follow(interruption, tell: view?.note ?? console.note) { location, _ in
+    if let view = LiveView(context, console, radio: radio) {
+      let ride = Ride(vehicle, side: nil, radio: radio, limit: 0, context, console, view, interruption)
+      _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true, as: file.riderAccess)
+      return
+    }
+    try search.follow(interruption, tell: console.note) { location, _ in
       let report = LocationReport(vehicle: vehicle, location: location)
-      if let view {
-        try view.show(last: [report.line]) { size in
-          ApproachFrame(report, size: size, glyphs: view.glyphs, style: console.styled).lines
-        }
-      } else {
-        try console.isJSON ? console.result(report.json) : console.result(report.line)
-      }
+      try console.isJSON ? console.result(report.json) : console.result(report.line)
       return true
     }
   }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Bluetooth
 import Configuration
 import Domain
 import Encoding
@@ -12,7 +13,7 @@ struct Open: MoveCommand {
   static let target = Command.Move.Target.open
   static let configuration = CommandConfiguration(
     commandName: "open",
-    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [<side>]")
+    abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -20,7 +21,8 @@ struct Close: MoveCommand {
   static let target = Command.Move.Target.close
   static let configuration = CommandConfiguration(
     commandName: "close",
-    abstract: "Close the step that you are standing in front of.", usage: "stepctl close [<options>] [<side>]")
+    abstract: "Close the step that you are standing in front of.",
+    usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
 }
 
@@ -32,11 +34,17 @@ enum SideChoice: String, ExpressibleByArgument, CaseIterable {
 }
 
 struct MoveOptions: ParsableArguments {
-  @Argument(help: "Which step: left, right, or the one that you are facing (default).")
+  @Argument(
+    help: ArgumentHelp(
+      "Which step: left, right, or the one that you are facing (which is the default).", valueName: "left|right|facing")
+  )
   var place: SideChoice?
 
   @Option(help: "The same as an option.")
   var side: SideChoice?
+
+  @Flag(help: "Draw a picture while you walk up to it.")
+  var watch = false
 
   @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
@@ -62,55 +70,22 @@ protocol MoveCommand: ContextCommand {
 
 extension MoveCommand {
   func run(in context: Context) throws {
+    let started = ContinuousClock.now
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
-    let access = try VehicleFile(reading: settings.vehicleFile()).riderAccess()
+    let interruption = try context.interruption()
+    let file = try move.presence.vehicleFile(settings, interruption, console)
+    let access = try file.riderAccess()
     let (vehicle, side) = (access.vehicle, move.chosen)
-    let steps = try side.map { [try vehicle.checkStep(at: $0).id] } ?? vehicle.steps.map(\.id)
+    if let side { try vehicle.checkStep(at: side) }
     let searches = try move.presence.searches(vehicle, settings)
     // Where a radio is needed, the searches are made with one.
-    let radio = try? settings.radioSpec()
-    let interruption = try context.interruption()
-    let started = ContinuousClock.now
-    let loop = try EventLoop()
-    let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption, detail: console.detail)
-    defer { client.close() }
-    let search = try PresenceSearch(searches)
-    defer { search.close() }
-    let token = TokenReport(access.token, at: context.seconds)
-    // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
-    if !token.isValid { console.note("token", token.line) }
-    let approach = Approach(
-      Self.target, of: steps, at: side, search, isReplay: radio?.isReplay == true, asksFirst: !token.isValid, client, on: loop)
-    let guide = Guide(vehicle, radio, limit: settings.timeout.value, console, hasLines: true)
-    var step: StepID?
+    let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
+    let ride = Ride(
+      vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
+      move.watch ? LiveView(context, console, radio: radio) : nil, interruption)
     do {
-      defer { guide.clear() }
-      let ending = try approach.run { event in
-        switch event {
-        case .search(let method, .ended(let result)):
-          if search.isRunning, !result.isSighting { guide.show(method, .ended(result)) }
-        case .search(let method, let event): guide.show(method, event, side: side)
-        case .asks(let sighting): guide.show(asking: sighting)
-        case .lacks(let sighting, let shortfall): guide.show(shortfall, of: sighting)
-        case .sighted(let sighting):
-          step = sighting.step.id
-          guide.clear()
-          console.note("proof", sighting.summary)
-          if token.isValid { console.note("token", token.line) }
-          console.note("broker", "\(access.broker), TLS")
-        case .request(.commanded):
-          let words = "\(Self.target) \(step?.description ?? ""), encrypted"
-          console.note("command", "\(words), good for \(StepRequest.deadline / 1000) s")
-        case .request(.moving): console.note("answer", "moving")
-        case .request(.done(let statement)): console.note("answer", statement.position.state)
-        case .request(.answered(_, let policy)): console.detail("the vehicle accepts \(policy.summary)")
-        case .request(.send), .request(.failed): break
-        }
-      }
-      guide.clear()
-      switch ending {
+      switch try ride.run(Self.target, searches, patience: settings.patience, as: { access }) {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")
@@ -120,16 +95,16 @@ extension MoveCommand {
           .notLocated(FindingReport.advice(vehicle, location, radio))
       case .lacking(let sighting, let shortfall):
         throw CommandFailure(shortfall, of: sighting, side)
+      case .quit:
+        throw CommandFailure(.notLocated, "ended before a command was sent")
       }
+    } catch let error as RadioError {
+      throw move.presence.leadingOn(error)
     } catch let failure as any Failure {
       try console.outcome(of: failure)
       throw failure
     }
   }
-}
-
-extension Result<Finding, any Error> {
-  fileprivate var isSighting: Bool { if case .success(.sighted) = self { true } else { false } }
 }
 
 extension CommandFailure {
@@ -182,22 +157,15 @@ extension Vehicle {
 
 extension Console {
   /// Tells a link of the chain from the rider to the step: `answer   moving`
-  func note(_ label: String, _ text: String) {
-    note("\(styled(label.aligned(to: 8), .dim)) \(printable(text))")
-  }
+  func note(_ label: String, _ text: String) { note(link(label, text)) }
+
+  /// The same as a line that is to be told later.
+  func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
 
   /// Tells a program how a command ended that failed, where that is an outcome.
   func outcome(of failure: any Failure, _ members: [JSON.Member] = []) throws {
     guard isJSON, let outcome = failure.exitStatus.outcome else { return }
     try result(.object([.init("outcome", .string(outcome))] + members + failure.details))
-  }
-}
-
-extension PresencePolicy {
-  /// `beacon, nfc within near, copies count`
-  fileprivate var summary: String {
-    let words = ProofMethod.allCases.filter(methods.contains).map(\.rawValue).joined(separator: ", ")
-    return "\(words) within \(zone.rawValue), copies \(acceptsStatic ? "count" : "do not count")"
   }
 }
 

@@ -26,20 +26,28 @@ struct Status: ContextCommand {
     let access = try file.riderAccess()
     let steps = try file.steps(of: access)
     let interruption = try context.interruption()
+    let loop = try EventLoop()
     let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,
+      access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,
       detail: console.detail)
     defer { client.close() }
+    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
+    // Where there is no line that could be taken away again, it is told only if it takes long.
+    let notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
+    defer { console.progress.clear() }
 
     // Each step is asked by name: only the answer to one's own question is known to be fresh.
     func ask(_ step: StepID) throws -> Statement {
+      console.progress.show(waiting)
       let statement = try client.status(of: step).statement
+      notice?.cancel()
       try print(statement, context, console)
       return statement
     }
     var newest: [StepID: Statement] = [:]
     for step in steps { newest[step] = try ask(step) }
     while watch {
+      console.progress.show("waiting for changes")
       try client.watch { answer in
         let statement = answer.statement
         guard let known = newest[statement.step] else { return true }
@@ -47,7 +55,10 @@ struct Status: ContextCommand {
         if statement.epoch != known.epoch { return false }
         if statement.sequence > known.sequence {
           newest[statement.step] = statement
-          if !statement.hasState(of: known) { try print(statement, context, console) }
+          if !statement.hasState(of: known) {
+            try print(statement, context, console)
+            console.progress.show("waiting for changes")
+          }
         }
         return true
       }
@@ -57,6 +68,7 @@ struct Status: ContextCommand {
 
   private func print(_ statement: Statement, _ context: Context, _ console: Console) throws {
     let now = context.clocks.wall()
+    console.progress.clear()
     if console.isJSON {
       try console.result([
         "time_s": .rounded(Double(now.microseconds) / 1e6, places: 3),

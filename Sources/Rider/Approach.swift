@@ -1,13 +1,13 @@
+package import Bluetooth
 package import Domain
 package import Ranging
-package import Bluetooth
 package import StepProtocol
 package import SystemIO
 
-/// A rider on the way to a step that is to move: the searches run, the vehicle is asked meanwhile for a challenge and for
-/// what it accepts, and the first sighting that it accepts becomes the command.
+/// A rider on the way to a step: the searches run, the vehicle is asked meanwhile for a challenge and for what it accepts,
+/// and the first sighting that it accepts becomes the command.
 ///
-/// **Threads.** One thread makes it, runs it, and gets what it tells.
+/// **Threads.** One thread makes it and runs it. `want` and `quit` are for what it tells and for the handlers of its loop.
 package final class Approach {
   /// What whoever shows the way wants to know.
   package enum Event {
@@ -24,110 +24,162 @@ package final class Approach {
   /// How it ended, where no error ended it.
   package enum Ending {
     case moved(Sighting, Statement)
-    /// The beacons did not say enough, and no other search is left.
+    /// The beacons did not say enough, or nothing was wanted of them, and no other search is left.
     case undecided(Location, RadioSpec)
     /// What was found does not do, and no search is left.
     case lacking(Sighting, Shortfall)
+    /// The rider did not want to wait any longer.
+    case quit
   }
 
-  private let target: Command.Move.Target
-  private let steps: [StepID]
-  private let search: PresenceSearch
-  private let client: RiderClient
-  private let loop: EventLoop
-  private let isReplay: Bool
-  /// Whether the vehicle's first answer is awaited before anything is searched for.
-  private let asksFirst: Bool
+  /// What a rider's way is about.
+  package struct Goal {
+    /// The steps that may be meant.
+    let steps: [StepID]
+    /// Where the rider says that the step is; nil for whichever the rider is at.
+    let side: Side?
+    /// Whether the radio plays a recording.
+    let isReplay: Bool
+    /// Whether nothing is searched for before the vehicle has answered: it is likely to refuse.
+    let asksFirst: Bool
+    /// Whether the way goes on after a command.
+    let goesOn: Bool
 
-  package private(set) var presence: Presence
+    package init(
+      steps: [StepID], side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false
+    ) {
+      self.steps = steps
+      self.side = side
+      self.isReplay = isReplay
+      self.asksFirst = asksFirst
+      self.goesOn = goesOn
+    }
+  }
+
+  private let goal: Goal
+  private let search: PresenceSearch
+  private let loop: EventLoop
+  private let interruption: Interruption
+  private let connect: () throws -> RiderClient
+  private var tell: (Event) throws -> Void = { _ in }
+
+  /// What is to become of the step; nil as long as the rider only looks.
+  private var target: Command.Move.Target?
+  private var client: RiderClient?
+  private var presence: Presence
   private var isSearching = false
-  /// The step that is commanded.
+  /// What the command rests on that is under way.
   private var commanded: Sighting?
-  /// Why the vehicle cannot be asked, or refuses to say more, of each step.
+  /// Why the vehicle says no more of each step.
   private var failures: [StepID: RiderError] = [:]
   private var ending: Ending?
 
   /// - Parameters:
-  ///   - target: what becomes of the step.
-  ///   - steps: those that may be meant.
-  ///   - side: where the rider says that the step is; nil for whichever the rider is at.
-  ///   - isReplay: whether the radio plays a recording.
-  ///   - asksFirst: for a rider whom the vehicle is likely to refuse: nothing is searched for before it has answered.
-  ///   - client: connected to the vehicle for all of these steps.
+  ///   - search: of which nothing was started.
+  ///   - interruption: what ends it as a signal does.
+  ///   - connect: connects to the vehicle, on the same loop, for all of the steps.
   package init(
-    _ target: Command.Move.Target, of steps: [StepID], at side: Side?, _ search: PresenceSearch, isReplay: Bool,
-    asksFirst: Bool = false, _ client: RiderClient, on loop: EventLoop
+    _ goal: Goal, _ search: PresenceSearch, on loop: EventLoop, _ interruption: Interruption,
+    connect: @escaping () throws -> RiderClient
   ) {
-    self.target = target
-    self.steps = steps
+    self.goal = goal
     self.search = search
-    self.client = client
     self.loop = loop
-    self.isReplay = isReplay
-    self.asksFirst = asksFirst
-    presence = Presence(side: side)
+    self.interruption = interruption
+    self.connect = connect
+    presence = Presence(side: goal.side)
   }
 
   /// Runs the loop until the step has come to rest, or there is nothing more to wait for.
   ///
+  /// - Parameter target: what is to become of the step; nil until the rider says so (`want`).
   /// - Throws: `RiderError`; where the searches all ended without a sighting, why the last one failed.
-  package func run(tell: @escaping (Event) throws -> Void) throws -> Ending {
-    defer { search.stop() }
-    if !asksFirst { try listen(tell) }
-    try client.begin(steps.map { .prepare($0) }) { [unowned self] step, update in
-      try take(update, of: step, tell)
+  package func run(_ target: Command.Move.Target?, tell: @escaping (Event) throws -> Void) throws -> Ending {
+    self.tell = tell
+    let watch = try loop.watch(interruption.number) { [unowned self] in
+      if try !interruptCommand() { throw RiderError.interrupted }
     }
+    defer {
+      watch.cancel()
+      search.stop()
+      client?.close()
+      self.tell = { _ in }
+    }
+    // First what takes longest.
+    if let target { try want(target) }
+    if !goal.asksFirst { try listen() }
     if ending == nil { try loop.run() }
     return ending!
   }
 
+  /// Has the step opened or closed as soon as there is a sighting that does. While a command is under way, nothing
+  /// happens.
+  package func want(_ target: Command.Move.Target) throws {
+    guard commanded == nil else { return }
+    self.target = target
+    if client == nil {
+      failures = [:]
+      let client = try connect()
+      self.client = client
+      try client.begin(goal.steps.map { .prepare($0) }) { [unowned self] in try take($1, of: $0) }
+    }
+    try proceed()
+  }
+
+  /// Whether a command is under way.
+  package var isCommanding: Bool { commanded != nil }
+
+  /// Ends the way. A command that is under way is interrupted, with an error that says so.
+  package func quit() throws {
+    if try !interruptCommand() { end(.quit) }
+  }
+
   // MARK: -
 
-  private func listen(_ tell: @escaping (Event) throws -> Void) throws {
+  private func listen() throws {
     isSearching = true
     try search.start(on: loop) { [unowned self] method, event in
       try tell(.search(method, event))
       switch event {
       case .note, .waiting: return
-      case .decided(_, let sighting): presence.take(decision: sighting, isReplay: isReplay)
+      case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
       case .ended(.success(.sighted(let sighting))): presence.take(sighting)
-      case .ended(let result): if !search.isRunning { return try finish(result, tell) }
+      case .ended(let result): if !search.isRunning { return try finish(result) }
       }
-      try proceed(tell)
+      try proceed()
     }
   }
 
-  private func take(_ update: StepRequest.Update, of step: StepID, _ tell: @escaping (Event) throws -> Void) throws {
-    try tell(.request(update))
+  private func take(_ update: StepRequest.Update, of step: StepID) throws {
+    // Of an error the one that ends the request is told, not each step's.
+    if case .failed = update {} else { try tell(.request(update)) }
     switch update {
     case .send, .commanded, .moving: return
     case .answered(_, let policy):
       presence.take(policy, at: step)
-      if !isSearching { try listen(tell) }
-      try proceed(tell)
+      if !isSearching { try listen() }
+      try proceed()
     case .failed(let error):
-      if commanded != nil { throw error }
       failures[step] = error
-      guard steps.contains(where: { failures[$0] == nil }) else { throw failures[steps[0]]! }
-      try proceed(tell)
+      if commanded == nil, goal.steps.contains(where: { failures[$0] == nil }) { return try proceed() }
+      try fail(commanded == nil ? failures[goal.steps[0]]! : error)
     case .done(let statement):
-      // Only what was commanded is done.
-      ending = .moved(commanded!, statement)
-      loop.stop()
+      guard let sighting = commanded else { return }
+      if goal.goesOn { forget() } else { end(.moved(sighting, statement)) }
     }
   }
 
   /// Commands, if that can be done now.
-  private func proceed(_ tell: (Event) throws -> Void) throws {
-    guard commanded == nil else { return }
+  private func proceed() throws {
+    guard commanded == nil, let target, let client, ending == nil else { return }
     switch presence.verdict {
     case .suffices(let sighting):
       commanded = sighting
-      search.stop()
+      if !goal.goesOn { search.stop() }
       try tell(.sighted(sighting))
       try client.present(sighting, to: target)
     case .asks(let sighting):
-      if let error = failures[sighting.step.id] { throw error }
+      if let error = failures[sighting.step.id] { return try fail(error) }
       try tell(.asks(sighting))
     case .lacks(let sighting, let shortfall):
       guard isSearching, !search.isRunning else { return try tell(.lacks(sighting, shortfall)) }
@@ -137,13 +189,29 @@ package final class Approach {
   }
 
   /// The last search has ended without a sighting. An earlier one may still wait for the vehicle's answer.
-  private func finish(_ result: Result<Finding, any Error>, _ tell: (Event) throws -> Void) throws {
+  private func finish(_ result: Result<Finding, any Error>) throws {
     guard commanded == nil else { return }
-    if case .nothing = presence.verdict {
-      guard case .undecided(let location, let radio) = try result.get() else { return }
-      return end(.undecided(location, radio))
-    }
-    try proceed(tell)
+    if case .nothing = presence.verdict {} else if target != nil { return try proceed() }
+    if case .undecided(let location, let radio) = try result.get() { end(.undecided(location, radio)) }
+  }
+
+  private func fail(_ error: RiderError) throws {
+    guard goal.goesOn else { throw error }
+    try tell(.request(.failed(error)))
+    forget()
+  }
+
+  /// The command has come to its end, and the way goes on. The client may be the caller.
+  private func forget() {
+    let client = client
+    (target, commanded, self.client) = (nil, nil, nil)
+    loop.schedule(at: .now) { client?.close() }
+  }
+
+  private func interruptCommand() throws -> Bool {
+    guard commanded != nil, let client else { return false }
+    try client.interrupt()
+    return true
   }
 
   private func end(_ ending: Ending) {

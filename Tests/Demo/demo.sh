@@ -109,7 +109,8 @@ run 0 "python3 walk.py --side left --out walk.btsnoop \\
 export STEPCTL_VEHICLE=car/riders/alice/vehicle.toml STEPCTL_RADIO=btsnoop:walk.btsnoop
 printf '%s$ export STEPCTL_VEHICLE=%s\n$ export STEPCTL_RADIO=%s%s\n' \
   "$dim" "$STEPCTL_VEHICLE" "$STEPCTL_RADIO" "$plain"
-run 0 'stepctl locate --watch --interval 2'
+run 0 'stepctl locate --watch --interval 2 | tee lines'
+python3 walk.py --side left --check <lines || fail 'expected that each zone is the one in which the rider is'
 run 0 'stepctl locate'
 
 title '3. Somebody records what is sent to the controller, with its certificate'
@@ -118,17 +119,17 @@ start "mosquitto_sub -h localhost -p $port --cafile car/tls/ca.pem \\
     -q 1 -t 'arena2036/rolling_chassis/+/set_position' -F '%t %p' >recorded"
 await 'the recorder did not subscribe' broker.log 'Sending SUBACK' 2
 
-title '4. The left step opens'
-run 0 'stepctl open --side left'
+title '4. The step in front opens'
+run 0 'stepctl open'
 run 0 'cat car/servo.jsonl'
 moved 'left open' || fail 'expected that the left step opened and nothing else moved'
 
 title '5. The right step does not: the rider stands at the left one'
-run 4 'stepctl open --side right'
+run 4 'stepctl open right'
 moved 'left open' || fail 'expected that nothing moved'
 
 title '6. The left step closes'
-run 0 'stepctl close --side left'
+run 0 'stepctl close left'
 moved 'left open,left close' || fail 'expected that the left step closed'
 
 title '7. What was recorded, and cannot be read, is sent again: it moves nothing'
@@ -149,19 +150,19 @@ run 0 'cat controller.log'
 run 0 'cmp before car/servo.jsonl'
 
 title '8. The left step opens, and is stopped on its way'
-begin 'stepctl open --side left' opening.log
+begin 'stepctl open left' opening.log
 run 0 'stepctl stop --side left'
 ends 6 opening.log
-run 0 'stepctl close --side left'
+run 0 'stepctl close left'
 moved 'left open,left close,left open,left close' || fail 'expected that the left step closed'
 
 title '9. It opens again, and something is in its way: it stops, and waits for another command'
-begin 'stepctl open --side left' obstructed.log
+begin 'stepctl open left' obstructed.log
 run 0 'echo 0 >car/new && mv car/new car/clear'
 ends 6 obstructed.log
-run 5 'stepctl open --side left'
+run 5 'stepctl open left'
 run 0 'echo 1 >car/new && mv car/new car/clear'
-run 0 'stepctl close --side left'
+run 0 'stepctl close left'
 six='left open,left close,left open,left close,left open,left close'
 moved "$six" || fail 'expected that the left step closed'
 
@@ -171,13 +172,13 @@ await 'the reader did not start' chip.log reader
 export STEPCTL_NFC=pn532_uart:$folder/reader
 printf '%s$ export STEPCTL_NFC=pn532_uart:%s/reader%s\n' "$dim" "$folder" "$plain"
 run 0 'stepctl provision tag --step right --vehicle car/vehicle.toml'
-run 0 'stepctl open --side right --by nfc'
+run 0 'stepctl open right --by nfc'
 moved "$six,right open" || fail 'expected that the right step opened'
 
 title '11. And so does the code on it'
 run 0 'stepctl provision qr --step right --vehicle car/vehicle.toml --output right.png'
-run 4 'stepctl close --side left --by qr --qr right.png'
-run 0 'stepctl close --side right --by qr --qr right.png'
+run 4 'stepctl close left --by qr --qr right.png'
+run 0 'stepctl close right --by qr --qr right.png'
 moved "$six,right open,right close" || fail 'expected that the right step closed'
 
 title '12. So both steps are closed, says the controller'

@@ -129,13 +129,48 @@ def walk(vehicle, side, seed):
     return out
 
 
+def zone(metres):
+    """As the manual has it."""
+    return "immediate" if metres < 0.5 else "near" if metres <= 3 else "far"
+
+
+def way(a, b):
+    """Metres from a to b, around the vehicle where it stands between them: as radio comes, and as people go."""
+    if not crosses_vehicle(a, b):
+        return math.dist(a, b)
+    sides = [math.copysign(HALF_WIDTH, x) for x, _ in (a, b)]
+    ends = [[a, (sides[0], y), (sides[1], y), b] for y in (-HALF_LENGTH, HALF_LENGTH)]
+    return min(sum(map(math.dist, corners, corners[1:])) for corners in ends)
+
+
+def untrue(side, lines):
+    """The lines of `stepctl locate --watch` that give a step another zone than the one in which the rider is."""
+    rider, wrong = Rider(1 if side == "left" else -1), []
+    for line in lines:
+        words = line.split()
+        place, _ = rider.at(float(words[0]))
+        for index, word in enumerate(words):
+            if word.lstrip("*~") in STEPS and words[index + 1] in ("immediate", "near", "far"):
+                if words[index + 1] != zone(way(place, STEPS[word.lstrip("*~")][1])):
+                    wrong.append(line.rstrip())
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description="Write a capture of a rider who walks up to a step.")
-    parser.add_argument("--uuid", required=True, type=uuid.UUID, help="the vehicle's")
+    parser.add_argument("--uuid", type=uuid.UUID, help="the vehicle's")
     parser.add_argument("--side", choices=STEPS, default="left", help="where the rider goes (default: left)")
     parser.add_argument("--seed", type=int, default=1, help="another one makes another walk (default: 1)")
     parser.add_argument("--out", help="the capture (default: standard output)")
+    parser.add_argument(
+        "--check", action="store_true", help="instead: read lines of `locate --watch`, and say which zones are not true"
+    )
     options = parser.parse_args()
+    if options.check:
+        wrong = untrue(options.side, sys.stdin)
+        sys.exit("\n".join(["these zones are not true:", *wrong]) if wrong else 0)
+    if options.uuid is None:
+        parser.error("--uuid is missing")
     capture = walk(options.uuid, options.side, options.seed)
     if options.out:
         with open(options.out, "wb") as file:

@@ -54,9 +54,11 @@ final class Guide {
   /// The vehicle has not told yet what it accepts.
   func show(asking sighting: Sighting) {
     guard limit != nil || sighting.method != .beacon else { return }
-    show(
-      sighting.method,
-      .init("at the \(sighting.step.id) step: waiting for the answer of \(printable(vehicle.name))"))
+    show(sighting.method, .init(sentence(asking: sighting)))
+  }
+
+  func sentence(asking sighting: Sighting) -> String {
+    "at the \(sighting.step.id) step: waiting for the answer of \(printable(vehicle.name))"
   }
 
   /// What was found does not do.

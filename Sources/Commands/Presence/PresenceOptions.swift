@@ -28,6 +28,46 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
   }
 
+  /// The file of the vehicle: the one that was named, or the only one that is known, or of several the one that is heard.
+  func vehicleFile(_ settings: Settings, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
+    guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
+      return try VehicleFile(reading: settings.vehicleFile())
+    }
+    let radio = try settings.radioSpec()
+    // What is read of a pipe is gone.
+    if case .btsnoop("-") = radio { return try VehicleFile(reading: settings.vehicleFile()) }
+    let known = settings.folders.vehicles()
+    // A file that cannot be read is not the one that is meant, unless it is named.
+    let files = known.compactMap { vehicle in
+      (try? VehicleFile(reading: vehicle.path)).map { (name: vehicle.name, file: $0) }
+    }
+    defer { console.progress.clear() }
+    console.progress.show("listening for \(files.map(\.name).joined(separator: ", "))")
+    let search = VehicleSearch(Set(files.map(\.file.vehicle.uuid)), radio: radio, limit: settings.timeout.value)
+    let heard = try search.find(until: interruption, tell: console.note)
+    let found = files.filter { heard.contains($0.file.vehicle.uuid) }
+    guard let one = found.first else {
+      throw CommandFailure(
+        .notLocated, "not located: none of the vehicles that you know is heard",
+        hint: "come closer, or use --vehicle \(files.map(\.name).joined(separator: ", "))")
+    }
+    guard found.count == 1 else {
+      throw CommandFailure(
+        .configuration, "several of your vehicles are heard: \(found.map(\.name).joined(separator: ", "))",
+        hint: "use --vehicle with one of them")
+    }
+    console.note("vehicle", "\(one.file.vehicle.name) (\(one.name))")
+    return one.file
+  }
+
+  /// The same error, and what else may do where the radio cannot be used.
+  func leadingOn(_ error: RadioError) -> any Failure {
+    if case .file = error { return error }
+    guard [.unavailable, .noPermission].contains(error.exitStatus), !error.isInterruption else { return error }
+    let ways = "without a radio, the tag or the code on the step may do: --by nfc, or --by qr --qr FILE"
+    return CommandFailure(error.exitStatus, error.description, hint: error.hint.map { "\($0); \(ways)" } ?? ways)
+  }
+
   /// The searches that were chosen, or all those that can be made with what was named.
   ///
   /// - Parameter recording: the path of a new file that keeps what the radio hears.

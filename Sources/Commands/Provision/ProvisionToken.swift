@@ -66,7 +66,7 @@ struct ProvisionToken: ContextCommand {
     if let missing = summary.missingDeviceKey {
       console.note("the rider must put the device's private key into \(place.path(missing)), mode 0600")
     }
-    console.note("try: stepctl open --side facing --vehicle \(vehicleFile)")
+    console.note("try: stepctl open --vehicle \(vehicleFile)")
   }
 }
 

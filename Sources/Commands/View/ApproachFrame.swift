@@ -8,7 +8,8 @@ import Terminal
 ///     the vehicle from above, its steps and the rider
 ///     what is heard of each step
 ///     how sure it is
-///     what to do next
+///     what to do next, or what becomes of the command
+///     the keys
 ///
 /// Color never says anything alone. Where there is no room, the picture is left out first, and the advice last.
 struct ApproachFrame {
@@ -16,12 +17,20 @@ struct ApproachFrame {
   private let size: Screen.Size
   private let glyphs: Glyphs
   private let style: (String, Console.Style) -> String
+  private let news: String?
+  private let keys: String?
 
-  /// - Parameter style: gives a text the attributes of a style, where they are wanted.
+  /// - Parameters:
+  ///   - news: what to say in place of the advice.
+  ///   - keys: what the keys do; nil where there are none.
+  ///   - style: gives a text the attributes of a style, where they are wanted.
   init(
-    _ report: LocationReport, size: Screen.Size, glyphs: Glyphs, style: @escaping (String, Console.Style) -> String
+    _ report: LocationReport, news: String? = nil, keys: String? = nil, size: Screen.Size, glyphs: Glyphs,
+    style: @escaping (String, Console.Style) -> String
   ) {
     self.report = report
+    self.news = news
+    self.keys = keys
     self.size = size
     self.glyphs = glyphs
     self.style = style
@@ -34,7 +43,9 @@ struct ApproachFrame {
   /// The lines: at most as many as there are rows, each shorter than a row.
   var lines: [String] {
     let steps = stepLines
-    let spare = size.rows - steps.count - 3
+    // Where there is little room, who can see nothing else has no use for keys.
+    let keys = size.rows - steps.count > 3 ? self.keys.map { [indented(style(text($0), .dim))] } ?? [] : []
+    let spare = size.rows - steps.count - keys.count - 3
     if spare < 0 { return ((spare == -1 ? steps : []) + [confidence, advice]).suffix(size.rows) }
 
     // With little room, the picture has no empty lines around it.
@@ -48,7 +59,7 @@ struct ApproachFrame {
     }
     var lines = [title] + gap()
     if let picture { lines += picture.lines(style: style).map(indented) + gap() }
-    return lines + steps + gap() + [confidence, advice]
+    return lines + steps + gap() + [confidence, advice] + keys
   }
 
   // MARK: - Parts
@@ -96,6 +107,7 @@ struct ApproachFrame {
   }
 
   private var advice: String {
+    if let news { return indented(style(text("\(glyphs.arrow) \(news)"), .strong)) }
     let advice = Advice(report)
     let room = width - glyphs.arrow.columns - 1
     let name = text(report.vehicle.name, in: max(1, room - advice.sentence(naming: "").columns))

@@ -12,13 +12,25 @@ final class LiveView {
   private var notes: [String] = []
 
   /// - Returns: nil where lines or JSON are to be printed instead.
-  init?(_ context: Context, _ console: Console, radio: RadioSpec) {
+  init?(_ context: Context, _ console: Console, radio: RadioSpec?) {
     // Of a replay only the last frame would be seen.
-    guard !console.isJSON, !radio.isReplay, Screen.canDraw(context) else { return nil }
+    guard !console.isJSON, radio?.isReplay != true, Screen.canDraw(context) else { return nil }
     self.context = context
     self.console = console
     glyphs = Glyphs.isUnicode(context.environment) ? .unicode : .ascii
   }
+
+  /// Takes the terminal, and its keys where there are some.
+  ///
+  /// - Returns: what is readable when a key was pressed.
+  func takeKeys() -> Int32? {
+    let screen = Screen(context, takesKeys: true)
+    self.screen = screen
+    return screen.keyboard
+  }
+
+  /// The keys that were pressed since the last time.
+  var keys: [Character] { screen?.keys() ?? [] }
 
   /// Says what is going on. A frame would hide it, so it is said when the terminal is given back.
   func note(_ line: String) {

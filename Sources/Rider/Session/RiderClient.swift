@@ -186,7 +186,8 @@ public final class RiderClient {
     }
   }
 
-  private func interrupt() throws {
+  /// Ends what is under way, as a signal does.
+  package func interrupt() throws {
     guard !requests.isEmpty else { throw RiderError.interrupted }
     for index in requests.indices { try handle(requests[index].interrupt(), of: index) }
   }

@@ -43,14 +43,6 @@ package struct Presence: Sendable {
     if let sighting { sightings.append(sighting) }
   }
 
-  /// What the vehicle accepts; nil as long as it has not told.
-  package func policy(at step: StepID) -> PresencePolicy? { policies[step] }
-
-  /// The ways to prove presence that the vehicle accepts at one step or another; nil as long as it has not told.
-  package var methods: Set<ProofMethod>? {
-    policies.isEmpty ? nil : policies.values.reduce(into: []) { $0.formUnion($1.methods) }
-  }
-
   package var verdict: Verdict {
     var best = Verdict.nothing
     for sighting in sightings {
@@ -89,7 +81,8 @@ extension PresencePolicy {
   package func shortfall(of proof: Proof) -> Shortfall? {
     guard methods.contains(proof.method) else { return .method(accepted: methods) }
     switch proof {
-    case .beacon(let measured, let isLocated, _): return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
+    case .beacon(let measured, let isLocated, _):
+      return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
     case .tag(_, let content): return acceptsStatic || DynamicTag.isMeant(by: content) ? nil : .copy
     case .code: return acceptsStatic ? nil : .copy
     }

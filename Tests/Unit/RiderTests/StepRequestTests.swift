@@ -128,6 +128,77 @@ import Testing
     #expect(!error.mayHaveMoved && error.retryCanHelp)
   }
 
+  // MARK: - Preparing
+
+  /// A request that has a challenge at hand, which arrived `now`.
+  private func prepared() throws -> (StepRequest, question: Sent) {
+    var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
+    let question = try Sent(request.begin())
+    #expect(request.receive(answer(to: question, outcome: challenge())).count == 1 && !request.hasEnded)
+    return (request, question)
+  }
+
+  private func isCommand(_ updates: [StepRequest.Update]) -> Bool {
+    updates.contains { if case .commanded = $0 { true } else { false } }
+  }
+
+  @Test("who has prepared commands with one message; a sighting that comes first waits for the challenge")
+  func prepares() throws {
+    var (request, question) = try prepared()
+    let updates = request.present(World.sighting(step), to: .close, at: now + .seconds(5))
+    let command = try Sent(updates)
+    #expect(isCommand(updates) && updates.count == 2 && command.digest != question.digest)
+    #expect(request.receive(answer(to: command, outcome: .obeyed)).count == 1 && request.hasEnded)
+
+    request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
+    question = try Sent(request.begin())
+    #expect(request.present(World.sighting(step), to: .open, at: now).isEmpty)
+    #expect(isCommand(request.receive(answer(to: question, outcome: challenge()))))
+  }
+
+  @Test("a challenge is renewed in time; until the next comes the one at hand is good, and then it is not used")
+  func renews() throws {
+    var (request, question) = try prepared()
+    #expect(request.advance(to: now + .seconds(5)).isEmpty)
+    let second = try Sent(request.advance(to: request.limit))
+    #expect(second.digest != question.digest)
+    var early = request
+    #expect(isCommand(early.present(World.sighting(step), to: .open, at: now + .seconds(8))))
+    var late = request
+    #expect(late.present(World.sighting(step), to: .open, at: now + .seconds(9)).isEmpty)
+    #expect(late.receive(answer(to: question, outcome: challenge())).isEmpty)
+    #expect(isCommand(late.receive(answer(to: second, outcome: challenge()))))
+    #expect(try !error(request.advance(to: request.limit)).mayHaveMoved)
+  }
+
+  @Test("who has only prepared has moved nothing, whatever ends it, and what is let go of says no more")
+  func preparedDoubt() throws {
+    let (ready, question) = try prepared()
+    var (cut, given, left) = (ready, ready, ready)
+    #expect(try !error(cut.disconnect(SystemError("connect", code: 104))).mayHaveMoved)
+    #expect(try error(given.interrupt()).isInterruption)
+    left.abandon()
+    #expect(left.hasEnded && left.interrupt().isEmpty && left.receive(answer(to: question, outcome: .obeyed)).isEmpty)
+    var commanding = ready
+    _ = commanding.present(World.sighting(step), to: .open, at: now)
+    commanding.abandon()
+    #expect(!commanding.hasEnded)
+  }
+
+  @Test("a refusal as wrong_step names its cause: the token, or what the command gave")
+  func wrongStep() throws {
+    var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
+    let question = try Sent(request.begin())
+    let refusal = Statement.Outcome.refused(Refusal(.wrongStep))
+    #expect(
+      try error(request.receive(answer(to: question, outcome: refusal))).description
+        == "the vehicle refused (wrong_step): the token is not for this step")
+    var (commanded, sent) = try commanded()
+    #expect(
+      try error(commanded.receive(answer(to: sent, outcome: refusal))).description
+        == "the vehicle refused (wrong_step): the tag is not one of those on this step")
+  }
+
   // MARK: - Stopping
 
   /// A statement that answers nobody.

@@ -1,0 +1,192 @@
+import Bluetooth
+import Configuration
+import Domain
+import Ranging
+import Rider
+import StepProtocol
+import SystemIO
+import Terminal
+
+/// A rider's way to a step as it is shown: in a line that changes, in lines, or in a picture with keys; and then the chain
+/// from the proof to the step.
+final class Ride {
+  private let vehicle: Vehicle
+  private let radio: RadioSpec?
+  private let console: Console
+  private let guide: Guide
+  private let view: LiveView?
+  private let interruption: Interruption
+  private let now: Int64
+  /// The side that the rider asked for.
+  private let side: Side?
+  private var approach: Approach?
+
+  /// Whoever commands, once the vehicle is asked.
+  private var access: RiderAccess?
+  private var target: Command.Move.Target?
+  private var step: StepID?
+  /// What the picture says in place of the advice, and until when, on the radio's clock.
+  private var news: (text: String, end: Double)?
+  private var last: LocationReport?
+  private var hasKeys = false
+
+  /// - Parameters:
+  ///   - radio: what is listened with; nil where nothing is.
+  ///   - limit: how long the radio listens, seconds.
+  ///   - view: where to draw; nil for lines.
+  init(
+    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double, _ context: Context, _ console: Console,
+    _ view: LiveView?, _ interruption: Interruption
+  ) {
+    self.vehicle = vehicle
+    self.side = side
+    self.radio = radio
+    self.console = console
+    self.view = view
+    self.interruption = interruption
+    now = context.seconds
+    guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
+  }
+
+  /// Searches, and commands what the rider wants.
+  ///
+  /// - Parameters:
+  ///   - goesOn: whether to go on after a command, until the rider quits or the radio ends.
+  ///   - rider: reads who commands, before the vehicle is asked.
+  func run(
+    _ target: Command.Move.Target?, _ searches: [any StepSearch], patience: Duration, goesOn: Bool = false,
+    as rider: @escaping () throws -> RiderAccess
+  ) throws -> Approach.Ending {
+    let loop = try EventLoop()
+    let steps = vehicle.steps.filter { side == nil || $0.side == side }.map(\.id)
+    let search = try PresenceSearch(searches)
+    defer { search.close() }
+    // What is wrong with files is told before anything is asked or listened to.
+    let access = try target.map { _ in try rider() }
+    let isValid = access.map { TokenReport($0.token, at: now).isValid } ?? true
+    // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
+    if let access, !isValid { tell("token", TokenReport(access.token, at: now).line) }
+    let goal = Approach.Goal(
+      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn)
+    let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
+      let access = try access ?? rider()
+      self.access = access
+      return try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)
+    }
+    self.approach = approach
+    self.target = target
+    let keyboard = try view?.takeKeys().map { descriptor in
+      hasKeys = true
+      return try loop.watch(descriptor) { [unowned self] in for key in view?.keys ?? [] { try press(key) } }
+    }
+    defer {
+      keyboard?.cancel()
+      guide.clear()
+      view?.close()
+    }
+    return try approach.run(target) { [unowned self] event in
+      try show(event, isLast: !search.isRunning)
+    }
+  }
+
+  // MARK: - What happens
+
+  private func show(_ event: Approach.Event, isLast: Bool) throws {
+    switch event {
+    case .search(let method, .ended(let result)):
+      // Of the last one the whole command says what became of it, and of a sighting what follows.
+      if !isLast, !result.isSighting { view == nil ? guide.show(method, .ended(result)) : () }
+    case .search(_, .note(let note)) where view != nil: view?.note(note)
+    case .search(let method, let event):
+      if view == nil { guide.show(method, event, side: side) }
+      if case .decided(let location, _) = event {
+        last = LocationReport(vehicle: vehicle, location: location)
+        if let news, news.end <= location.time { self.news = nil }
+      }
+    case .asks(let sighting): view == nil ? guide.show(asking: sighting) : say(guide.sentence(asking: sighting))
+    case .lacks(let sighting, let shortfall):
+      view == nil ? guide.show(shortfall, of: sighting) : say(shortfall.sentence(of: sighting))
+    case .sighted(let sighting): start(sighting)
+    case .request(.commanded):
+      let words = "\(target?.rawValue ?? "") \(step?.description ?? ""), encrypted"
+      tell("command", "\(words), good for \(StepRequest.deadline / 1000) s")
+    case .request(.moving):
+      tell("answer", "moving")
+      say("the \(step?.description ?? "") step is moving", for: .infinity)
+    case .request(.done(let statement)):
+      tell("answer", statement.position.state)
+      say("the \(statement.step) step is \(statement.position.state)", for: 5)
+      target = nil
+    case .request(.failed(let error)):
+      tell("answer", error.description)
+      say(error.description, for: 5)
+      target = nil
+    case .request(.answered(_, let policy)): console.detail("the vehicle accepts \(policy.summary)")
+    case .request(.send): break
+    }
+    try draw()
+  }
+
+  private func start(_ sighting: Sighting) {
+    step = sighting.step.id
+    guide.clear()
+    tell("proof", sighting.summary)
+    if let access {
+      let token = TokenReport(access.token, at: now)
+      if token.isValid { tell("token", token.line) }
+      tell("broker", "\(access.broker), TLS")
+    }
+    say("\(target?.rawValue ?? "") \(sighting.step.id)", for: .infinity)
+  }
+
+  /// A link of the chain: below the picture when it has gone.
+  private func tell(_ label: String, _ text: String) {
+    if let view { view.note(console.link(label, text)) } else { console.note(label, text) }
+  }
+
+  // MARK: - The picture
+
+  private func say(_ text: String, for seconds: Double = 0.1) { news = (text, (last?.location.time ?? 0) + seconds) }
+
+  private func press(_ key: Character) throws {
+    switch key {
+    case "o", "O": try want(.open)
+    case "c", "C": try want(.close)
+    case "q", "Q": try approach?.quit()
+    default: break
+    }
+  }
+
+  private func want(_ target: Command.Move.Target) throws {
+    if approach?.isCommanding != true { self.target = target }
+    do {
+      try approach?.want(target)
+    } catch let failure as any Failure where !failure.isInterruption {
+      say(failure.description, for: 5)
+    }
+    try draw()
+  }
+
+  private func draw() throws {
+    guard let view, let last else { return }
+    let wish = target.map { approach?.isCommanding == true ? "" : "\($0.rawValue)s when you are there   " } ?? ""
+    let keys = hasKeys ? "\(wish)o open   c close   q quit" : nil
+    try view.show(last: [last.line]) { size in
+      ApproachFrame(
+        last, news: news?.text, keys: keys, size: size, glyphs: view.glyphs, style: console.styled
+      ).lines
+    }
+  }
+}
+
+extension Result<Finding, any Error> {
+  fileprivate var isSighting: Bool { if case .success(.sighted) = self { true } else { false } }
+}
+
+extension PresencePolicy {
+  /// `beacon, nfc within near, copies count`
+  fileprivate var summary: String {
+    let words = ProofMethod.allCases.filter(methods.contains).map(\.rawValue).joined(separator: ", ")
+    return "\(words) within \(zone.rawValue), copies \(acceptsStatic ? "count" : "do not count")"
+  }
+}

@@ -1,0 +1,38 @@
+package import Bluetooth
+package import Domain
+import Ranging
+package import SystemIO
+
+/// Listens which of several vehicles is near: their beacons send the vehicle's UUID.
+package struct VehicleSearch {
+  private let vehicles: Set<UUID>
+  private let radio: RadioSpec
+  /// Seconds of the radio's clock.
+  private let limit: Double
+  /// How long to listen for a second vehicle once the first is heard, seconds: a beacon sends several times in it.
+  private static let further = 1.0
+
+  package init(_ vehicles: Set<UUID>, radio: RadioSpec, limit: Double) {
+    self.vehicles = vehicles
+    self.radio = radio
+    self.limit = limit
+  }
+
+  /// - Parameter tell: gets what the user should know of the radio.
+  /// - Returns: the vehicles that are heard; none where the time is up.
+  package func find(until interruption: Interruption, tell: @escaping (String) -> Void) throws(RadioError) -> Set<UUID>
+  {
+    let radio = try radio.open(interruption: interruption, tell: tell)
+    defer { radio.close() }
+    var heard: Set<UUID> = []
+    var end = UnixTime(microseconds: radio.start.microseconds + Int64(limit * 1e6))
+    while case .heard(let advertisement) = try radio.next(until: end), heard.count < vehicles.count {
+      guard let uuid = advertisement.iBeacon?.uuid, vehicles.contains(uuid) else { continue }
+      if heard.isEmpty {
+        end = min(end, UnixTime(microseconds: advertisement.time.microseconds + Int64(Self.further * 1e6)))
+      }
+      heard.insert(uuid)
+    }
+    return heard
+  }
+}
