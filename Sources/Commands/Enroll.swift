@@ -9,7 +9,7 @@ import Terminal
 
 struct Enroll: ContextCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Make this device's key, and a request for your operator.")
+    commandName: "enroll", abstract: "Make this device's key, and a request for your operator.")
 
   @Option(help: "What you want to be called (default: your user name).")
   var name: RiderName?

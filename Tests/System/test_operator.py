@@ -7,12 +7,18 @@ import os
 import re
 import stat
 import subprocess
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 import captures
+import client
 import stepproto as proto
 from programs import STEPD, Running, Stepctl, wait_until
 from vehicle import Vehicle, free_port
@@ -85,6 +91,42 @@ def base(text: str) -> str:
     """What is inside the base64url of a text."""
     parts = re.findall(r"[A-Za-z0-9_-]{40,}", text)
     return "".join(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode(errors="replace") for part in parts)
+
+
+def test_a_device_in_python_asks_and_is_answered(vehicle, stepctl, tmp_path):
+    """Written from the protocol's page alone: another phone's program."""
+    device, key = proto.Ed25519PrivateKey.generate(), ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rider")])
+    csr = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    request = proto.sign_request("otto", csr.public_bytes(serialization.Encoding.DER), device, int(time.time()))
+    text = granted(stepctl, vehicle.folder, request)
+    code, token, der = proto.read_access(text, device.public_key(), vehicle.key("operator/token").public_key())
+    assert token["sub"] == "otto"
+    certificate = x509.load_der_x509_certificate(der)
+    authority = x509.load_der_x509_certificate(proto.from_base64url(code["ca"]))
+    certificate.verify_directly_issued_by(authority)
+    files = {name: tmp_path / name for name in ("ca.pem", "rider.pem", "rider.key")}
+    files["ca.pem"].write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    files["rider.pem"].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    files["rider.key"].write_bytes(key.private_bytes(*form))
+    rider = client.Vehicle(
+        uuid=code["uuid"],
+        topic=code["topic"],
+        majors={step["id"]: step["major"] for step in code["steps"]},
+        host=code["host"],
+        port=code["port"],
+        ca=files["ca.pem"],
+        cert=files["rider.pem"],
+        key=files["rider.key"],
+        encryption_key=proto.x25519_key(proto.from_base64url(code["encryption_key"])),
+        signing_key=proto.ed25519_key(proto.from_base64url(code["signing_key"])),
+        device=device,
+        token=json.loads(text)["token"],
+    )
+    with client.Session(rider, "left", 10) as session:
+        statement, _ = client.ask(session)
+    assert statement["position"] == "close" and "challenge" in statement
 
 
 def test_a_request_stays_the_same_devices_and_renewal_is_the_same_file_again(vehicle, stepctl, phone, tmp_path):
@@ -346,7 +388,10 @@ class Fleet:
             assert made.status == 0, made
             stepd = folder / name / "stepd.toml"
             stepd.write_text(stepd.read_text().replace("travel_s = 1.5", "travel_s = 0.2"))
-        configuration = folder / "fleet/mosquitto.conf"
+        self.prepares_broker()
+
+    def prepares_broker(self):
+        configuration = self.folder / "fleet/mosquitto.conf"
         text = re.sub(r"^user .*$", "", configuration.read_text(), flags=re.MULTILINE)
         configuration.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else ""))
 
@@ -429,6 +474,11 @@ def test_a_vehicle_of_the_same_name_or_uuid_or_topic_does_not_join(fleet, stepct
         66,
         f"{fleet.folder}/car is not the folder of an operator of several vehicles",
     )
+    # A folder elsewhere, of the name of a vehicle that there is.
+    same = stepctl("provision", "vehicle", fleet.folder / "elsewhere/car", *operator)
+    assert same.status == 64 and not (fleet.folder / "elsewhere").exists()
+    forced = stepctl("provision", "vehicle", fleet.folder / "elsewhere/car", *operator, "--force", input=b"van\n")
+    assert (forced.status, forced.error) == (1, "that is not its name; nothing was changed")
     again = stepctl("operator", "init", fleet.folder / "fleet")
     assert (again.status, again.error) == (1, f"{fleet.folder}/fleet already exists")
 
@@ -519,3 +569,19 @@ def test_a_fleet_renews_its_vehicles_certificates_without_their_keys(fleet, step
     fleet.starts_broker()
     fleet.starts_stepd("car")
     fleet.starts_stepd("van")
+
+
+def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, tmp_path):
+    operator = fleet.folder / "fleet"
+    assert phone.imports(written(tmp_path, granted(stepctl, operator / "vehicles/car", phone.asks()))).status == 0
+    fleet.port = free_port()
+    moved = stepctl("operator", "move", operator, "--host", "127.0.0.1", "--port", fleet.port, "--json")
+    assert moved.json == {"vehicles": [f"{operator}/vehicles/car", f"{operator}/vehicles/van"], "stale": ["anna"]}
+    fleet.prepares_broker()
+    fleet.starts_broker()
+    (fleet.folder / "car/vehicle.toml").write_bytes((operator / "vehicles/car/vehicle.toml").read_bytes())
+    fleet.starts_stepd("car")
+    code = stepctl("provision", "qr", "--vehicle", operator / "vehicles/car", "--json").json["codes"][0]["content"]
+    assert phone.imports("-", input=code.encode()).status == 0
+    assert phone.types("status").status == 0
+    assert stepctl("operator", "move", fleet.folder / "car", "--port", "9").status == 66

@@ -8,10 +8,10 @@ import Terminal
 
 struct Operator: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "See what was handed out, take it back, and change keys.",
+    commandName: "operator", abstract: "See what was handed out, take it back, and change keys.",
     subcommands: [
       OperatorInit.self, OperatorTokens.self, OperatorRiders.self, OperatorVehicles.self, OperatorTags.self,
-      OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorKeys.self,
+      OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self, OperatorKeys.self,
     ])
 }
 

@@ -133,7 +133,7 @@ struct ProvisionVehicle: ContextCommand {
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let fleet = fleet.map { OperatorPlace($0) }
     let (host, port) = try fleet?.broker() ?? (host, port)
-    if force { try confirmLoss(of: place, context) }
+    if force { try confirmLoss(of: place, in: fleet, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
@@ -191,8 +191,9 @@ struct ProvisionVehicle: ContextCommand {
   }
 
   /// Names what others hold that becomes worthless, and has the vehicle's name typed.
-  private func confirmLoss(of place: VehicleFolder, _ context: Context) throws {
-    guard let loss = try place.loss(now: context.seconds) else { return }
+  private func confirmLoss(of place: VehicleFolder, in fleet: OperatorPlace?, _ context: Context) throws {
+    let known = try fleet?.record(of: place.name).loss(now: context.seconds)
+    guard let loss = try known ?? place.loss(now: context.seconds) else { return }
     let console = Console(context)
     console.note("this replaces \(printable(loss.name)), with its keys; what others hold of it is worth nothing then:")
     console.note("  riders      \(loss.riders.isEmpty ? "none" : printable(loss.riders.joined(separator: ", ")))")

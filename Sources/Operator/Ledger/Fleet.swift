@@ -40,9 +40,7 @@ extension OperatorPlace {
       broker.files(AccessList([])) + certificates + [
         NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.ledger, Ledger().text, isPrivate: true),
-        NewFile(
-          VehiclePaths.fleet,
-          JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"),
+        NewFile(VehiclePaths.fleet, Self.text(host, port)),
       ]
     for file in files { try staging.write(file) }
     if owner != geteuid() {
@@ -55,6 +53,39 @@ extension OperatorPlace {
     _ = try check("set the mode of", staging.path) { chmod(staging.path, 0o755) }
     try staging.become(path)
     return (tokenKey.verificationKey.thumbprint, end)
+  }
+
+  private static func text(_ host: BrokerHost, _ port: UInt16) -> String {
+    JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
+  }
+
+  /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and the
+  /// vehicles' files here. No key changes, and no token.
+  ///
+  /// - Parameter now: Unix time, from which the broker's new certificate is valid.
+  /// - Returns: the vehicles' folders, and the riders who have to learn of it.
+  package func moveBroker(to host: BrokerHost, _ port: UInt16, now: Int64) throws -> ([VehicleFolder], riders: [String])
+  {
+    _ = try broker()
+    let key = path(VehiclePaths.brokerKey)
+    var status = stat()
+    _ = try check("stat", key) { stat(key, &status) }
+    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid, isPersistent: true)
+    try Files.replace(path(VehiclePaths.fleet), with: Self.text(host, port).utf8, mode: 0o644)
+    for file in broker.files(AccessList([])) where file.name != VehiclePaths.accessList {
+      try Files.replace(path(file.name), with: file.content, mode: file.mode)
+    }
+    _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
+    let vehicles = try vehicles()
+    for vehicle in vehicles {
+      var file = try vehicle.readVehicleFile().named(from: vehicle.path)
+      file.broker?.host = host.description
+      file.broker?.port = port
+      try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
+    }
+    let ledger = try ledger()
+    let riders = Set(ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }.map(\.rider))
+    return (vehicles, riders.sorted())
   }
 
   private static func certificates(for host: BrokerHost, now: Int64) throws(OpenSSLError) -> ([NewFile], end: Int64) {
@@ -85,9 +116,16 @@ extension OperatorPlace {
     return (host, port)
   }
 
-  /// Throws when a vehicle of another name has the new one's UUID or topic.
-  func checkRoom(for plan: VehiclePlan, as name: RiderName?) throws {
+  /// Where what is public of a vehicle is.
+  package func record(of name: String) -> VehicleFolder { VehicleFolder("\(path(VehiclePaths.vehicles))/\(name)") }
+
+  /// Throws when a vehicle of another name has the new one's UUID or topic, or one has its name.
+  ///
+  /// - Parameter force: whether it is to replace one of its name.
+  func checkRoom(for plan: VehiclePlan, as name: RiderName?, force: Bool) throws {
     guard let name else { throw ProvisioningError.unusableName }
+    let present = record(of: name.description).path
+    guard force || !Files.exists(present) else { throw LedgerError.taken(present) }
     for known in try vehicles() where Files.name(of: known.path) != name.description {
       let file = try known.readVehicleFile()
       guard file.vehicle.uuid != plan.vehicle.uuid, file.topic != plan.topic else {
@@ -98,7 +136,7 @@ extension OperatorPlace {
 
   /// Notes a vehicle that was made, and lets the broker's clients use its topics.
   func add(_ vehicle: VehicleFolder, as name: RiderName) throws {
-    let record = "\(path(VehiclePaths.vehicles))/\(name)"
+    let record = record(of: name.description).path
     try Files.createFolder("\(record)/\(VehiclePaths.tls)", mode: 0o755)
     for file in [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle] {
       try Files.replace("\(record)/\(file)", with: Files.readRegular(vehicle.path(file)), mode: 0o644)

@@ -40,7 +40,7 @@ extension VehicleFolder {
     _ plan: VehiclePlan, in fleet: OperatorPlace?, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     let name = RiderName(Files.name(of: path))
-    if let fleet { try fleet.checkRoom(for: plan, as: name) }
+    if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
     let present = (Self.parts + [VehiclePaths.riders]).filter { Files.exists(path($0)) }
     let wasInterrupted = Files.exists(path(VehiclePaths.staging))
     if !force {

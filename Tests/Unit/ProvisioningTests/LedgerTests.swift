@@ -6,7 +6,8 @@ import Testing
 
 @Suite("The operator's ledger") struct LedgerTests {
   let key = SigningKey().verificationKey
-  let (phone, tablet) = (SigningKey().verificationKey, SigningKey().verificationKey)
+  let phone = SigningKey().verificationKey
+  let tablet = SigningKey().verificationKey
   let car = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
   let van = UUID("00000000-0000-4000-8000-000000000001")!
 

@@ -5,7 +5,9 @@ import Testing
 @testable import StepProtocol
 
 @Suite("What a device asks for, and what it gets") struct AccessFileTests {
-  let (key, next, device) = (SigningKey(), SigningKey(), SigningKey())
+  let key = SigningKey()
+  let next = SigningKey()
+  let device = SigningKey()
   let uuid = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
 
   func code(by key: SigningKey) -> String {
