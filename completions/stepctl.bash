@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|scan|doctor|calibrate|provision|config|help)
+    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate scan doctor calibrate provision config help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config help' -- "${cur}"))
         ;;
     esac
 }
@@ -362,6 +362,25 @@ _stepctl_locate() {
     esac
 }
 
+_stepctl_enroll() {
+    repeating_flags=()
+    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--name -o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--name')
+        return
+        ;;
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
 _stepctl_scan() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
@@ -458,7 +477,7 @@ _stepctl_provision_vehicle() {
     repeating_flags=()
     non_repeating_flags=(--force --relocate --renew --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -479,10 +498,14 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--servo')
-        __stepctl_add_completions -W 'simulated'$'\n''pwm'$'\n''pca9685'
+        __stepctl_add_completions -W 'simulated'$'\n''pwm'
         return
         ;;
     '--beacon')
+        return
+        ;;
+    '--operator')
+        __stepctl_add_completions -d
         return
         ;;
     esac
@@ -498,14 +521,21 @@ _stepctl_provision_vehicle() {
 
 _stepctl_provision_token() {
     repeating_flags=()
-    non_repeating_flags=(--force --json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--force --drawn --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--rider --steps --for --device-key)
+    non_repeating_options=(--rider --device --from --steps --for --device-key -o --output)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        return
+        ;;
+    '--device')
+        __stepctl_add_completions -f
+        return
+        ;;
+    '--from')
         return
         ;;
     '--steps')
@@ -516,6 +546,10 @@ _stepctl_provision_token() {
         ;;
     '--device-key')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jwk)'
+        return
+        ;;
+    '-o'|'--output')
+        __stepctl_add_completions -f
         return
         ;;
     esac
@@ -619,6 +653,266 @@ _stepctl_provision_qr() {
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    init|tokens|riders|vehicles|tags|revoke|publish|keys)
+        # Offer subcommand argument completions
+        "_stepctl_operator_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish keys' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_operator_init() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--host --port)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--host')
+        return
+        ;;
+    '--port')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_tokens() {
+    repeating_flags=()
+    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--rider)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--rider')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_riders() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_vehicles() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_tags() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_revoke() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--rider --token --device --timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--rider')
+        return
+        ;;
+    '--token')
+        return
+        ;;
+    '--device')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_publish() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_keys() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    show|rotate|retire)
+        # Offer subcommand argument completions
+        "_stepctl_operator_keys_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'show rotate retire' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_operator_keys_show() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_keys_rotate() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_keys_retire() {
+    repeating_flags=()
+    non_repeating_flags=(--force --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
         return
         ;;
     esac

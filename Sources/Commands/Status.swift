@@ -36,33 +36,64 @@ struct Status: ContextCommand {
     let notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
     defer { console.progress.clear() }
 
+    var heard = context.clocks.wall()
     // Each step is asked by name: only the answer to one's own question is known to be fresh.
     func ask(_ step: StepID) throws -> Statement {
       console.progress.show(waiting)
       let statement = try client.status(of: step).statement
       notice?.cancel()
+      heard = context.clocks.wall()
       try print(statement, context, console)
       return statement
     }
     var newest: [StepID: Statement] = [:]
     for step in steps { newest[step] = try ask(step) }
+    // Whether the controller was silent when it was asked last, and whether the broker says that it is there all the same.
+    var (isSilent, isToBeAsked) = (false, false)
     while watch {
       console.progress.show("waiting for changes")
-      try client.watch { answer in
-        let statement = answer.statement
-        guard let known = newest[statement.step] else { return true }
-        // Another run of the controller, or an old statement that somebody has kept: the controller will tell.
-        if statement.epoch != known.epoch { return false }
-        if statement.sequence > known.sequence {
-          newest[statement.step] = statement
-          if !statement.hasState(of: known) {
-            try print(statement, context, console)
-            console.progress.show("waiting for changes")
+      if !isToBeAsked {
+        try client.watch { answer in
+          let statement = answer.statement
+          guard let known = newest[statement.step] else { return true }
+          // Another run of the controller, or an old statement that somebody has kept: the controller will tell.
+          if statement.epoch != known.epoch { return false }
+          if statement.sequence > known.sequence {
+            heard = context.clocks.wall()
+            newest[statement.step] = statement
+            if !statement.hasState(of: known) {
+              try print(statement, context, console)
+              console.progress.show("waiting for changes")
+            }
           }
+          return true
         }
-        return true
       }
-      for step in steps { newest[step] = try ask(step) }
+      do {
+        for step in steps { newest[step] = try ask(step) }
+        (isSilent, isToBeAsked) = (false, false)
+      } catch RiderError.noAnswer(let isOffline) {
+        // An old truth is none: it is said what is not known, and since when.
+        if !isSilent { try printSilence(since: heard, steps, context, console) }
+        (isSilent, isToBeAsked) = (true, !isOffline)
+      }
+    }
+  }
+
+  private func printSilence(
+    since heard: UnixTime, _ steps: [StepID], _ context: Context, _ console: Console
+  ) throws {
+    let now = context.clocks.wall()
+    console.progress.clear()
+    for step in steps {
+      try console.isJSON
+        ? console.result([
+          "time_s": .rounded(Double(now.microseconds) / 1e6, places: 3), "step": .string(step.description),
+          "position": .null, "phase": "no_answer", "fault": .null,
+          "since_s": .rounded(Double(heard.microseconds) / 1e6, places: 3),
+        ])
+        : console.result(
+          "\(timeOfDay(now))  \(step.description.aligned(to: 8)) no answer since \(timeOfDay(heard).prefix(8))")
     }
   }
 

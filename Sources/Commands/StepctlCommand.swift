@@ -12,9 +12,13 @@ package struct StepctlCommand: ParsableCommand {
       """,
     version: Program.version,
     groupedSubcommands: [
-      CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self]),
       CommandGroup(
-        name: "Technician", subcommands: [Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self]),
+        name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self]),
+      CommandGroup(
+        name: "Technician",
+        subcommands: [
+          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, Config.self,
+        ]),
     ])
 
   package init() {}

@@ -28,6 +28,28 @@ package struct VehicleFolder: Sendable {
   /// A path from this folder, as the caller sees it.
   package func path(_ name: String) -> String { "\(path)/\(name)" }
 
+  /// What the folder is called.
+  package var name: String { Files.name(of: path) }
+
+  /// What becomes worthless when the vehicle is replaced.
+  package struct Loss: Sendable {
+    package let name: String
+    package let riders: [String]
+    /// Those that have not ended.
+    package let tokens: Int
+    package let tags: Int
+  }
+
+  /// - Returns: nil where there is no vehicle, or what is left of one that nobody can read.
+  package func loss(now: Int64) throws -> Loss? {
+    guard Files.exists(path(VehiclePaths.vehicle)), let vehicle = try? readVehicleFile().vehicle else { return nil }
+    let ledger = (try? place.ledger()) ?? Ledger()
+    let tokens = ledger.tokens.filter { $0.vehicle == vehicle.uuid && $0.expires > now && !ledger.isRevoked($0) }
+    return Loss(
+      name: vehicle.name, riders: Array(Set(tokens.map(\.rider))).sorted(), tokens: tokens.count,
+      tags: (try? tagKeys().tags.count) ?? 0)
+  }
+
   /// Throws when a run on this folder was interrupted: its files may not belong together.
   func checkFinished() throws {
     let staging = path(VehiclePaths.staging)
@@ -57,6 +79,12 @@ package struct VehicleFolder: Sendable {
     try KeyFile.checkPrivate(path)
     let pem = try Files.readRegular(path)
     return try about(path) { try PrivateKey(pem: pem) }
+  }
+
+  /// Whoever hands out access to the vehicle.
+  var place: OperatorPlace {
+    let above = OperatorPlace("\(path)/../..")
+    return !Files.exists(path(VehiclePaths.tokenKey)) && above.isFleet ? above : OperatorPlace(path)
   }
 
   /// The issuer of the vehicle's certificates.
@@ -98,6 +126,15 @@ enum VehiclePaths {
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"
   static let tokenKey = "operator/token.jwk"
+  static let nextKey = "operator/next.jwk"
+  static let previousKey = "operator/previous.jwk"
+  static let ledger = "operator/ledger.json"
+  /// Of an operator of several vehicles.
+  static let fleet = "operator/fleet.json"
+  static let vehicles = "vehicles"
+  /// What the fleet's broker keeps over a restart.
+  static let data = "data"
+  static let handover = "operator/handover"
   /// Who the operator is to the broker.
   static let operatorCertificate = "operator/client.pem"
   static let operatorKey = "operator/client.key"

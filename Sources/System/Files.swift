@@ -132,7 +132,7 @@ package enum Files {
   }
 
   /// What a path ends with.
-  static func name(of path: String) -> String {
+  package static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 

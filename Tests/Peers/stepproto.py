@@ -28,6 +28,7 @@ MAX_DEADLINE_MS = 10_000
 MAX_CODE_BYTES = 2953
 MAX_NOTICE_BYTES = 8192
 MAX_NOTICE_KEYS = 4
+MAX_ACCESS_BYTES = 16_384
 MAX_CONTENT_BYTES = 512
 MAX_CODE_LEAD_S = 86_400
 STANDARD_PERIOD_S = 8
@@ -759,6 +760,33 @@ def read_tag_uri(content: str, meta_read: bytes, file_read: bytes) -> tuple[str,
 
 def sign_code(claims: dict, operator: Ed25519PrivateKey) -> str:
     return sign(operator, to_json(vehicle_header(operator.public_key())), to_json(claims))
+
+
+# --- What a device asks for, and what it gets (9.2) ---
+
+
+def sign_request(name: str, csr: bytes, device: Ed25519PrivateKey, unix_time: int) -> str:
+    header = {"alg": "Ed25519", "typ": "step-request+jwt", "jwk": jwk(device.public_key())}
+    return sign(device, to_json(header), to_json({"name": name, "csr": base64url(csr), "iat": unix_time}))
+
+
+def read_access(text: str, device: Ed25519PublicKey, pinned: Ed25519PublicKey | None = None) -> tuple[dict, dict, bytes]:
+    """The claims of the code and of the token, and the certificate, which is still to be checked."""
+    _require(len(text.encode()) <= MAX_ACCESS_BYTES, "too long")
+    access = from_json(text.encode())
+    string = _text(1, MAX_ACCESS_BYTES)
+    _object({"vehicle": string, "token": string, "certificate": string}, {"notice": string})(access)
+    code, operator = read_code(access["vehicle"])
+    if pinned is not None and thumbprint(pinned) != thumbprint(operator):
+        _require("notice" in access, "another operator's")
+        notice = read_notice(access["notice"].encode(), [pinned], code["uuid"])
+        _require(jwk(operator) in notice["keys"], "another operator's")
+    signed = SignedText.read(access["token"])
+    token = signed.verified(operator, token_header(operator))
+    check_token_claims(token)
+    _require(token["aud"] == code["uuid"], "for another vehicle")
+    _require(token["cnf"]["jwk"] == jwk(device), "for another device")
+    return code, token, from_base64url(access["certificate"])
 
 
 def read_code(

@@ -373,3 +373,19 @@ def test_a_message_of_200_mb_takes_a_rider_no_memory(lied_to, tmp_path):
     assert int((tmp_path / "peak").read_text()) // 1024 < 100
     assert (ended.status, ended.stdout) == (69, "")
     assert ended.error == f"the broker localhost:{vehicle.port} sent a message that is too large"
+
+
+def test_a_watch_says_since_when_there_is_no_answer_and_not_what_was_true_before(vehicle, alice):
+    watching = alice.starts("status", "--watch", "--timeout", "1")
+
+    def says(*ends: str):
+        lines = lambda: watching.stdout.read_text().splitlines()  # noqa: E731
+        wait_until(lambda: len(lines()) >= len(ends), f"{ends}; there is {lines()}")
+        assert all(re.fullmatch(r"[\d:.]{12}  " + end, line) for end, line in zip(ends, lines(), strict=True)), lines()
+
+    closed, silent = ("left +closed", "right +closed"), (r"left +no answer since [\d:]{8}", r"right +no answer since [\d:]{8}")
+    says(*closed)
+    vehicle.stepd.kill()
+    says(*closed, *silent)
+    vehicle.starts_stepd()
+    says(*closed, *silent, *closed)

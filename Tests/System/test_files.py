@@ -307,6 +307,8 @@ def test_private_files_are_their_owners_only(file_vehicle):
         "keys/signing.jwk",
         "keys/tags.json",
         "operator/ca.key",
+        "operator/client.key",
+        "operator/ledger.json",
         "operator/token.jwk",
         "tls/broker.key",
         "tls/controller.key",

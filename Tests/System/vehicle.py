@@ -78,7 +78,8 @@ class Vehicle:
         self.provision(*arguments)
 
     def provision(self, *arguments):
-        made = self.stepctl("provision", "vehicle", self.folder, "--port", self.port, *arguments)
+        name = f"{self.folder.name}\n".encode() if "--force" in arguments else None
+        made = self.stepctl("provision", "vehicle", self.folder, "--port", self.port, *arguments, input=name)
         assert made.status == 0, made
         self.edit("stepd.toml", travel_s=TRAVEL_S)
         self.prepares_broker()

@@ -17,7 +17,8 @@ struct ConfigImport: ContextCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "A vehicle.toml, a folder that has one, or the text of a vehicle's code.", valueName: "file"),
+      "What your operator gave you, a vehicle.toml, or a vehicle's code as text; - is standard input.",
+      valueName: "file"),
     completion: .file())
   var file: String?
 
@@ -41,7 +42,7 @@ struct ConfigImport: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.timeout)
     let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
-    let handover = try source.read(now: context.seconds, settings.patience, console.progress, context.interruption)
+    let handover = try source.read(context, settings.patience, console.progress)
     let interruption = try context.interruption()
     let store = VehicleStore(settings.folders)
     let place = try store.place(for: handover, as: name)

@@ -7,27 +7,23 @@ import Terminal
 
 /// Where a vehicle is imported from.
 enum ImportSource {
-  /// A file that `provision token` made, or the text of a vehicle's code.
+  /// A file that `provision token` made, or the text of a vehicle's code. `-` is standard input.
   case file(String)
-  /// A picture of a vehicle's code, or a camera, as `--qr` takes it.
+  /// A picture of a vehicle's code or of an access file, or a camera, as `--qr` takes it.
   case picture(String)
 
   /// - Parameters:
-  ///   - now: seconds of Unix time.
   ///   - patience: how long to look through a camera.
   ///   - progress: where the wait for a camera is shown.
-  ///   - interruption: is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to
-  ///     end the process.
-  func read(
-    now: Int64, _ patience: Duration, _ progress: ProgressLine, _ interruption: () throws -> Interruption
-  ) throws -> ImportedVehicle {
+  func read(_ context: Context, _ patience: Duration, _ progress: ProgressLine) throws -> ImportedVehicle {
     switch self {
-    case .file(let path): try Self.read(path, now)
-    case .picture(let source): try Self.scan(source, now, patience, progress, interruption())
+    case .file(let path): try Self.read(path, context)
+    case .picture(let source): try Self.scan(source, context, patience, progress)
     }
   }
 
-  private static func read(_ path: String, _ now: Int64) throws -> ImportedVehicle {
+  private static func read(_ path: String, _ context: Context) throws -> ImportedVehicle {
+    if path == "-" { return try imported(Self.typed(context), from: "standard input", context) }
     if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
@@ -36,16 +32,34 @@ enum ImportSource {
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file has an equals sign, and no compact JWS has one.
     if text.contains("=") { return try ImportedVehicle(reading: path) }
-    switch verified(text.filter { !$0.isWhitespace }, now) {
-    case .success(let signed): return try imported(signed)
-    case .failure(let reason): throw CommandFailure(.badData, "\(path): \(reason)")
+    return try imported(text, from: path, context)
+  }
+
+  /// All of standard input.
+  static func typed(_ context: Context) throws -> String {
+    let interruption = try context.interruption()
+    var bytes: [UInt8] = []
+    while bytes.count <= AccessFile.maximumSize {
+      let more = try context.input.read(until: interruption)
+      if more.isEmpty { break }
+      bytes += more
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func imported(_ text: String, from name: String, _ context: Context) throws -> ImportedVehicle {
+    switch verified(text.filter { !$0.isWhitespace }, context.seconds) {
+    case .success(let handed): return try imported(handed, context)
+    case .failure(let reason): throw CommandFailure(.badData, "\(name): \(reason)")
     }
   }
 
   /// Reads the only vehicle's code in a picture, or the first one that a camera sees.
   private static func scan(
-    _ source: String, _ now: Int64, _ patience: Duration, _ progress: ProgressLine, _ interruption: Interruption
+    _ source: String, _ context: Context, _ patience: Duration, _ progress: ProgressLine
   ) throws -> ImportedVehicle {
+    // It is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to end the process.
+    let interruption = try context.interruption()
     defer { progress.clear() }
     func show(_ left: Duration) {
       progress.show("show the vehicle's code to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
@@ -53,12 +67,12 @@ enum ImportSource {
     let source = try CodeSource.open(source)
     let (name, isCamera) = (source.name, source.isCamera)
     var reader = try CodeReader(source, patience: patience, interruption: interruption)
-    var found: [SignedCode] = []
+    var found: [Handed] = []
     var problem = "there is no code in \(name)"
     do {
       while let bytes = try reader.next(progress: show) {
-        switch Self.verified(String(decoding: bytes, as: UTF8.self), now) {
-        case .success(let signed): found.append(signed)
+        switch Self.verified(String(decoding: bytes, as: UTF8.self), context.seconds) {
+        case .success(let handed): found.append(handed)
         case .failure(let reason): problem = "\(name): \(reason)"
         }
         if isCamera, !found.isEmpty { break }
@@ -68,13 +82,20 @@ enum ImportSource {
     }
     guard let first = found.first else { throw CommandFailure(.badData, problem) }
     guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
-    return try imported(first)
+    return try imported(first, context)
   }
 
-  private typealias SignedCode = (code: VehicleCode, operatorKey: VerificationKey)
+  /// What an operator has signed.
+  private enum Handed {
+    case code(VehicleCode, by: VerificationKey)
+    case access(AccessFile)
+  }
 
-  private static func imported(_ signed: SignedCode) throws -> ImportedVehicle {
-    try ImportedVehicle(signed.code, signedBy: signed.operatorKey)
+  private static func imported(_ handed: Handed, _ context: Context) throws -> ImportedVehicle {
+    switch handed {
+    case .code(let code, let key): try ImportedVehicle(code, signedBy: key)
+    case .access(let access): try ImportedVehicle(access, on: EnrolledDevice(context.folders))
+    }
   }
 
   /// Why a text is not a vehicle's code, for people.
@@ -82,8 +103,14 @@ enum ImportSource {
     let description: String
   }
 
-  private static func verified(_ text: String, _ now: Int64) -> Result<SignedCode, Reason> {
-    do { return .success(try VehicleCode.verify(text, now: now)) } catch ProtocolError.issuedInFuture {
+  private static func verified(_ text: String, _ now: Int64) -> Result<Handed, Reason> {
+    do {
+      if text.hasPrefix("{"), text.utf8.contains(0x2E) {
+        return .success(.access(try AccessFile(parsing: text, now: now)))
+      }
+      let (code, key) = try VehicleCode.verify(text, now: now)
+      return .success(.code(code, by: key))
+    } catch ProtocolError.issuedInFuture {
       return .failure(Reason(description: "\(ProtocolError.issuedInFuture)"))
     } catch {
       let isLabel = (try? StepLabel(parsing: text)) != nil

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import Glibc
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -11,13 +12,27 @@ struct ProvisionToken: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
     abstract: "Allow a rider to move a vehicle's steps for some time.",
-    usage: "stepctl provision token [<options>] <dir> --rider <rider>")
+    usage: """
+      stepctl provision token [<options>] <dir> --rider <rider>
+      stepctl provision token [<options>] <dir> --device <request>
+      """)
 
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
 
-  @Option(help: "The rider: letters, digits, dots, hyphens and underscores. The files go into riders/NAME.")
-  var rider: RiderName
+  @Option(help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).")
+  var rider: RiderName?
+
+  @Option(
+    help: ArgumentHelp(
+      "What `stepctl enroll` printed on the rider's device: a file, - or the text itself.", valueName: "request"),
+    completion: .file())
+  var device: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"))
+  var from: LocalTime?
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
   var steps: StepList?
@@ -36,19 +51,32 @@ struct ProvisionToken: ContextCommand {
   @Flag(help: "Replace the token of a rider who has one.")
   var force = false
 
+  @OptionGroup var handover: HandoverOptions
+
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    guard rider != nil || device != nil else { throw ValidationError("Give --device or --rider.") }
+    guard device == nil || deviceKey == nil && !force else {
+      throw ValidationError("--device takes neither --device-key nor --force.")
+    }
+    guard device != nil || handover.outputName == nil && !handover.drawn else {
+      throw ValidationError("--output and --drawn are for --device.")
+    }
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let place = VehicleFolder(folder)
     let now = context.seconds
+    let begin = from?.seconds(after: now) ?? now
+    if let device { return try grant(device, from: begin, place, context, console) }
+    // `validate` has seen to that.
+    let rider = rider!
     let device = try deviceKey.map(KeyFile.verificationKey)
     let summary = try place.provisionToken(
-      TokenPlan(rider: rider, steps: steps?.ids, notBefore: now, lifetime: lifetime.seconds, deviceKey: device),
+      TokenPlan(rider: rider, steps: steps?.ids, notBefore: begin, lifetime: lifetime.seconds, deviceKey: device),
       now: now, force: force)
     let vehicleFile = place.path("riders/\(rider)/vehicle.toml")
 
@@ -67,6 +95,46 @@ struct ProvisionToken: ContextCommand {
       console.note("the rider must put the device's private key into \(place.path(missing)), mode 0600")
     }
     console.note("try: stepctl open --vehicle \(vehicleFile)")
+  }
+
+  /// Answers a device's request with one text. The rider's keys stay where they are.
+  private func grant(
+    _ device: String, from begin: Int64, _ place: VehicleFolder, _ context: Context, _ console: Console
+  ) throws {
+    let request = try Self.request(device, context)
+    guard let rider = rider ?? RiderName(request.name) else { throw RequestError.unusableName(request.name) }
+    let access = try place.grantAccess(
+      TokenPlan(rider: rider, steps: steps?.ids, notBefore: begin, lifetime: lifetime.seconds), to: request,
+      now: context.seconds)
+    if console.isJSON {
+      try handover.write(access.text)
+      try console.result([
+        "rider": .string(rider.description), "token": .string(access.token.id),
+        "steps": .array(access.token.steps.map { .string($0.description) }),
+        "not_before": .integer(access.token.notBefore), "expires": .integer(access.token.expires),
+        "device_key": .string(request.device.thumbprint.description), "access": .string(access.text),
+        "file": handover.file.map { .string($0) } ?? .null,
+      ])
+      return
+    }
+    console.note(TokenReport(access.token, at: context.seconds).line)
+    console.note("for the device \(request.device.thumbprint.grouped)")
+    try handover.put(access.text, console)
+    console.note("the rider imports it, and compares your key: \(access.operatorKey.thumbprint.grouped)")
+  }
+
+  private static func request(_ text: String, _ context: Context) throws -> DeviceRequest {
+    let content: String
+    if text == "-" {
+      content = try ImportSource.typed(context)
+    } else if text.hasPrefix("eyJ"), !Files.exists(text) {
+      content = text
+    } else {
+      content = String(decoding: try Files.read(text, limit: DeviceRequest.maximumSize + 16), as: UTF8.self)
+    }
+    do throws(ProtocolError) { return try DeviceRequest(verifying: content.filter { !$0.isWhitespace }) } catch {
+      throw RequestError.malformed(error)
+    }
   }
 }
 
@@ -98,7 +166,55 @@ struct Lifetime: ExpressibleByArgument {
     seconds = count * unit
   }
 
-  var defaultValueDescription: String { "8h" }
+  var defaultValueDescription: String { seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h" }
+}
+
+/// A moment as people type it: a date and a time of day, or a time of day alone.
+struct LocalTime: ExpressibleByArgument {
+  private let time: tm
+  private let hasDate: Bool
+
+  init?(argument: String) {
+    let parts = argument.split(separator: "T", omittingEmptySubsequences: false)
+    guard (1...2).contains(parts.count), let clock = Self.numbers(parts.last!, [2, 2], ":"), clock[0] < 24,
+      clock[1] < 60
+    else { return nil }
+    var time = tm()
+    (time.tm_hour, time.tm_min) = (clock[0], clock[1])
+    hasDate = parts.count == 2
+    if hasDate {
+      guard let day = Self.numbers(parts[0], [4, 2, 2], "-"), day[0] >= 1970 else { return nil }
+      (time.tm_year, time.tm_mon, time.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
+      // What is no day of the calendar would become another one (mktime(3)).
+      var normal = time
+      guard timegm(&normal) >= 0, normal.tm_mday == time.tm_mday, normal.tm_mon == time.tm_mon else { return nil }
+    }
+    self.time = time
+  }
+
+  private static func numbers(_ text: Substring, _ widths: [Int], _ separator: Character) -> [Int32]? {
+    let parts = text.split(separator: separator, omittingEmptySubsequences: false)
+    let numbers = parts.compactMap { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int32($0) : nil }
+    return parts.map(\.utf8.count) == widths && numbers.count == widths.count ? numbers : nil
+  }
+
+  /// Unix time. A time of day is the next one.
+  func seconds(after now: Int64) -> Int64 {
+    func made(_ time: tm, daysLater: Int32) -> Int64 {
+      var time = time
+      time.tm_mday += daysLater
+      // The time zone's rules say whether it is summer time.
+      time.tm_isdst = -1
+      return Int64(mktime(&time))
+    }
+    if hasDate { return made(time, daysLater: 0) }
+    var clock = time_t(now)
+    var today = tm()
+    localtime_r(&clock, &today)
+    (today.tm_hour, today.tm_min, today.tm_sec) = (time.tm_hour, time.tm_min, 0)
+    let sameDay = made(today, daysLater: 0)
+    return sameDay >= now ? sameDay : made(today, daysLater: 1)
+  }
 }
 
 extension RiderName: ExpressibleByArgument {

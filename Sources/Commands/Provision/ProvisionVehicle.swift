@@ -42,7 +42,15 @@ struct ProvisionVehicle: ContextCommand {
       valueName: "step=spec"))
   var beacon: [BeaconAdapter] = []
 
-  @Flag(help: "Replace the vehicle that is there. Its riders then need new tokens.")
+  @Option(
+    name: .customLong("operator"),
+    help: ArgumentHelp(
+      "The operator whose vehicle it becomes, as `operator init` made it (default: one of its own).",
+      valueName: "folder"),
+    completion: .directory)
+  var fleet: String?
+
+  @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
   @Flag(help: "Only rewrite mosquitto.conf, after the folder was moved.")
@@ -51,6 +59,9 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Only renew the certificates of broker and controller.")
   var renew = false
 
+  @Flag(help: "Only bring broker and riders' files into line with vehicle.toml, after it was changed.")
+  var update = false
+
   @OptionGroup var output: OutputOptions
 
   private static let steps = [
@@ -58,11 +69,14 @@ struct ProvisionVehicle: ContextCommand {
   ]
 
   func validate() throws {
-    guard [force, relocate, renew].count(where: { $0 }) <= 1 else {
-      throw ValidationError("--force, --relocate and --renew exclude each other.")
+    guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
+      throw ValidationError("--force, --relocate, --renew and --update exclude each other.")
     }
-    guard !relocate && !renew || isAsDefault else {
-      throw ValidationError("--relocate and --renew keep the vehicle's settings, and take none.")
+    guard !relocate && !renew && !update || isAsDefault else {
+      throw ValidationError("--relocate, --renew and --update keep the vehicle's settings, and take none.")
+    }
+    guard fleet == nil || host == .localhost && port == Broker.standardPort else {
+      throw ValidationError("--operator has a broker, and takes neither --host nor --port.")
     }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
@@ -72,7 +86,7 @@ struct ProvisionVehicle: ContextCommand {
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty
+      && servo == .simulated && beacon.isEmpty && fleet == nil
   }
 
   func run(in context: Context) throws {
@@ -87,8 +101,27 @@ struct ProvisionVehicle: ContextCommand {
       try console.isJSON
         ? console.result(["certificates_end": .integer(end)])
         : console.result("the certificates of broker and controller end \(dateAndTime(end)); restart both to use them")
+    } else if update {
+      try tell(of: place.update(now: context.seconds), place, console)
     } else {
       try make(place, context, console)
+    }
+  }
+
+  private func tell(of stale: VehicleFolder.StaleCopies, _ place: VehicleFolder, _ console: Console) throws {
+    if console.isJSON {
+      return try console.result([
+        "reissued": .array(stale.reissued.map { .string($0) }), "stale": .array(stale.others.map { .string($0) }),
+        "without_step": .array(stale.withoutStep.map { .string($0) }),
+      ])
+    }
+    try console.result("\(place.path) is in line with its vehicle.toml; restart its broker and its controller")
+    for rider in stale.reissued { try console.result("\(rider): has a new \(place.path)/riders/\(rider)/vehicle.toml") }
+    for rider in stale.others {
+      try console.result("\(printable(rider)): needs the vehicle's code, from `stepctl provision qr`")
+    }
+    for rider in stale.withoutStep {
+      try console.result("\(printable(rider)): has a token for a step that is gone; give a new one")
     }
   }
 
@@ -98,10 +131,13 @@ struct ProvisionVehicle: ContextCommand {
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
     let adapters = try beacon.adapters(of: Self.steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
+    let fleet = fleet.map { OperatorPlace($0) }
+    let (host, port) = try fleet?.broker() ?? (host, port)
+    if force { try confirmLoss(of: place, in: fleet, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
-      now: context.seconds, force: force)
+      in: fleet, now: context.seconds, force: force)
 
     if console.isJSON {
       try console.result([
@@ -131,6 +167,18 @@ struct ProvisionVehicle: ContextCommand {
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
+    if let fleet {
+      console.note(
+        """
+
+        Next:
+          reload or start the broker: mosquitto -c \(fleet.path)/mosquitto.conf
+          bring \(place.path) to the vehicle: stepd --config \(place.path("stepd.toml"))
+          stepctl provision token \(fleet.path)/vehicles/\(place.name) --device REQUEST
+        No key of the operator's is in \(place.path).
+        """)
+      return
+    }
     console.note(
       """
 
@@ -140,6 +188,22 @@ struct ProvisionVehicle: ContextCommand {
         stepctl provision token \(place.path) --rider NAME
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
+  }
+
+  /// Names what others hold that becomes worthless, and has the vehicle's name typed.
+  private func confirmLoss(of place: VehicleFolder, in fleet: OperatorPlace?, _ context: Context) throws {
+    let known = try fleet?.record(of: place.name).loss(now: context.seconds)
+    guard let loss = try known ?? place.loss(now: context.seconds) else { return }
+    let console = Console(context)
+    console.note("this replaces \(printable(loss.name)), with its keys; what others hold of it is worth nothing then:")
+    console.note("  riders      \(loss.riders.isEmpty ? "none" : printable(loss.riders.joined(separator: ", ")))")
+    console.note("  tokens      \(loss.tokens) that have not ended")
+    console.note("  tags        \(loss.tags) dynamic ones")
+    console.note("the old files are kept, in \(place.path)/replaced-TIME")
+    let answer = try Questions(context, context.interruption()).ask("type the vehicle's name to replace it: ")
+    guard answer == loss.name else {
+      throw CommandFailure(.failure, "that is not its name; nothing was changed")
+    }
   }
 
   private static func describe(_ adapters: [StepID: RadioSpec]) -> String {

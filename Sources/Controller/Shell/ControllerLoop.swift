@@ -195,7 +195,10 @@ final class ControllerLoop {
 
   /// Whoever may write to the topic must not be able to keep the loop busy: of more than five in a second the last counts.
   private func take(notice payload: [UInt8]) {
-    guard noticePause == nil else { return waitingNotice = payload }
+    guard noticePause == nil else {
+      waitingNotice = payload
+      return
+    }
     handle(.notice(payload))
     noticePause = loop.schedule(at: .now + .milliseconds(200)) { [unowned self] in
       noticePause = nil

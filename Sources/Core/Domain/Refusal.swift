@@ -59,7 +59,8 @@ public enum RefusalCode: OpenWord {
 
   public static let known: [RefusalCode] = [
     .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained, .replayed,
-    .expired, .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+    .expired, .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften,
+    .stopped,
     .unavailable,
   ]
 

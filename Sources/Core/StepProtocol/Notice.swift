@@ -44,7 +44,8 @@ public struct Notice: Sendable, Equatable {
   public init(
     vehicle: UUID, sequence: Int64, issued: Int64, keys: [VerificationKey], revoked: [Revocation] = []
   ) {
-    precondition((1...Notice.maximumKeys).contains(keys.count) && Set(keys).count == keys.count, "not the keys of a notice")
+    precondition(
+      (1...Notice.maximumKeys).contains(keys.count) && Set(keys).count == keys.count, "not the keys of a notice")
     self.vehicle = vehicle
     self.sequence = sequence
     self.issued = issued

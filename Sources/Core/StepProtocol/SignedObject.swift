@@ -12,6 +12,7 @@ struct SignedObject {
     case status = "step-status+jwt"
     case vehicle = "step-vehicle+jwt"
     case notice = "step-notice+jwt"
+    case request = "step-request+jwt"
 
     /// How a reader learns which key has signed.
     enum KeyHint {
@@ -26,7 +27,7 @@ struct SignedObject {
     var keyHint: KeyHint {
       switch self {
       case .token, .status, .notice: .name
-      case .vehicle: .key
+      case .vehicle, .request: .key
       case .command: .none
       }
     }

@@ -19,11 +19,14 @@ public struct Token: Sendable, Equatable {
   public let id: String
   /// What the rider's commands must be signed by.
   public let device: VerificationKey
+  /// When it was signed, seconds of Unix time; nil where nobody says so. A rider's program tells by it which of two
+  /// tokens is newer (`iat` in `ext`).
+  public let issued: Int64?
 
   /// - Parameter id: random if none is given.
   public init(
     issuer: String, subject: String, vehicle: UUID, steps: [StepID], notBefore: Int64, expires: Int64,
-    id: String? = nil, device: VerificationKey
+    id: String? = nil, device: VerificationKey, issued: Int64? = nil
   ) {
     self.issuer = issuer
     self.subject = subject
@@ -33,16 +36,18 @@ public struct Token: Sendable, Equatable {
     self.expires = expires
     self.id = id ?? Base64URL.encode(randomBytes(16))
     self.device = device
+    self.issued = issued
   }
 
   /// The compact form, signed by the operator.
   public func signed(by operatorKey: SigningKey) -> String {
-    let claims: JSON = [
-      "iss": .string(issuer), "sub": .string(subject), "aud": .string(vehicle.description),
-      "steps": .array(steps.map { .string($0.description) }), "nbf": .integer(notBefore), "exp": .integer(expires),
-      "jti": .string(id), "cnf": ["jwk": device.jwk],
+    var claims: [JSON.Member] = [
+      .init("iss", .string(issuer)), .init("sub", .string(subject)), .init("aud", .string(vehicle.description)),
+      .init("steps", .array(steps.map { .string($0.description) })), .init("nbf", .integer(notBefore)),
+      .init("exp", .integer(expires)), .init("jti", .string(id)), .init("cnf", ["jwk": device.jwk]),
     ]
-    return SignedObject.sign(claims, as: .token, by: operatorKey)
+    if let issued { claims.append(.init("ext", ["iat": .integer(issued)])) }
+    return SignedObject.sign(.object(claims), as: .token, by: operatorKey)
   }
 
   /// Reads a token and checks the operator's signature; its times and its vehicle are for the reader to judge.
@@ -80,6 +85,7 @@ public struct Token: Sendable, Equatable {
       return try? VerificationKey(jwk: jwk)
     }
     try members.end()
+    issued = claims["ext"]?["iat"]?.integer
     guard notBefore < expires else { throw .malformed("exp is not after nbf") }
   }
 

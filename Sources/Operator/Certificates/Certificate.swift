@@ -19,12 +19,12 @@ struct Certificate: ~Copyable {
   /// Issues a certificate.
   ///
   /// - Parameters:
-  ///   - key: the holder's; only its public part is used.
+  ///   - key: the holder's, lent; only its public part is used.
   ///   - validity: the first and the last second, Unix time.
   ///   - signer: the issuer's key.
   ///   - issuer: the issuer's certificate, lent; nil when the holder issues it to itself.
   init(
-    _ role: CertificateRole, key: borrowing PrivateKey, validity: ClosedRange<Int64>,
+    _ role: CertificateRole, key: OpaquePointer, validity: ClosedRange<Int64>,
     signer: borrowing PrivateKey, issuer: OpaquePointer?
   ) throws(OpenSSLError) {
     let handle = try OpenSSLHandle("make a certificate", adopting: X509_new(), freedBy: X509_free)
@@ -43,7 +43,7 @@ struct Certificate: ~Copyable {
       "set the validity", ASN1_TIME_set(X509_getm_notBefore(certificate), time_t(validity.lowerBound)))
     try check(
       "set the validity", ASN1_TIME_set(X509_getm_notAfter(certificate), time_t(validity.upperBound)))
-    try check("set the public key", X509_set_pubkey(certificate, key.handle.pointer))
+    try check("set the public key", X509_set_pubkey(certificate, key))
 
     var context = X509V3_CTX()
     X509V3_set_ctx(&context, issuer, certificate, nil, nil, 0)
@@ -74,6 +74,17 @@ struct Certificate: ~Copyable {
     let bio = try MemoryBIO()
     try check("write the certificate", i2d_X509_bio(bio.pointer, handle.pointer))
     return bio.read()
+  }
+
+  /// Throws unless it is for the key.
+  func require(isFor key: borrowing PrivateKey) throws(OpenSSLError) {
+    try check("use the certificate", X509_check_private_key(handle.pointer, key.handle.pointer))
+  }
+
+  /// Throws unless the authority's key has signed it.
+  func require(isFrom authority: borrowing Certificate) throws(OpenSSLError) {
+    try check(
+      "verify the certificate", X509_verify(handle.pointer, X509_get0_pubkey(authority.handle.pointer)))
   }
 
   /// The last second of its validity, Unix time.

@@ -1,6 +1,7 @@
 import COpenSSL
+import Domain
 
-/// A vehicle's own certificate authority. Its broker and the broker's clients trust no other.
+/// The certificate authority of a vehicle or of a fleet. Its broker and the broker's clients trust no other.
 struct CertificateAuthority: ~Copyable {
   let certificate: Certificate
   let key: PrivateKey
@@ -14,7 +15,7 @@ struct CertificateAuthority: ~Copyable {
     let role = CertificateRole.authority(vehicleName: vehicleName)
     let key = try PrivateKey()
     let validity = now - Self.leeway...now + role.days * Self.secondsADay
-    certificate = try Certificate(role, key: key, validity: validity, signer: key, issuer: nil)
+    certificate = try Certificate(role, key: key.handle.pointer, validity: validity, signer: key, issuer: nil)
     self.key = key
   }
 
@@ -33,6 +34,27 @@ struct CertificateAuthority: ~Copyable {
   func issue(
     _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, lastingUntil: Int64 = 0
   ) throws(OpenSSLError) -> Certificate {
+    try issue(role, to: key.handle.pointer, now: now, lastingUntil: lastingUntil)
+  }
+
+  /// The same for a request, whose other content is not looked at.
+  func issue(
+    _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, lastingUntil: Int64
+  ) throws(OpenSSLError) -> Certificate {
+    try issue(role, to: request.key.pointer, now: now, lastingUntil: lastingUntil)
+  }
+
+  /// The same for the key of another certificate.
+  func issue(
+    _ role: CertificateRole, renewing old: borrowing Certificate, now: Int64
+  ) throws(OpenSSLError) -> Certificate {
+    guard let key = X509_get0_pubkey(old.handle.pointer) else { throw OpenSSLError("read the certificate's key") }
+    return try issue(role, to: key, now: now, lastingUntil: 0)
+  }
+
+  private func issue(
+    _ role: CertificateRole, to key: OpaquePointer, now: Int64, lastingUntil: Int64
+  ) throws(OpenSSLError) -> Certificate {
     let end = min(max(now + role.days * Self.secondsADay, lastingUntil), try certificate.end())
     let begin = min(now - Self.leeway, end)
     return try Certificate(
@@ -45,22 +67,27 @@ enum CertificateRole {
   /// Issues the other certificates, but no authority's.
   case authority(vehicleName: String)
   case broker(BrokerHost)
-  case controller
+  /// The controller of a vehicle, which is named where the broker serves several.
+  case controller(of: UUID?)
   /// Whoever publishes notices.
   case `operator`
-  /// Any rider. The token names the rider, and the broker cannot read it.
-  case rider
+  /// Any rider of a vehicle, which is named where the broker serves several. The token names the rider, and the broker
+  /// cannot read it.
+  case rider(of: UUID?)
 
   /// The whole subject. The broker's access list knows a client by it.
   var commonName: String {
     switch self {
     case .authority(let name): Self.truncated("stepctl CA for \(name)")
     case .broker: "broker"
-    case .controller: "controller"
+    case .controller(let vehicle): Self.name("controller", vehicle)
     case .operator: "operator"
-    case .rider: "rider"
+    case .rider(let vehicle): Self.name("rider", vehicle)
     }
   }
+
+  /// It says what may be touched, the topics of one vehicle, and not whose it is.
+  static func name(_ role: String, _ vehicle: UUID?) -> String { vehicle.map { "\(role):\($0)" } ?? role }
 
   /// Days of validity from the day of issue.
   var days: Int64 {

@@ -8,12 +8,14 @@ import SystemIO
 /// A vehicle as it comes from its operator, before this user knows it: its file, and the files that go with it.
 package struct ImportedVehicle: Sendable {
   /// Its paths are names in `files`.
-  package let vehicleFile: VehicleFile
+  package private(set) var vehicleFile: VehicleFile
   /// Who vouches for the vehicle; nil when nobody is named.
   package let operatorKey: VerificationKey?
   /// When it was signed, Unix time; nil when it is not signed.
   package let issued: Int64?
-  let files: [NewFile]
+  private(set) var files: [NewFile]
+  /// What it comes from, where that is an access file.
+  private(set) var access: AccessFile?
 
   /// Whether the holder of `operatorKey` has signed it, and is not only named in it.
   package var isSigned: Bool { issued != nil }
@@ -30,6 +32,25 @@ package struct ImportedVehicle: Sendable {
       controller: .init(encryption: code.encryptionKey, signing: code.signingKey))
     self.operatorKey = operatorKey
     issued = code.issued
+  }
+
+  /// From an access file for this device.
+  ///
+  /// - Throws: `RequestError` when it is for another device.
+  package init(_ access: AccessFile, on device: EnrolledDevice) throws {
+    try device.check(access)
+    let certificate = try about("the access file's certificate") { try Certificate(der: access.certificate).pem() }
+    var vehicle = try ImportedVehicle(access.vehicle, signedBy: access.operatorKey)
+    vehicle.files += [
+      NewFile(RiderPaths.certificate, certificate),
+      NewFile(RiderPaths.token, access.tokenText + "\n", isPrivate: true),
+    ]
+    vehicle.vehicleFile.broker?.tls?.identity = .init(
+      certificate: RiderPaths.certificate, key: EnrolledDevice.certificateKeyPath)
+    vehicle.vehicleFile.rider = .init(
+      name: access.token.subject, deviceKey: EnrolledDevice.deviceKeyPath, token: RiderPaths.token)
+    vehicle.access = access
+    self = vehicle
   }
 
   /// From a vehicle file and the files that it names, as `provision token` makes them.

@@ -122,11 +122,16 @@ package struct VehicleStore: Sendable {
   /// - Parameter place: the known vehicle's folder, or its file if it has no folder.
   private func check(
     _ vehicle: ImportedVehicle, against known: VehicleFile, in place: String
-  ) throws(ProvisioningError) {
+  ) throws {
     guard let pinned = known.operatorKey else { return }
     let key = vehicle.operatorKey
-    guard pinned == key else {
+    guard pinned == key || vehicle.access?.isVouched(by: pinned) == true else {
       throw ProvisioningError.otherOperator(known.path, place: place, found: key?.thumbprint)
+    }
+    if let token = vehicle.access?.token, let rider = known.rider,
+      let before = try? Token(unverified: KeyFile.token(rider.token)).issued, before > token.issued ?? 0
+    {
+      throw RequestError.older(known.path)
     }
     // A public key is public: naming it proves nothing.
     let changes = vehicle.changes(of: known)

@@ -2,13 +2,21 @@ import Configuration
 import Domain
 import Encoding
 import MQTT
-import StepProtocol
+package import StepProtocol
 import SystemIO
 
-extension VehicleFolder {
+extension TokenPlan {
   /// The last second of the year 9999, Unix time: the last that certificates can write (RFC 5280 4.1.2.5).
   private static let lastSecond: Int64 = 253_402_300_799
 
+  fileprivate func check() throws(ProvisioningError) {
+    guard (0...Self.lastSecond).contains(notBefore), lifetime > 0, lifetime <= Self.lastSecond - notBefore else {
+      throw .unusableLifetime
+    }
+  }
+}
+
+extension VehicleFolder {
   /// Makes all that a rider needs, in `riders/NAME`, or gives a known rider another token.
   ///
   /// - Parameters:
@@ -17,14 +25,26 @@ extension VehicleFolder {
   ///     Keys stay as they are.
   package func provisionToken(_ plan: TokenPlan, now: Int64, force: Bool) throws -> TokenSummary {
     try checkFinished()
-    guard (0...Self.lastSecond).contains(plan.notBefore), plan.lifetime > 0,
-      plan.lifetime <= Self.lastSecond - plan.notBefore
-    else { throw ProvisioningError.unusableLifetime }
+    try plan.check()
     let issuer = try Operator(of: self)
     let rider = path(VehiclePaths.folder(of: plan.rider))
     guard Files.exists(rider) else { return try issuer.admit(plan, now: now) }
     guard force else { throw ProvisioningError.riderExists(rider) }
     return try issuer.renew(plan, now: now)
+  }
+
+  /// Gives a device that has asked a token and a certificate. Nothing private is in what it gets, and nothing of it stays
+  /// here but the ledger's line.
+  ///
+  /// - Parameters:
+  ///   - plan: `deviceKey` is not looked at.
+  ///   - now: Unix time, from which the certificate is valid.
+  package func grantAccess(
+    _ plan: TokenPlan, to request: DeviceRequest, now: Int64
+  ) throws -> AccessFile {
+    try checkFinished()
+    try plan.check()
+    return try Operator(of: self).grant(plan, to: request, now: now)
   }
 }
 
@@ -38,8 +58,8 @@ struct Operator: ~Copyable {
   /// Reads `operator/` and what belongs to it.
   init(of folder: VehicleFolder) throws {
     let vehicle = try folder.readVehicleFile()
-    let tokenKey = try KeyFile.signingKey(folder.path(VehiclePaths.tokenKey))
-    authority = try folder.readAuthority()
+    let tokenKey = try folder.place.keys().present
+    authority = try VehicleFolder(folder.place.path).readAuthority()
     self.folder = folder
     self.vehicle = vehicle
     self.tokenKey = tokenKey
@@ -49,7 +69,7 @@ struct Operator: ~Copyable {
   func admit(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let newKey = SigningKey()
-    let token = try token(for: plan, device: plan.deviceKey ?? newKey.verificationKey)
+    let token = try token(for: plan, device: plan.deviceKey ?? newKey.verificationKey, now: now)
     var files = [
       NewFile(RiderPaths.vehicle, try vehicleFile(for: plan.rider).render()),
       NewFile(RiderPaths.token, token.signed(by: tokenKey) + "\n", isPrivate: true),
@@ -59,7 +79,7 @@ struct Operator: ~Copyable {
     }
     let certificateEnd = try about(folder.path(name)) {
       let key = try PrivateKey()
-      let certificate = try authority.issue(.rider, to: key, now: now, lastingUntil: token.expires)
+      let certificate = try authority.issue(role, to: key, now: now, lastingUntil: token.expires)
       files += [
         NewFile(RiderPaths.authorityCertificate, try authority.certificate.pem()),
         NewFile(RiderPaths.certificate, try certificate.pem()),
@@ -68,6 +88,7 @@ struct Operator: ~Copyable {
       return try certificate.end()
     }
 
+    try folder.place.note(token, by: tokenKey)
     try Files.createFolder(folder.path(VehiclePaths.riders), mode: 0o700)
     // What an interrupted run left here is useless.
     let place = folder.path(VehiclePaths.staging(of: plan.rider))
@@ -86,7 +107,7 @@ struct Operator: ~Copyable {
   func renew(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let (device, isDeviceKeyHere) = try device(for: plan)
-    let token = try token(for: plan, device: device)
+    let token = try token(for: plan, device: device, now: now)
     var files: [NewFile] = []
 
     let certificatePath = "\(name)/\(RiderPaths.certificate)"
@@ -95,12 +116,13 @@ struct Operator: ~Copyable {
     let certificateEnd = try about(folder.path(certificatePath)) {
       let end = try current.end()
       if end >= token.expires { return end }
-      let renewed = try authority.issue(.rider, to: key, now: now, lastingUntil: token.expires)
+      let renewed = try authority.issue(role, to: key, now: now, lastingUntil: token.expires)
       files.append(NewFile(certificatePath, try renewed.pem()))
       return try renewed.end()
     }
     files.append(NewFile("\(name)/\(RiderPaths.token)", token.signed(by: tokenKey) + "\n", isPrivate: true))
 
+    try folder.place.note(token, by: tokenKey)
     // The certificate and the token are useful without each other: it is harmless if only one is replaced.
     for file in files { try Files.replace(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
@@ -108,7 +130,26 @@ struct Operator: ~Copyable {
       missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: certificateEnd)
   }
 
-  private func token(for plan: TokenPlan, device: VerificationKey) throws -> Token {
+  func grant(_ plan: TokenPlan, to request: DeviceRequest, now: Int64) throws -> AccessFile {
+    let token = try token(for: plan, device: request.device, now: now)
+    let asked = try about("the request") { try CertificateRequest(der: request.certificateRequest) }
+    let certificate = try about(folder.path(VehiclePaths.authorityCertificate)) {
+      try authority.issue(role, for: asked, now: now, lastingUntil: token.expires).der()
+    }
+    let handover = "\(folder.place.path(VehiclePaths.handover))/\(vehicle.vehicle.uuid).jwt"
+    let access = try about(folder.path) {
+      try AccessFile(
+        vehicle: folder.vehicleCode(now: now).text, token: token.signed(by: tokenKey), certificate: certificate,
+        notice: Files.exists(handover) ? KeyFile.token(handover) : nil)
+    }
+    try folder.place.note(token, by: tokenKey)
+    return access
+  }
+
+  /// Where one broker serves several vehicles, a certificate says for which it is.
+  private var role: CertificateRole { .rider(of: folder.place.isFleet ? vehicle.vehicle.uuid : nil) }
+
+  private func token(for plan: TokenPlan, device: VerificationKey, now: Int64) throws -> Token {
     let known = vehicle.vehicle.steps.map(\.id)
     let asked = plan.steps ?? known
     guard !asked.isEmpty else { throw ProvisioningError.noSteps }
@@ -121,7 +162,7 @@ struct Operator: ~Copyable {
     return Token(
       issuer: tokenKey.verificationKey.thumbprint.description, subject: plan.rider.description,
       vehicle: vehicle.vehicle.uuid, steps: known.filter(asked.contains),
-      notBefore: plan.notBefore, expires: expires, device: device)
+      notBefore: plan.notBefore, expires: expires, device: device, issued: now)
   }
 
   /// The device key for a known rider's next token, and whether its private part is in the rider's folder.
@@ -136,10 +177,10 @@ struct Operator: ~Copyable {
     if let asked = plan.deviceKey { return (asked, false) }
     let tokenPath = folder.path("\(name)/\(RiderPaths.token)")
     let text = try KeyFile.token(tokenPath)
-    return try about(tokenPath) { (try Token(verifying: text, by: tokenKey.verificationKey).device, false) }
+    return try about(tokenPath) { (try Token(verifying: text, by: folder.place.keys().counting).device, false) }
   }
 
-  private func vehicleFile(for rider: RiderName) throws -> VehicleFile {
+  func vehicleFile(for rider: RiderName) throws -> VehicleFile {
     let broker = try folder.present(vehicle.broker, "[broker]")
     return VehicleFile(
       path: RiderPaths.vehicle, vehicle: vehicle.vehicle.withoutTags, operatorKey: tokenKey.verificationKey,

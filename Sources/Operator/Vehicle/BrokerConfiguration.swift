@@ -11,11 +11,17 @@ struct BrokerConfiguration {
   let port: UInt16
   /// The user that mosquitto becomes when root starts it; nil where that would be root, or has no name.
   let user: String?
+  /// Whether it keeps over a restart what is retained: a fleet's does, because its vehicles are not always there.
+  let isPersistent: Bool
+
+  /// Whose a new broker's key is to be: a broker is not to run as root, and Debian's has a user of its own.
+  static var owner: uid_t { geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid() }
 
   /// - Parameters:
   ///   - folder: any path of the vehicle's folder, which exists.
   ///   - owner: the user that owns the broker's private key.
-  init(folder: String, host: BrokerHost, port: UInt16, owner: uid_t) throws {
+  init(folder: String, host: BrokerHost, port: UInt16, owner: uid_t, isPersistent: Bool = false) throws {
+    self.isPersistent = isPersistent
     guard let resolved = realpath(folder, nil) else { throw SystemError("find", folder) }
     defer { free(resolved) }
     // mosquitto refuses malformed UTF-8 (MQTT 3.1.1, 1.5.3), and a control character may end the line.
@@ -46,7 +52,8 @@ struct BrokerConfiguration {
     keyfile \(folder)/\(VehiclePaths.brokerKey)
     require_certificate true
 
-    # The certificate's common name is the client's user name: "controller", "rider" or "operator".
+    # The certificate's common name is the client's user name: "controller", "rider" or "operator", and the vehicle where
+    # there are several.
     use_identity_as_username true
     allow_anonymous false
     acl_file \(folder)/\(VehiclePaths.accessList)
@@ -55,8 +62,7 @@ struct BrokerConfiguration {
     max_packet_size \(Command.maximumSize + 512)
     # Nagle's algorithm would delay each exchange by 44 ms.
     set_tcp_nodelay true
-    # A restart forgets everything: the controller publishes its state again whenever it connects.
-    persistence false
+    \(persistenceLines)
     # Our clients leave no sessions behind. Without these lines mosquitto would keep a thousand messages for each session
     # that another client leaves behind, for ever.
     max_queued_messages 50
@@ -111,6 +117,30 @@ struct BrokerConfiguration {
     """
   }
 
+  /// All files that the broker needs but certificates.
+  func files(_ access: AccessList) -> [NewFile] {
+    [
+      NewFile(VehiclePaths.broker, text), NewFile(VehiclePaths.accessList, access.text),
+      NewFile(VehiclePaths.brokerLimits, Self.limits), NewFile(VehiclePaths.firewall, firewall),
+    ]
+  }
+
+  private var persistenceLines: String {
+    guard isPersistent else {
+      return """
+        # A restart forgets everything: the controller publishes its state again whenever it connects.
+        persistence false
+        """
+    }
+    return """
+      # The operator's notices are kept over a restart, for vehicles that come later.
+      persistence true
+      persistence_location \(folder)/\(VehiclePaths.data)/
+      autosave_on_changes true
+      autosave_interval 1
+      """
+  }
+
   private var userLines: String {
     guard let user else {
       return """
@@ -132,8 +162,16 @@ struct BrokerConfiguration {
 
 /// Who may use which topics of the broker: acl_file in mosquitto.conf(5). Everything else is forbidden.
 struct AccessList {
-  let topic: TopicPrefix
-  let steps: [Step]
+  struct Part {
+    let topic: TopicPrefix
+    let steps: [Step]
+    /// The vehicle, where the broker serves several.
+    let uuid: UUID?
+  }
+
+  private let parts: [Part]
+
+  init(_ parts: [Part]) { self.parts = parts }
 
   var text: String {
     var text = """
@@ -141,19 +179,26 @@ struct AccessList {
       # role and not a person, so that the broker learns no names.
 
       """
-    for (user, setPosition, status, availability, notice) in [
-      ("rider", "write", "read", "read", nil), ("controller", "read", "write", "readwrite", "read"),
-      ("operator", nil, "read", "read", "readwrite"),
-    ] as [(String, String?, String, String, String?)] {
-      text += "\nuser \(user)\n"
+    for part in parts {
+      let availability = part.topic.availability
+      text += "\nuser \(CertificateRole.rider(of: part.uuid).commonName)\ntopic read \(availability)\n"
+      text += lines(of: part, setPosition: "write", status: "read")
       // The controller reads it too: a will of a connection that it has long replaced may come late.
-      text += "topic \(availability) \(topic.availability)\n"
-      if let notice { text += "topic \(notice) \(topic.notice)\n" }
-      for step in steps {
-        if let setPosition { text += "topic \(setPosition) \(topic.setPosition(step.id))\n" }
-        text += "topic \(status) \(topic.status(step.id))\n"
-      }
+      text += "\nuser \(CertificateRole.controller(of: part.uuid).commonName)\ntopic readwrite \(availability)\n"
+      text += "topic read \(part.topic.notice)\n" + lines(of: part, setPosition: "read", status: "write")
+    }
+    text += "\nuser \(CertificateRole.operator.commonName)\n"
+    for part in parts {
+      text += "topic read \(part.topic.availability)\ntopic readwrite \(part.topic.notice)\n"
+      text += lines(of: part, setPosition: nil, status: "read")
     }
     return text
+  }
+
+  private func lines(of part: Part, setPosition: String?, status: String) -> String {
+    part.steps.map { step in
+      (setPosition.map { "topic \($0) \(part.topic.setPosition(step.id))\n" } ?? "")
+        + "topic \(status) \(part.topic.status(step.id))\n"
+    }.joined()
   }
 }

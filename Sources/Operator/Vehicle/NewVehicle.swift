@@ -14,9 +14,11 @@ struct NewVehicle {
   /// Whose the broker's key is to be.
   let brokerOwner: uid_t
 
-  /// - Parameter folder: where the vehicle will be; it exists.
-  init(_ plan: VehiclePlan, in folder: VehicleFolder, now: Int64) throws {
-    let tokenKey = SigningKey()
+  /// - Parameters:
+  ///   - folder: where the vehicle will be; it exists.
+  ///   - fleet: whose broker, authority and keys it uses; nil where it gets its own.
+  init(_ plan: VehiclePlan, in folder: VehicleFolder, fleet: OperatorPlace?, now: Int64) throws {
+    let tokenKey = try fleet?.keys().present ?? SigningKey()
     let encryptionKey = DecryptionKey()
     let signingKey = SigningKey()
 
@@ -38,27 +40,51 @@ struct NewVehicle {
       servo: plan.servo.hardware(for: plan.vehicle.steps))
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
     // A broker is not to run as root: Debian's has a user of its own.
-    brokerOwner = geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid()
-    let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: brokerOwner)
-
-    let (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
+    brokerOwner = fleet == nil ? BrokerConfiguration.owner : geteuid()
+    let (certificates, end) =
+      if let fleet {
+        try Self.certificate(for: plan, in: fleet, now: now)
+      } else { try about(folder.path) { try Self.certificates(for: plan, now: now) } }
+    let own = fleet == nil ? try Self.operatorFiles(for: plan, tokenKey, in: folder, owner: brokerOwner) : []
     files =
       [
         NewFile(VehiclePaths.vehicle, vehicle.render()),
         NewFile(VehiclePaths.controller, controller.render()),
-        NewFile(VehiclePaths.broker, broker.text),
-        NewFile(VehiclePaths.accessList, AccessList(topic: plan.topic, steps: plan.vehicle.steps).text),
-        NewFile(VehiclePaths.brokerLimits, BrokerConfiguration.limits),
-        NewFile(VehiclePaths.firewall, broker.firewall),
         NewFile(VehiclePaths.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
-      ] + secrets + certificates
+      ] + secrets + certificates + own
     summary = VehicleSummary(
       files: files.map(\.name), tokenKey: tokenKey.verificationKey.thumbprint,
       encryptionKey: encryptionKey.thumbprint, signingKey: signingKey.verificationKey.thumbprint,
       certificatesEnd: end)
+  }
+
+  /// What a vehicle has that is its own operator's.
+  private static func operatorFiles(
+    for plan: VehiclePlan, _ tokenKey: SigningKey, in folder: VehicleFolder, owner: uid_t
+  ) throws -> [NewFile] {
+    let broker = try BrokerConfiguration(folder: folder.path, host: plan.host, port: plan.port, owner: owner)
+    let access = AccessList([.init(topic: plan.topic, steps: plan.vehicle.steps, uuid: nil)])
+    return broker.files(access) + [NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true)]
+  }
+
+  /// The certificate of a controller of a fleet, and when it ends.
+  private static func certificate(
+    for plan: VehiclePlan, in fleet: OperatorPlace, now: Int64
+  ) throws -> ([NewFile], end: Int64) {
+    let authority = try VehicleFolder(fleet.path).readAuthority()
+    return try about(fleet.path) {
+      let key = try PrivateKey()
+      let certificate = try authority.issue(.controller(of: plan.vehicle.uuid), to: key, now: now)
+      return (
+        [
+          NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
+          NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
+          NewFile(VehiclePaths.controllerKey, try key.pem(), isPrivate: true),
+        ], try certificate.end()
+      )
+    }
   }
 
   /// The authority and the certificates of broker and controller, and when the first of those two ends, Unix time.
@@ -69,7 +95,7 @@ struct NewVehicle {
     let brokerKey = try PrivateKey()
     let broker = try authority.issue(.broker(plan.host), to: brokerKey, now: now)
     let controllerKey = try PrivateKey()
-    let controller = try authority.issue(.controller, to: controllerKey, now: now)
+    let controller = try authority.issue(.controller(of: nil), to: controllerKey, now: now)
     let operatorKey = try PrivateKey()
     let files = [
       NewFile(

@@ -14,7 +14,7 @@ extension VehicleFolder {
     let broker = try present(file.broker, "[broker]")
     let controller = try present(file.controller, "[controller]")
     let topic = try present(file.topic, "topic")
-    let key = try KeyFile.signingKey(path(VehiclePaths.tokenKey))
+    let key = try place.keys().present
     let authorityFile = broker.tls?.authority ?? path(VehiclePaths.authorityCertificate)
     let pem = try Files.readRegular(authorityFile)
     let authority = try about(authorityFile) { try Certificate(pem: pem).der() }

@@ -70,6 +70,30 @@ extension VehicleFolder {
   private static func newKey() -> [UInt8] { randomBytes(DynamicTag.Keys.size) }
 }
 
+extension OperatorPlace {
+  /// A tag of a step.
+  package struct Tag: Sendable {
+    package let uid: TagUID
+    package let vehicle: Vehicle
+    package let step: StepID
+    package let isDynamic: Bool
+  }
+
+  /// The tags that the vehicles know, the dynamic ones last.
+  package func tags() throws -> [Tag] {
+    try vehicles().flatMap { folder in
+      let vehicle = try folder.readVehicleFile().vehicle
+      let dynamic = try folder.tagKeys().tags.map {
+        Tag(uid: $0.uid, vehicle: vehicle, step: $0.step, isDynamic: true)
+      }
+      let plain = vehicle.steps.flatMap { step in
+        step.tags.map { Tag(uid: $0, vehicle: vehicle, step: step.id, isDynamic: false) }
+      }
+      return plain.filter { tag in !dynamic.contains { $0.uid == tag.uid } } + dynamic
+    }
+  }
+}
+
 extension VehicleFolder {
   /// Lets the controller verify a dynamic tag from its next start on. A tag of the same UID is replaced. Several
   /// processes may add tags at the same time.

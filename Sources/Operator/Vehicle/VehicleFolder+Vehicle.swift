@@ -20,15 +20,16 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces a vehicle that is there, with all its riders. Their tokens become worthless.
-  package func provisionVehicle(_ plan: VehiclePlan, now: Int64, force: Bool) throws
-    -> VehicleSummary
-  {
+  ///   - fleet: the operator whose vehicle it becomes; nil for one of its own.
+  package func provisionVehicle(
+    _ plan: VehiclePlan, in fleet: OperatorPlace? = nil, now: Int64, force: Bool
+  ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     var new = [path]
     while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
     do {
       try Files.createFolder(path, mode: 0o755)
-      return try provisionInPlace(plan, now: now, force: force)
+      return try provisionInPlace(plan, in: fleet, now: now, force: force)
     } catch {
       for folder in new.dropLast() { rmdir(folder) }
       throw error
@@ -36,33 +37,42 @@ extension VehicleFolder {
   }
 
   private func provisionInPlace(
-    _ plan: VehiclePlan, now: Int64, force: Bool
+    _ plan: VehiclePlan, in fleet: OperatorPlace?, now: Int64, force: Bool
   ) throws -> VehicleSummary {
+    let name = RiderName(Files.name(of: path))
+    if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
     let present = (Self.parts + [VehiclePaths.riders]).filter { Files.exists(path($0)) }
     let wasInterrupted = Files.exists(path(VehiclePaths.staging))
     if !force {
       try checkFinished()
       if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
-    let new = try NewVehicle(plan, in: self, now: now)
+    let new = try NewVehicle(plan, in: self, fleet: fleet, now: now)
 
-    if wasInterrupted { try StagingFolder.remove(path(VehiclePaths.staging)) }
+    if wasInterrupted {
+      // What that run had taken out of its place may be the only copy.
+      let taken = path("\(VehiclePaths.staging)/replaced")
+      if try Files.exists(taken) && !Files.names(in: taken).isEmpty {
+        _ = try check("keep", taken) { rename(taken, backup(now)) }
+      }
+      try StagingFolder.remove(path(VehiclePaths.staging))
+    }
     var staging = try StagingFolder(path(VehiclePaths.staging))
     // Then the folder already holds parts of two vehicles, and only success removes the mark.
     staging.isToStay = wasInterrupted
     // mosquitto may be another user, who has to reach its key. The modes of the files protect them.
     try staging.createFolder(VehiclePaths.tls, mode: 0o755)
     try staging.createFolder(VehiclePaths.keys, mode: 0o700)
-    try staging.createFolder(VehiclePaths.operator, mode: 0o700)
+    if fleet == nil { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
     try staging.createFolder("replaced", mode: 0o700)
     for file in new.files { try staging.write(file) }
     if new.brokerOwner != geteuid() {
       let key = "\(staging.path)/\(VehiclePaths.brokerKey)"
       _ = try check("give away", key) { chown(key, new.brokerOwner, gid_t.max) }
     }
-    for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."] {
-      try staging.synchronize(folder)
-    }
+    for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."]
+    where Files.exists("\(staging.path)/\(folder)") { try staging.synchronize(folder) }
+    let parts = Self.parts.filter { Files.exists("\(staging.path)/\($0)") }
 
     // From here to the end the folder holds parts of two vehicles.
     staging.isToStay = true
@@ -72,10 +82,11 @@ extension VehicleFolder {
         try staging.take(path(name), as: "replaced/\(name)")
         taken.append(name)
       }
-      for name in Self.parts {
+      for name in parts {
         try staging.move(name, to: path(name))
         moved.append(name)
       }
+      if !taken.isEmpty { try staging.move("replaced", to: backup(now)) }
     } catch {
       // Back to what was there; where that fails too, the mark stays.
       for name in moved { try staging.take(path(name), as: name) }
@@ -85,18 +96,33 @@ extension VehicleFolder {
     }
     try StagingFolder.synchronize(path)
     staging.isToStay = false
+    if let fleet, let name { try fleet.add(self, as: name) }
     return new.summary
+  }
+
+  /// Where the parts of a vehicle go that is replaced: its keys may be needed once more.
+  private func backup(_ now: Int64) -> String {
+    var name = "replaced-\(now)"
+    var number = 2
+    while Files.exists(path(name)) {
+      name = "replaced-\(now)-\(number)"
+      number += 1
+    }
+    return path(name)
   }
 
   /// Writes mosquitto.conf again, after the folder was moved or the broker's key was given to another user.
   package func relocate() throws {
     try checkFinished()
+    try Files.replace(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
+  }
+
+  func brokerConfiguration() throws -> BrokerConfiguration {
     let (host, port) = try readBroker()
     let key = path(VehiclePaths.brokerKey)
     var status = stat()
     _ = try check("stat", key) { stat(key, &status) }
-    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid)
-    try Files.replace(path(VehiclePaths.broker), with: broker.text.utf8, mode: 0o644)
+    return try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid)
   }
 
   /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from their
@@ -110,7 +136,7 @@ extension VehicleFolder {
     var end = Int64.max
     for (role, name, keyName) in [
       (.broker(try readBroker().host), VehiclePaths.brokerCertificate, VehiclePaths.brokerKey),
-      (CertificateRole.controller, VehiclePaths.controllerCertificate, VehiclePaths.controllerKey),
+      (CertificateRole.controller(of: nil), VehiclePaths.controllerCertificate, VehiclePaths.controllerKey),
     ] {
       let key = try readPrivateKey(keyName)
       let pem = try about(path(name)) {
@@ -123,7 +149,7 @@ extension VehicleFolder {
     return end
   }
 
-  private func readBroker() throws -> (host: BrokerHost, port: UInt16) {
+  func readBroker() throws -> (host: BrokerHost, port: UInt16) {
     let broker = try present(try readVehicleFile().broker, "[broker]")
     guard let host = BrokerHost(broker.host) else {
       throw ConfigurationError(path(VehiclePaths.vehicle), "[broker] host: expected a host name or an IP address")

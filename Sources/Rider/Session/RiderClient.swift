@@ -31,6 +31,7 @@ public final class RiderClient {
   private var isWaiting = false
   /// Gets statements that answer no request.
   private var observe: ((Answer) throws -> Void)?
+  private var observeAvailability: (() throws -> Void)?
 
   /// Starts to connect, with an event loop of its own.
   ///
@@ -142,12 +143,14 @@ public final class RiderClient {
     return (statements[0], policy!)
   }
 
-  /// Gives every statement that arrives from now on to `body`, until it returns false.
+  /// Gives every statement that arrives from now on to `body`, until it returns false, or until the broker says that the
+  /// controller has come or gone. Nobody signs that: a program that wants to know asks.
   ///
   /// - Throws: what `body` throws, `RiderError.interrupted`, and why the connection was lost.
   public func watch(_ body: @escaping (Answer) throws -> Bool) throws {
     observe = { [loop] answer in if try !body(answer) { loop.stop() } }
-    defer { observe = nil }
+    observeAvailability = { [loop] in loop.stop() }
+    defer { (observe, observeAvailability) = (nil, nil) }
     try loop.run()
   }
 
@@ -161,6 +164,8 @@ public final class RiderClient {
     case .message(let message) where message.topic == access.topic.availability:
       isOffline = message.payload == Availability.offline.payload
       for index in requests.indices { requests[index].isOffline = isOffline }
+      // What the broker had kept says nothing new.
+      if !message.isRetained { try observeAvailability?() }
     case .message(let message):
       let statement: Statement
       do throws(ProtocolError) { statement = try access.statement(message.payload, on: message.topic) } catch {

@@ -147,7 +147,12 @@ import Testing
     try Files.create("\(vehicle.path)/tls/old.pem", with: [], mode: 0o600)
     let before = try KeyFile.signingKey("\(vehicle.path)/operator/token.jwk").verificationKey
     let summary = try vehicle.provisionVehicle(.sample("Another"), now: now, force: true)
-    #expect(try folder.listing("vehicle") == (Self.listing + ["journal.json 600"]).sorted())
+    let listing = try folder.listing("vehicle")
+    // What was there is kept; a name in a folder of its own begins with the folder's.
+    let kept = listing.filter { $0.hasPrefix("replaced-\(now)") }
+    #expect(kept.first == "replaced-\(now) 700")
+    #expect(kept.contains("replaced-\(now)/operator/token.jwk 600") && kept.contains { $0.contains("/riders/ann/") })
+    #expect(listing.filter { !kept.contains($0) } == (Self.listing + ["journal.json 600"]).sorted())
     #expect(summary.tokenKey != before.thumbprint)
     #expect(try VehicleFile(reading: "\(vehicle.path)/vehicle.toml").vehicle.name == "Another")
   }
@@ -169,7 +174,10 @@ import Testing
     #expect(throws: unfinished) { try vehicle.relocate() }
     #expect(throws: unfinished) { try vehicle.renewCertificates(now: now) }
     _ = try vehicle.provisionVehicle(.sample(), now: now, force: true)
-    #expect(try folder.listing("vehicle") == Self.listing)
+    // Once what that run had taken away, and once what stood there.
+    let listing = try folder.listing("vehicle")
+    #expect(listing.contains("replaced-\(now)/keys 700") && listing.contains("replaced-\(now)-2/keys 700"))
+    #expect(listing.filter { !$0.hasPrefix("replaced-") } == Self.listing)
   }
 
   @Test(

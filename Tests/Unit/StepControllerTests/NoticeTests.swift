@@ -2,8 +2,8 @@ import Domain
 import Encoding
 import StepController
 import StepProtocol
-import Testing
 import TestSupport
+import Testing
 
 @Suite("The notice and the controller") struct ControllerNoticeTests {
   let bench = Bench()
@@ -80,7 +80,8 @@ import TestSupport
     #expect(
       bench.events.prefix(4) == [
         .noticeIgnored(.unknownKey), .noticeIgnored(.unknownKey),
-        .noticeIgnored(.malformed("the notice is for another vehicle")), .noticeIgnored(.malformed("not a compact JWS")),
+        .noticeIgnored(.malformed("the notice is for another vehicle")),
+        .noticeIgnored(.malformed("not a compact JWS")),
       ])
     #expect(bench.journal.medium.notice == nil)
   }
@@ -178,7 +179,9 @@ import TestSupport
 
   @Test(
     "a damaged one is not taken for none",
-    arguments: [#"{"operator notice":{}}"#, #"{"operator notice":null}"#, #"{"operator notice":{"root":1,"claims":2}}"#])
+    arguments: [
+      #"{"operator notice":{}}"#, #"{"operator notice":null}"#, #"{"operator notice":{"root":1,"claims":2}}"#,
+    ])
   func damaged(content: String) {
     #expect(throws: Journal.Damage.self) { try Journal(parsing: Array(content.utf8)) }
   }

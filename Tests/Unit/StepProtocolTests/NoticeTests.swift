@@ -21,7 +21,8 @@ import Testing
 
   func token(_ id: String, _ device: SigningKey) -> Token {
     Token(
-      issuer: "arena2036", subject: "anna", vehicle: vehicle, steps: [StepID("left")!], notBefore: 0, expires: 1, id: id,
+      issuer: "arena2036", subject: "anna", vehicle: vehicle, steps: [StepID("left")!], notBefore: 0, expires: 1,
+      id: id,
       device: device.verificationKey)
   }
 

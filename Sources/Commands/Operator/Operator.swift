@@ -1,0 +1,58 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Provisioning
+import StepProtocol
+import SystemIO
+import Terminal
+
+struct Operator: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "operator", abstract: "See what was handed out, take it back, and change keys.",
+    subcommands: [
+      OperatorInit.self, OperatorTokens.self, OperatorRiders.self, OperatorVehicles.self, OperatorTags.self,
+      OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self, OperatorKeys.self,
+    ])
+}
+
+/// Where the operator works from.
+struct PlaceOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The folder that has operator/: a vehicle's, or a fleet's.", valueName: "dir"),
+    completion: .directory)
+  var folder: String
+
+  func validate() throws {
+    guard !folder.isEmpty else { throw ValidationError("The operator's folder has no name.") }
+  }
+
+  var place: OperatorPlace { OperatorPlace(folder) }
+}
+
+/// Tells vehicles what counts.
+struct PublishOptions: ParsableArguments {
+  @OptionGroup var timeout: TimeoutOptions
+
+  /// Leaves each notice with its vehicle's broker.
+  ///
+  /// - Returns: the names of the vehicles that were told.
+  /// - Throws: why a vehicle was not told, after all were tried.
+  @discardableResult
+  func publish(_ letters: [OperatorPlace.Letter], _ context: Context, _ console: Console) throws -> [String] {
+    let patience = try context.settings(timeout: timeout.timeout).patience
+    var told: [String] = []
+    var failure: (any Error)?
+    for letter in letters {
+      do {
+        try letter.publish(until: .now + patience)
+        told.append(letter.vehicle.name)
+        console.detail("\(letter.vehicle.name): its broker keeps the notice \(letter.sequence)")
+      } catch {
+        console.note("\(printable(letter.vehicle.name)) has not been told")
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
+    return told
+  }
+}

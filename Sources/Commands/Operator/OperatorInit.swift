@@ -1,0 +1,52 @@
+import ArgumentParser
+import Domain
+import Encoding
+import MQTT
+import Provisioning
+import StepProtocol
+import Terminal
+
+struct OperatorInit: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init", abstract: "Make an operator of several vehicles: one key and one broker.")
+
+  @OptionGroup var place: PlaceOptions
+
+  @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
+  var host: BrokerHost = .localhost
+
+  @Option(help: "The broker's port.")
+  var port: UInt16 = Broker.standardPort
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
+  }
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let folder = place.place.path
+    let (key, end) = try place.place.initialize(host: host, port: port, now: context.seconds)
+    if console.isJSON {
+      try console.result([
+        "folder": .string(folder), "operator_key": .string(key.description), "certificates_end": .integer(end),
+      ])
+      return
+    }
+    try console.result(
+      """
+      the operator is in \(folder)
+        broker      \(host):\(port), certificate until \(dateAndTime(end))
+        operator    \(key.grouped)
+      """)
+    console.note(
+      """
+
+      Next:
+        stepctl provision vehicle NAME --operator \(folder)
+        mosquitto -c \(folder)/mosquitto.conf
+      The keys in \(folder)/operator sign for all vehicles: keep them safe.
+      """)
+  }
+}

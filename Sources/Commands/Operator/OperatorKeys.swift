@@ -1,0 +1,80 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Provisioning
+import StepProtocol
+import Terminal
+
+struct OperatorKeys: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys", abstract: "Change the key that signs tokens; nobody is locked out.",
+    subcommands: [OperatorKeysShow.self, OperatorKeysRotate.self, OperatorKeysRetire.self])
+}
+
+struct OperatorKeysShow: ContextCommand {
+  static let configuration = CommandConfiguration(commandName: "show", abstract: "Show the keys that count.")
+
+  @OptionGroup var place: PlaceOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let keys = try place.place.keys()
+    for (role, key) in [("present", keys.present), ("next", keys.next), ("previous", keys.previous)] {
+      guard let thumbprint = key?.verificationKey.thumbprint else { continue }
+      try console.isJSON
+        ? console.result(["role": .string(role), "key": .string(thumbprint.description)])
+        : console.result("\(role.aligned(to: 8)) \(thumbprint.grouped)")
+    }
+  }
+}
+
+struct OperatorKeysRotate: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rotate", abstract: "Announce the next key; typed again, sign with it.")
+
+  @OptionGroup var place: PlaceOptions
+  @OptionGroup var publish: PublishOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let (operatorPlace, now) = (place.place, context.seconds)
+    let (state, key, next) =
+      switch try operatorPlace.rotateKeys(now: now) {
+      case .announced(let key):
+        ("announced", key, "when every vehicle has the notice, type this again; until then the present key signs")
+      case .switched(let key):
+        ("present", key, "when the old key's tokens have ended, end the change: stepctl operator keys retire")
+      }
+    try console.isJSON
+      ? console.result(["state": .string(state), "key": .string(key.description)])
+      : console.result("\(state == "present" ? "from now on this key signs" : "the next key"): \(key.grouped)")
+    try publish.publish(operatorPlace.letters(now: now), context, console)
+    console.note(next)
+  }
+}
+
+struct OperatorKeysRetire: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retire", abstract: "End a change of keys: the old key counts no more.")
+
+  @OptionGroup var place: PlaceOptions
+
+  @Flag(help: "Also where riders with tokens of the old key are locked out.")
+  var force = false
+
+  @OptionGroup var publish: PublishOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let operatorPlace = place.place
+    let letters = try operatorPlace.retireKey(now: context.seconds, force: force)
+    let key = try operatorPlace.keys().present.verificationKey.thumbprint
+    try console.isJSON
+      ? console.result(["state": "alone", "key": .string(key.description)])
+      : console.result("only this key counts: \(key.grouped)")
+    try publish.publish(letters, context, console)
+  }
+}

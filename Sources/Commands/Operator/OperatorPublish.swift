@@ -1,0 +1,22 @@
+import ArgumentParser
+import Encoding
+import Provisioning
+import Terminal
+
+struct OperatorPublish: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "publish", abstract: "Tell the vehicles again what counts and what is revoked.")
+
+  @OptionGroup var place: PlaceOptions
+  @OptionGroup var publish: PublishOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let letters = try place.place.letters(now: context.seconds)
+    let told = try publish.publish(letters, context, console)
+    try console.isJSON
+      ? console.result(["vehicles": .array(told.map { .string($0) })])
+      : console.result("told \(told.map(printable).joined(separator: ", "))")
+  }
+}

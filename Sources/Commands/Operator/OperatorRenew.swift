@@ -1,0 +1,38 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Provisioning
+import Terminal
+
+struct OperatorRenew: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "renew", abstract: "Renew the certificates that end soon.")
+
+  @OptionGroup var place: PlaceOptions
+
+  @Option(help: ArgumentHelp("Those that end within this time.", valueName: "time"))
+  var within = Lifetime(seconds: 30 * 86_400)
+
+  @Flag(help: "Only list all certificates, the one that ends first on top.")
+  var list = false
+
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let (operatorPlace, now) = (place.place, context.seconds)
+    for certificate in try operatorPlace.certificates() {
+      let isDue = certificate.end - now <= within.seconds
+      guard list || isDue else { continue }
+      let end = list ? certificate.end : try operatorPlace.renewCertificate(certificate.name, now: now)
+      if console.isJSON {
+        try console.result([
+          "file": .string(certificate.name), "end": .integer(end), "is_due": .bool(list && isDue),
+        ])
+      } else {
+        try console.result("\(dateAndTime(end))  \(printable(certificate.name))\(list && isDue ? "  (due)" : "")")
+      }
+    }
+    if !list { console.note("the programs use new certificates from their next start on") }
+  }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Provisioning
+import Terminal
+
+struct OperatorTags: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tags", abstract: "List the vehicles' tags.")
+
+  @OptionGroup var place: PlaceOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    for tag in try place.place.tags() {
+      let kind = tag.isDynamic ? "dynamic" : "plain"
+      try console.isJSON
+        ? console.result([
+          "uid": .string(tag.uid.description), "vehicle": .string(tag.vehicle.uuid.description),
+          "step": .string(tag.step.description), "kind": .string(kind),
+        ]) : console.result("\(tag.uid): \(printable(tag.vehicle.name)), \(tag.step), \(kind)")
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Domain
+import Encoding
+
+/// All that an operator gives a device that has asked, in one text: the vehicle's code, a token, and a certificate for the
+/// broker. No secret is in it: the token is worth nothing without the device's private key.
+///
+/// Nobody has signed the whole, and nobody needs to: the operator has signed the code and the token, and the authority in
+/// the code the certificate. (PROTOCOL.md, section 9.2)
+public struct AccessFile: Sendable, Equatable {
+  /// Bytes.
+  public static let maximumSize = 16_384
+
+  public let vehicle: VehicleCode
+  /// What has signed the code and the token.
+  public let operatorKey: VerificationKey
+  public let token: Token
+  /// The token's compact form.
+  public let tokenText: String
+  /// DER (X.509). Only its size is checked here.
+  public let certificate: [UInt8]
+  /// The text.
+  public let text: String
+  /// A notice of the operator's that lists the present key, by an earlier one: for riders who know only that.
+  private let notice: String?
+
+  /// - Parameters:
+  ///   - vehicle: the vehicle's code, signed by the operator.
+  ///   - token: signed by the same key.
+  ///   - certificate: DER.
+  ///   - notice: by the operator's key before this one, where there was one.
+  public init(vehicle: String, token: String, certificate: [UInt8], notice: String? = nil) throws(ProtocolError) {
+    var members: [JSON.Member] = [
+      .init("vehicle", .string(vehicle)), .init("token", .string(token)),
+      .init("certificate", .string(Base64URL.encode(certificate))),
+    ]
+    if let notice { members.append(.init("notice", .string(notice))) }
+    try self.init(parsing: JSON.object(members).text, now: nil)
+  }
+
+  /// Reads an access file: code and token are by one key, and for one vehicle. Whether that key is the operator's, and the
+  /// token's times, are for the reader to judge.
+  ///
+  /// - Parameter now: seconds of Unix time; nil where nobody knows the time.
+  public init(parsing text: String, now: Int64?) throws(ProtocolError) {
+    guard text.utf8.count <= Self.maximumSize else { throw .malformed("larger than \(Self.maximumSize) bytes") }
+    var members = try ObjectReader(parse(text.utf8, "the access file"), of: "the access file")
+    (vehicle, operatorKey) = try VehicleCode.verify(members.string("vehicle"), now: now)
+    tokenText = try members.string("token")
+    token = try Token(verifying: tokenText, by: operatorKey)
+    certificate = try members.take("certificate", "base64url of a certificate") { value in
+      value.string.flatMap { Base64URL.decode($0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+    notice = try members.takeIfPresent("notice", "a string") { $0.string }
+    try members.end()
+    guard token.vehicle == vehicle.vehicle.uuid else { throw .malformed("the token is for another vehicle") }
+    self.text = text
+  }
+
+  /// Whether the operator whose key is known has said that `operatorKey` counts as well.
+  public func isVouched(by known: VerificationKey) -> Bool {
+    if known == operatorKey { return true }
+    guard let notice, let read = try? Notice.read(Array(notice.utf8), verifiedBy: [known]) else { return false }
+    return read.vehicle == vehicle.vehicle.uuid && read.keys.contains(operatorKey)
+  }
+}

@@ -1,0 +1,62 @@
+import COpenSSL
+
+/// A request for a certificate (PKCS #10, RFC 2986): a public key, signed by its private one.
+struct CertificateRequest: ~Copyable {
+  private let handle: OpenSSLHandle
+  /// The key that the certificate is to be for.
+  let key: OpenSSLHandle
+
+  /// What every rider's request asks for. The operator decides what the certificate says.
+  private static let name = "rider"
+
+  /// A new request for a key of one's own.
+  init(for own: borrowing PrivateKey) throws(OpenSSLError) {
+    let handle = try OpenSSLHandle("make a certificate request", adopting: X509_REQ_new(), freedBy: X509_REQ_free)
+    try check("set the version", X509_REQ_set_version(handle.pointer, 0))
+    try check(
+      "set the common name",
+      X509_NAME_add_entry_by_NID(
+        X509_REQ_get_subject_name(handle.pointer), NID_commonName, MBSTRING_UTF8, Array(Self.name.utf8),
+        Int32(Self.name.utf8.count), -1, 0))
+    try check("set the public key", X509_REQ_set_pubkey(handle.pointer, own.handle.pointer))
+    try check("sign the certificate request", X509_REQ_sign(handle.pointer, own.handle.pointer, EVP_sha256()))
+    let key = try Self.key(of: handle)
+    self.handle = handle
+    self.key = key
+  }
+
+  /// Reads a request.
+  ///
+  /// - Throws: `.foreignName` when it asks for another name than a rider's, `.unusable` for another kind of key than ours.
+  init(der: [UInt8]) throws {
+    let bio = try MemoryBIO(der)
+    let handle = try OpenSSLHandle(
+      "read the certificate request", adopting: d2i_X509_REQ_bio(bio.pointer, nil), freedBy: X509_REQ_free)
+    let key = try Self.key(of: handle)
+    try check("verify the certificate request", X509_REQ_verify(handle.pointer, key.pointer))
+    var group = [CChar](repeating: 0, count: 32)
+    guard EVP_PKEY_get_group_name(key.pointer, &group, group.count, nil) == 1,
+      String(decoding: group.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
+    else { throw RequestError.unusable("the certificate request is not for a key on P-256") }
+    guard let subject = X509_REQ_get_subject_name(handle.pointer), X509_NAME_entry_count(subject) == 1 else {
+      throw RequestError.foreignName
+    }
+    var name = [CChar](repeating: 0, count: 65)
+    let length = X509_NAME_get_text_by_NID(subject, NID_commonName, &name, Int32(name.count))
+    guard length > 0, name.prefix(Int(length)).map({ UInt8(bitPattern: $0) }) == Array(Self.name.utf8) else {
+      throw RequestError.foreignName
+    }
+    self.handle = handle
+    self.key = key
+  }
+
+  private static func key(of request: borrowing OpenSSLHandle) throws(OpenSSLError) -> OpenSSLHandle {
+    try OpenSSLHandle("read the request's key", adopting: X509_REQ_get_pubkey(request.pointer), freedBy: EVP_PKEY_free)
+  }
+
+  func der() throws(OpenSSLError) -> [UInt8] {
+    let bio = try MemoryBIO()
+    try check("write the certificate request", i2d_X509_REQ_bio(bio.pointer, handle.pointer))
+    return bio.read()
+  }
+}

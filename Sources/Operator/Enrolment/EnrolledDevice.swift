@@ -1,0 +1,83 @@
+package import Configuration
+import Domain
+import Encoding
+import Glibc
+package import StepProtocol
+import SystemIO
+
+/// The keys of this user's device, which never leave it: they are in a folder beside the vehicles.
+package struct EnrolledDevice: Sendable {
+  private static let folder = "device"
+  private static let deviceKey = "device.jwk"
+  private static let certificateKey = "rider.key"
+
+  /// From the folder of a vehicle.
+  static let deviceKeyPath = "../../\(folder)/\(deviceKey)"
+  static let certificateKeyPath = "../../\(folder)/\(certificateKey)"
+
+  /// Where the keys are.
+  package let path: String
+
+  package init(_ folders: ConfigurationFolders) throws(ProvisioningError) {
+    guard let user = folders.user else { throw .noHome }
+    path = "\(user)/\(Self.folder)"
+  }
+
+  /// Makes the keys, where there are none yet.
+  ///
+  /// - Returns: whether they are new.
+  package func prepare() throws -> Bool {
+    if Files.exists(path) { return false }
+    let certificateKey = try about(path) { try PrivateKey().pem() }
+    let parent = Files.parent(of: path)
+    try Files.createFolder(parent, mode: 0o700)
+    // What an interrupted run left here is useless.
+    let new = "\(parent)/.\(Self.folder).new"
+    try StagingFolder.remove(new)
+    let staging = try StagingFolder(new)
+    try staging.write(NewFile(Self.deviceKey, SigningKey().jwk.text + "\n", isPrivate: true))
+    try staging.write(NewFile(Self.certificateKey, certificateKey, isPrivate: true))
+    try staging.synchronize()
+    try staging.become(path)
+    return true
+  }
+
+  /// The request for an operator. It is good for any vehicle, and as often as one likes.
+  ///
+  /// - Parameters:
+  ///   - name: what the rider would like to be called.
+  ///   - now: Unix time.
+  package func request(name: RiderName, now: Int64) throws -> (text: String, device: Thumbprint) {
+    let device = try KeyFile.signingKey("\(path)/\(Self.deviceKey)")
+    let keyPath = "\(path)/\(Self.certificateKey)"
+    let key = try privateKey()
+    let certificateRequest = try about(keyPath) { try CertificateRequest(for: key).der() }
+    return (
+      DeviceRequest.signed(
+        name: name.description, certificateRequest: certificateRequest, issued: now, by: device),
+      device.verificationKey.thumbprint
+    )
+  }
+
+  private func privateKey() throws -> PrivateKey {
+    let keyPath = "\(path)/\(Self.certificateKey)"
+    try KeyFile.checkPrivate(keyPath)
+    let pem = try Files.readRegular(keyPath)
+    return try about(keyPath) { try PrivateKey(pem: pem) }
+  }
+
+  /// Throws when an access file is not for this device.
+  func check(_ access: AccessFile) throws {
+    guard Files.exists(path) else { throw RequestError.notEnrolled }
+    let own = try KeyFile.signingKey("\(path)/\(Self.deviceKey)").verificationKey
+    guard access.token.device == own else {
+      throw RequestError.otherDevice(asked: access.token.device.thumbprint, own: own.thumbprint)
+    }
+    let key = try privateKey()
+    try about("the access file's certificate") {
+      let certificate = try Certificate(der: access.certificate)
+      try certificate.require(isFor: key)
+      try certificate.require(isFrom: Certificate(der: access.vehicle.authority))
+    }
+  }
+}

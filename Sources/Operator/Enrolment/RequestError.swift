@@ -1,0 +1,50 @@
+package import Domain
+package import StepProtocol
+
+/// Why a device's request is not granted, or an access file not taken.
+package enum RequestError: Failure, Equatable {
+  case malformed(ProtocolError)
+  /// The certificate request asks for a name that is not a rider's.
+  case foreignName
+  case unusable(String)
+  /// This computer has no device key yet.
+  case notEnrolled
+  /// The access file is for another device.
+  case otherDevice(asked: Thumbprint, own: Thumbprint)
+  /// The access file at hand was made before the one that is in place.
+  case older(String)
+  /// The name in the request cannot be a rider's.
+  case unusableName(String)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .malformed, .foreignName, .unusable, .otherDevice, .older: .badData
+    case .notEnrolled: .noInput
+    case .unusableName: .usage
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .malformed(let error): "not a device's request, or a damaged one: \(error)"
+    case .foreignName: "the request asks for a certificate in a name that is not a rider's"
+    case .unusable(let reason): reason
+    case .notEnrolled: "this computer has no device key"
+    case .otherDevice(let asked, let own):
+      "this access is for the device \(asked), and this one is \(own)"
+    case .older(let path): "this access is older than the one in \(path)"
+    case .unusableName(let name): "\(name): not a rider's name"
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .malformed: "ask the rider for the text that `stepctl enroll` prints"
+    case .foreignName, .unusable: "ask the rider to run `stepctl enroll` again"
+    case .notEnrolled: "run `stepctl enroll`, and give your operator what it prints"
+    case .otherDevice: "import it on the device that asked, or give your operator what `stepctl enroll` prints here"
+    case .older: "ask your operator for the current one"
+    case .unusableName: "use --rider: letters, digits, dots, hyphens and underscores"
+    }
+  }
+}

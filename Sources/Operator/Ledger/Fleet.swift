@@ -1,0 +1,155 @@
+import Configuration
+import Domain
+import Encoding
+import Glibc
+import MQTT
+package import StepProtocol
+import SystemIO
+
+/// An operator of several vehicles: one key, one authority and one broker for all of them.
+///
+///     operator/, tls/                  as in the folder of a vehicle
+///     operator/fleet.json              where the broker is
+///     mosquitto.*                      the broker for all vehicles
+///     data/                            what the broker keeps over a restart
+///     vehicles/NAME/                   a vehicle's file, without anything private
+extension OperatorPlace {
+  /// Whether it is the folder of an operator of several vehicles.
+  var isFleet: Bool { Files.exists(path(VehiclePaths.fleet)) }
+
+  /// Makes a new operator's folder: all of it, or nothing.
+  ///
+  /// - Parameter now: Unix time, from which the certificates are valid.
+  /// - Returns: the key that signs tokens, and when the broker's certificate ends.
+  package func initialize(host: BrokerHost, port: UInt16, now: Int64) throws -> (Thumbprint, certificateEnd: Int64) {
+    if Files.exists(path) {
+      guard Files.isFolder(path), try Files.names(in: path).isEmpty else { throw LedgerError.inTheWay(path) }
+    }
+    try Files.createFolder(path, mode: 0o755)
+    // The broker's file has the absolute path.
+    let owner = BrokerConfiguration.owner
+    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
+    let staging = try StagingFolder("\(Files.parent(of: path))/.\(Files.name(of: path)).new")
+    for (folder, mode) in [
+      (VehiclePaths.operator, 0o700), (VehiclePaths.tls, 0o755), (VehiclePaths.vehicles, 0o755),
+      (VehiclePaths.data, 0o700),
+    ] as [(String, mode_t)] { try staging.createFolder(folder, mode: mode) }
+    let tokenKey = SigningKey()
+    let (certificates, end) = try about(path) { try Self.certificates(for: host, now: now) }
+    let files =
+      broker.files(AccessList([])) + certificates + [
+        NewFile(VehiclePaths.tokenKey, tokenKey.jwk.text + "\n", isPrivate: true),
+        NewFile(VehiclePaths.ledger, Ledger().text, isPrivate: true),
+        NewFile(VehiclePaths.fleet, Self.text(host, port)),
+      ]
+    for file in files { try staging.write(file) }
+    if owner != geteuid() {
+      for name in [VehiclePaths.brokerKey, VehiclePaths.data] {
+        let part = "\(staging.path)/\(name)"
+        _ = try check("give away", part) { chown(part, owner, gid_t.max) }
+      }
+    }
+    try staging.synchronize()
+    _ = try check("set the mode of", staging.path) { chmod(staging.path, 0o755) }
+    try staging.become(path)
+    return (tokenKey.verificationKey.thumbprint, end)
+  }
+
+  private static func text(_ host: BrokerHost, _ port: UInt16) -> String {
+    JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
+  }
+
+  /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and the
+  /// vehicles' files here. No key changes, and no token.
+  ///
+  /// - Parameter now: Unix time, from which the broker's new certificate is valid.
+  /// - Returns: the vehicles' folders, and the riders who have to learn of it.
+  package func moveBroker(to host: BrokerHost, _ port: UInt16, now: Int64) throws -> ([VehicleFolder], riders: [String])
+  {
+    _ = try broker()
+    let key = path(VehiclePaths.brokerKey)
+    var status = stat()
+    _ = try check("stat", key) { stat(key, &status) }
+    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid, isPersistent: true)
+    try Files.replace(path(VehiclePaths.fleet), with: Self.text(host, port).utf8, mode: 0o644)
+    for file in broker.files(AccessList([])) where file.name != VehiclePaths.accessList {
+      try Files.replace(path(file.name), with: file.content, mode: file.mode)
+    }
+    _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
+    let vehicles = try vehicles()
+    for vehicle in vehicles {
+      var file = try vehicle.readVehicleFile().named(from: vehicle.path)
+      file.broker?.host = host.description
+      file.broker?.port = port
+      try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
+    }
+    let ledger = try ledger()
+    let riders = Set(ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }.map(\.rider))
+    return (vehicles, riders.sorted())
+  }
+
+  private static func certificates(for host: BrokerHost, now: Int64) throws(OpenSSLError) -> ([NewFile], end: Int64) {
+    let authority = try CertificateAuthority(vehicleName: "several vehicles", now: now)
+    let brokerKey = try PrivateKey()
+    let ownKey = try PrivateKey()
+    let broker = try authority.issue(.broker(host), to: brokerKey, now: now)
+    return (
+      [
+        NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
+        NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
+        NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
+        NewFile(VehiclePaths.brokerKey, try brokerKey.pem(), isPrivate: true),
+        NewFile(VehiclePaths.operatorCertificate, try authority.issue(.operator, to: ownKey, now: now).pem()),
+        NewFile(VehiclePaths.operatorKey, try ownKey.pem(), isPrivate: true),
+      ], try broker.end()
+    )
+  }
+
+  /// Where the broker of all its vehicles is.
+  package func broker() throws -> (host: BrokerHost, port: UInt16) {
+    guard isFleet else { throw LedgerError.notFleet(path) }
+    let file = path(VehiclePaths.fleet)
+    guard let value = try? JSON(parsing: Files.readRegular(file)), value.object?.count == 2,
+      let host = value["host"]?.string.flatMap({ BrokerHost($0) }),
+      let port = value["port"]?.integer.flatMap({ UInt16(exactly: $0) }), port > 0
+    else { throw LedgerError.damaged(file) }
+    return (host, port)
+  }
+
+  /// Where what is public of a vehicle is.
+  package func record(of name: String) -> VehicleFolder { VehicleFolder("\(path(VehiclePaths.vehicles))/\(name)") }
+
+  /// Throws when a vehicle of another name has the new one's UUID or topic, or one has its name.
+  ///
+  /// - Parameter force: whether it is to replace one of its name.
+  func checkRoom(for plan: VehiclePlan, as name: RiderName?, force: Bool) throws {
+    guard let name else { throw ProvisioningError.unusableName }
+    let present = record(of: name.description).path
+    guard force || !Files.exists(present) else { throw LedgerError.taken(present) }
+    for known in try vehicles() where Files.name(of: known.path) != name.description {
+      let file = try known.readVehicleFile()
+      guard file.vehicle.uuid != plan.vehicle.uuid, file.topic != plan.topic else {
+        throw LedgerError.taken(known.path)
+      }
+    }
+  }
+
+  /// Notes a vehicle that was made, and lets the broker's clients use its topics.
+  func add(_ vehicle: VehicleFolder, as name: RiderName) throws {
+    let record = record(of: name.description).path
+    try Files.createFolder("\(record)/\(VehiclePaths.tls)", mode: 0o755)
+    for file in [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle] {
+      try Files.replace("\(record)/\(file)", with: Files.readRegular(vehicle.path(file)), mode: 0o644)
+    }
+    try writeAccessList()
+  }
+
+  func writeAccessList() throws {
+    let parts = try vehicles().map { folder in
+      let file = try folder.readVehicleFile()
+      return AccessList.Part(
+        topic: try folder.present(file.topic, "topic"), steps: file.vehicle.steps, uuid: file.vehicle.uuid)
+    }
+    try Files.replace(path(VehiclePaths.accessList), with: AccessList(parts).text.utf8, mode: 0o644)
+  }
+}

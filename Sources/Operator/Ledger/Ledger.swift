@@ -1,0 +1,180 @@
+package import Domain
+import Encoding
+package import StepProtocol
+
+/// What an operator has handed out, and what it has taken back: the tokens, the revocations, and the number of the last
+/// notice. A value; `OperatorPlace` keeps it in a file.
+package struct Ledger: Sendable, Equatable {
+  /// A token that was issued.
+  package struct Entry: Sendable, Equatable {
+    package let id: String
+    package let rider: String
+    package let vehicle: UUID
+    package let steps: [StepID]
+    /// Seconds of Unix time, like the other times.
+    package let notBefore: Int64
+    package let expires: Int64
+    package let device: Thumbprint
+    /// The key of the operator's that has signed it.
+    package let key: Thumbprint
+
+    init(_ token: Token, key: Thumbprint) {
+      id = token.id
+      rider = token.subject
+      vehicle = token.vehicle
+      steps = token.steps
+      notBefore = token.notBefore
+      expires = token.expires
+      device = token.device.thumbprint
+      self.key = key
+    }
+  }
+
+  /// What no longer counts.
+  package struct Withdrawal: Sendable, Equatable {
+    package let subject: Notice.Subject
+    /// When the last token that it concerns ends.
+    package let until: Int64
+    /// When it was withdrawn.
+    package let since: Int64
+
+    init(_ subject: Notice.Subject, until: Int64, since: Int64) {
+      (self.subject, self.until, self.since) = (subject, until, since)
+    }
+  }
+
+  /// Of the last notice.
+  package private(set) var sequence: Int64 = 0
+  /// In the order in which they were issued.
+  package private(set) var tokens: [Entry] = []
+  package private(set) var withdrawals: [Withdrawal] = []
+
+  package init() {}
+
+  mutating func note(_ token: Token, key: Thumbprint) {
+    tokens.removeAll { $0.id == token.id }
+    tokens.append(Entry(token, key: key))
+  }
+
+  /// Whether a token is of no use any more though its time is not over.
+  package func isRevoked(_ entry: Entry) -> Bool {
+    withdrawals.contains {
+      switch $0.subject {
+      case .token(let id): id == entry.id
+      case .device(let device): device == entry.device
+      }
+    }
+  }
+
+  /// Withdraws tokens that have not ended yet.
+  ///
+  /// - Returns: those that it concerns.
+  package mutating func withdraw(_ subject: Notice.Subject, now: Int64) -> [Entry] {
+    let concerned = tokens.filter { entry in
+      guard entry.expires > now, !isRevoked(entry) else { return false }
+      switch subject {
+      case .token(let id): return id == entry.id
+      case .device(let device): return device == entry.device
+      }
+    }
+    guard let until = concerned.map(\.expires).max() else { return [] }
+    withdrawals.removeAll { $0.subject == subject }
+    withdrawals.append(Withdrawal(subject, until: until, since: now))
+    return concerned
+  }
+
+  /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup, not
+  /// below the time.
+  mutating func notice(for vehicle: UUID, keys: [VerificationKey], now: Int64) -> Notice {
+    sequence = max(sequence + 1, now)
+    let revoked = withdrawals.filter { withdrawal in
+      guard withdrawal.until > now else { return false }
+      switch withdrawal.subject {
+      case .token(let id): return tokens.contains { $0.id == id && $0.vehicle == vehicle }
+      case .device(let device): return tokens.contains { $0.device == device && $0.vehicle == vehicle }
+      }
+    }
+    return Notice(
+      vehicle: vehicle, sequence: sequence, issued: now, keys: keys,
+      revoked: revoked.map { .init($0.subject, until: $0.until) })
+  }
+}
+
+extension Ledger {
+  /// The bytes are no ledger. It is never guessed at.
+  package struct Damage: Error, Equatable {}
+
+  package init(parsing bytes: [UInt8]) throws(Damage) {
+    guard let value = try? JSON(parsing: bytes), value.object?.count == 3, let sequence = value["seq"]?.integer,
+      let tokens = value["tokens"]?.array, let withdrawals = value["revoked"]?.array
+    else { throw Damage() }
+    self.sequence = sequence
+    self.tokens = tokens.compactMap(Entry.init)
+    self.withdrawals = withdrawals.compactMap(Withdrawal.init)
+    guard self.tokens.count == tokens.count, self.withdrawals.count == withdrawals.count else { throw Damage() }
+  }
+
+  /// A token or a revocation a line.
+  package var text: String {
+    func lines(_ items: [JSON]) -> String {
+      items.isEmpty ? "[]" : "[\n" + items.map { "  \($0.text)" }.joined(separator: ",\n") + "\n]"
+    }
+    return """
+      {"seq":\(sequence),"tokens":\(lines(tokens.map(\.json))),"revoked":\(lines(withdrawals.map(\.json)))}
+
+      """
+  }
+}
+
+extension Ledger.Entry {
+  fileprivate init?(_ value: JSON) {
+    guard value.object?.count == 8, let id = value["jti"]?.string, let rider = value["rider"]?.string,
+      let vehicle = value["vehicle"]?.string.flatMap({ UUID($0) }),
+      let steps = value["steps"]?.array?.map({ $0.string.flatMap { StepID($0) } }),
+      let notBefore = value["nbf"]?.integer, let expires = value["exp"]?.integer,
+      let device = value["device"]?.string.flatMap({ Thumbprint($0) }),
+      let key = value["key"]?.string.flatMap({ Thumbprint($0) })
+    else { return nil }
+    self.id = id
+    self.rider = rider
+    self.vehicle = vehicle
+    self.steps = steps.compactMap(\.self)
+    self.notBefore = notBefore
+    self.expires = expires
+    self.device = device
+    self.key = key
+    guard self.steps.count == steps.count else { return nil }
+  }
+
+  fileprivate var json: JSON {
+    [
+      "jti": .string(id), "rider": .string(rider), "vehicle": .string(vehicle.description),
+      "steps": .array(steps.map { .string($0.description) }), "nbf": .integer(notBefore), "exp": .integer(expires),
+      "device": .string(device.description), "key": .string(key.description),
+    ]
+  }
+}
+
+extension Ledger.Withdrawal {
+  fileprivate init?(_ value: JSON) {
+    guard value.object?.count == 3, let until = value["until"]?.integer, let since = value["since"]?.integer else {
+      return nil
+    }
+    if let id = value["jti"]?.string {
+      self.init(.token(id), until: until, since: since)
+    } else if let device = value["jkt"]?.string.flatMap({ Thumbprint($0) }) {
+      self.init(.device(device), until: until, since: since)
+    } else {
+      return nil
+    }
+  }
+
+  fileprivate var json: JSON {
+    let subject: JSON.Member =
+      switch subject {
+      case .token(let id): .init("jti", .string(id))
+      case .device(let device): .init("jkt", .string(device.description))
+      }
+    return .object([subject, .init("until", .integer(until)), .init("since", .integer(since))])
+  }
+}

@@ -1,0 +1,25 @@
+import Domain
+import MQTT
+
+extension OperatorPlace.Letter {
+  /// Leaves the notice with the vehicle's broker, and waits until it is seen to be there.
+  ///
+  /// A broker acknowledges also what its access list forbids (MQTT 3.1.1, 3.3.5), so the notice has to come back.
+  package func publish(until deadline: ContinuousClock.Instant) throws {
+    let payload = Array(text.utf8)
+    let connection = try MQTTConnection(
+      broker: broker, subscriptions: [topic.notice], reconnecting: .never,
+      patience: ContinuousClock.now.duration(to: deadline))
+    defer { connection.close() }
+    var isTaken = false
+    while let event = try connection.next(until: deadline) {
+      switch event {
+      case .connected: connection.publish(topic: topic.notice, payload: payload, retain: true)
+      case .disconnected(let error): throw error
+      case .message(let message): if message.payload == payload { return }
+      case .acknowledged: isTaken = true
+      }
+    }
+    throw isTaken ? LedgerError.notKept("\(broker)") : LedgerError.noAnswer("\(broker)")
+  }
+}

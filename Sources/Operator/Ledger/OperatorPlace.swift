@@ -1,0 +1,289 @@
+import Configuration
+package import Domain
+import Encoding
+import Glibc
+package import MQTT
+package import StepProtocol
+import SystemIO
+
+/// The folder that an operator works from: a vehicle's own, or that of a fleet.
+///
+///     operator/token.jwk               signs tokens, codes and notices
+///     operator/next.jwk, previous.jwk  the key after it and the one before, while keys change
+///     operator/ca.key                  signs certificates
+///     operator/client.pem, client.key  who the operator is to the broker
+///     operator/ledger.json             what was handed out, and what was taken back
+///     operator/handover/UUID.jwt       a vehicle's notice in which the key before lists the present one
+package struct OperatorPlace: Sendable {
+  package let path: String
+
+  /// - Parameter path: of the folder that has `operator/`.
+  package init(_ path: String) { self.path = VehicleFolder(path).path }
+
+  func path(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// The folders with the vehicles' files, in the order of their names.
+  package func vehicles() throws -> [VehicleFolder] {
+    guard isFleet else { return [VehicleFolder(path)] }
+    let names = try Files.names(in: path(VehiclePaths.vehicles)).filter { !$0.hasPrefix(".") }
+    return names.sorted().map { VehicleFolder("\(path(VehiclePaths.vehicles))/\($0)") }
+  }
+
+  // MARK: - Keys
+
+  /// The operator's private keys.
+  package struct Keys: Sendable {
+    /// Signs tokens and codes.
+    package let present: SigningKey
+    /// Not in use yet.
+    package let next: SigningKey?
+    /// Its tokens still count, and it signs the notices.
+    package let previous: SigningKey?
+
+    /// Those that count, the present one first.
+    package var counting: [VerificationKey] {
+      var keys: [VerificationKey] = []
+      for key in [present, next, previous].compactMap({ $0?.verificationKey }) where !keys.contains(key) {
+        keys.append(key)
+      }
+      return keys
+    }
+
+    /// A vehicle that missed everything since the change began knows only the oldest key.
+    var signingNotices: SigningKey { previous ?? present }
+  }
+
+  package func keys() throws -> Keys {
+    func key(_ name: String) throws -> SigningKey? {
+      Files.exists(path(name)) ? try KeyFile.signingKey(path(name)) : nil
+    }
+    return Keys(
+      present: try KeyFile.signingKey(path(VehiclePaths.tokenKey)), next: try key(VehiclePaths.nextKey),
+      previous: try key(VehiclePaths.previousKey))
+  }
+
+  /// How far a change of keys is.
+  package enum KeyChange: Sendable {
+    /// The next key is listed beside the present one, which goes on signing.
+    case announced(Thumbprint)
+    /// What was the next key signs now; the one before still counts.
+    case switched(Thumbprint)
+  }
+
+  /// Takes the next step of a change of keys. Notices have to tell the vehicles.
+  package func rotateKeys(now: Int64) throws -> KeyChange {
+    let keys = try keys()
+    guard let next = keys.next else {
+      guard keys.previous == nil else { throw LedgerError.stillChanging }
+      let key = SigningKey()
+      try Files.replace(path(VehiclePaths.nextKey), with: (key.jwk.text + "\n").utf8, mode: 0o600)
+      return .announced(key.verificationKey.thumbprint)
+    }
+    // After a crash between these two the first is done once more, and is the same.
+    try Files.replace(path(VehiclePaths.previousKey), with: (keys.present.jwk.text + "\n").utf8, mode: 0o600)
+    // Riders who know only the key before learn of this one by it.
+    let handover = path(VehiclePaths.handover)
+    try Files.createFolder(handover, mode: 0o700)
+    for vehicle in try vehicles() {
+      let uuid = try vehicle.readVehicleFile().vehicle.uuid
+      let notice = try change {
+        $0.notice(for: uuid, keys: [next.verificationKey, keys.present.verificationKey], now: now)
+      }
+      try Files.replace(
+        "\(handover)/\(uuid).jwt", with: notice.signed(by: keys.present).utf8, mode: 0o600)
+    }
+    _ = try check("replace", path(VehiclePaths.tokenKey)) {
+      rename(path(VehiclePaths.nextKey), path(VehiclePaths.tokenKey))
+    }
+    try StagingFolder.synchronize(path(VehiclePaths.operator))
+    return .switched(next.verificationKey.thumbprint)
+  }
+
+  /// Ends a change of keys: the key before counts no more.
+  ///
+  /// - Parameter force: also where tokens that it has signed have not ended.
+  /// - Returns: the last notices by that key, which take it away.
+  /// - Throws: `tokensLast` where that would lock riders out.
+  package func retireKey(now: Int64, force: Bool) throws -> [Letter] {
+    let keys = try keys()
+    guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
+    let ledger = try ledger()
+    let name = previous.verificationKey.thumbprint
+    let riders = ledger.tokens.filter { $0.key == name && $0.expires > now && !ledger.isRevoked($0) }.map(\.rider)
+    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Array(Set(riders)).sorted()) }
+    let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
+    _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
+    return letters
+  }
+
+  // MARK: - The ledger
+
+  package func ledger() throws -> Ledger {
+    let file = path(VehiclePaths.ledger)
+    guard Files.exists(path(VehiclePaths.tokenKey)) else {
+      throw SystemError("open", path(VehiclePaths.tokenKey), code: ENOENT)
+    }
+    guard Files.exists(file) else { return try firstLedger() }
+    let bytes = try Files.readRegular(file, limit: 1 << 26)
+    do throws(Ledger.Damage) { return try Ledger(parsing: bytes) } catch { throw LedgerError.damaged(file) }
+  }
+
+  /// Changes the ledger, one program at a time.
+  @discardableResult
+  func change<Result>(_ body: (inout Ledger) throws -> Result) throws -> Result {
+    let folder = path(VehiclePaths.operator)
+    let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
+    let number = lock.number
+    _ = try check("lock", folder) { flock(number, LOCK_EX) }
+    defer { withExtendedLifetime(lock) {} }
+    var ledger = try ledger()
+    let result = try body(&ledger)
+    try Files.replace(path(VehiclePaths.ledger), with: ledger.text.utf8, mode: 0o600)
+    return result
+  }
+
+  /// Of a folder from before there were ledgers: the tokens that are still in the riders' folders.
+  private func firstLedger() throws -> Ledger {
+    var ledger = Ledger()
+    let key = try keys().present.verificationKey
+    let riders = path(VehiclePaths.riders)
+    guard Files.exists(riders) else { return ledger }
+    for rider in try Files.names(in: riders).sorted() where !rider.hasPrefix(".") {
+      let file = "\(riders)/\(rider)/\(RiderPaths.token)"
+      guard Files.exists(file), let token = try? Token(verifying: KeyFile.token(file), by: key) else { continue }
+      ledger.note(token, key: key.thumbprint)
+    }
+    return ledger
+  }
+
+  func note(_ token: Token, by key: SigningKey) throws {
+    try change { $0.note(token, key: key.verificationKey.thumbprint) }
+  }
+
+  /// Withdraws what has not ended.
+  ///
+  /// - Returns: the tokens that are withdrawn.
+  /// - Throws: `nothingToRevoke`.
+  package func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [Ledger.Entry] {
+    try change { ledger in
+      let entries = subjects.flatMap { ledger.withdraw($0, now: now) }
+      guard !entries.isEmpty else { throw LedgerError.nothingToRevoke }
+      return entries
+    }
+  }
+
+  // MARK: - Notices
+
+  /// A vehicle's notice, to be published.
+  package struct Letter: Sendable {
+    package let vehicle: Vehicle
+    package let topic: TopicPrefix
+    package let broker: Broker
+    package let sequence: Int64
+    package let text: String
+  }
+
+  /// New notices for all vehicles.
+  package func letters(now: Int64) throws -> [Letter] {
+    let keys = try keys()
+    return try letters(by: keys.signingNotices, listing: keys.counting, now: now)
+  }
+
+  private func letters(by key: SigningKey, listing keys: [VerificationKey], now: Int64) throws -> [Letter] {
+    let identity = try identity(now: now)
+    return try vehicles().map { folder in
+      let file = try folder.readVehicleFile()
+      let topic = try folder.present(file.topic, "topic")
+      let broker = try folder.present(file.broker, "[broker]")
+      let notice = try change { $0.notice(for: file.vehicle.uuid, keys: keys, now: now) }
+      let text = notice.signed(by: key)
+      guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
+      return Letter(
+        vehicle: file.vehicle, topic: topic,
+        broker: Broker(
+          host: broker.host, port: broker.port,
+          tls: .init(authority: path(VehiclePaths.authorityCertificate), identity: identity)),
+        sequence: notice.sequence, text: text)
+    }
+  }
+
+  /// Who the operator is to the broker. It is made where the folder is from before there were notices.
+  private func identity(now: Int64) throws -> Broker.Identity {
+    let (certificate, key) = (path(VehiclePaths.operatorCertificate), path(VehiclePaths.operatorKey))
+    if !Files.exists(certificate) {
+      let authority = try VehicleFolder(path).readAuthority()
+      let new = try about(certificate) { try PrivateKey() }
+      let files = try about(certificate) {
+        (try authority.issue(.operator, to: new, now: now).pem(), try new.pem())
+      }
+      try Files.replace(key, with: files.1, mode: 0o600)
+      try Files.replace(certificate, with: files.0, mode: 0o644)
+    }
+    return Broker.Identity(certificate: certificate, key: key)
+  }
+}
+
+/// Why an operator's folder was left as it was, or a vehicle not told.
+package enum LedgerError: Failure, Equatable {
+  case damaged(String)
+  /// Nothing that has not ended is known by that name.
+  case nothingToRevoke
+  case noticeTooLarge(Int)
+  /// A key is to be made, and the one before still counts.
+  case stillChanging
+  case nothingToRetire
+  /// Riders whose tokens the key has signed.
+  case tokensLast([String])
+  /// The broker took the notice, and does not keep it.
+  case notKept(String)
+  case noAnswer(String)
+  /// The folder is no operator's of several vehicles.
+  case notFleet(String)
+  /// A vehicle of that folder has the same name, UUID or topic.
+  case taken(String)
+  /// Something is in the place of a new operator.
+  case inTheWay(String)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .damaged: .badData
+    case .nothingToRevoke, .noticeTooLarge, .stillChanging, .nothingToRetire, .tokensLast: .failure
+    case .notKept, .noAnswer: .unavailable
+    case .notFleet: .noInput
+    case .taken: .usage
+    case .inTheWay: .failure
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .damaged(let path): "\(path) is damaged: nothing was changed"
+    case .nothingToRevoke: "no token that has not ended is of that name"
+    case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
+    case .stillChanging: "the key before the present one still counts"
+    case .nothingToRetire: "no key is to be retired"
+    case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
+    case .notKept(let broker): "\(broker) does not keep the notice: its access list has no operator"
+    case .noAnswer(let broker): "\(broker) has not confirmed the notice"
+    case .notFleet(let path): "\(path) is not the folder of an operator of several vehicles"
+    case .taken(let path): "\(path) is a vehicle of this operator with the same name, UUID or topic"
+    case .inTheWay(let path): "\(path) already exists"
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .damaged: "take the file from a backup"
+    case .nothingToRevoke: "`stepctl operator tokens` lists them"
+    case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
+    case .stillChanging: "`stepctl operator keys retire` ends that change first"
+    case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
+    case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
+    case .notKept: "`stepctl provision vehicle --relocate` writes the access list anew; then restart the broker"
+    case .noAnswer: "`stepctl operator publish` tries again"
+    case .notFleet: "`stepctl operator init` makes one"
+    case .taken: "give the new vehicle another folder name, UUID and topic, or use --force to replace that one"
+    case .inTheWay: "choose another folder; nothing was changed"
+    }
+  }
+}

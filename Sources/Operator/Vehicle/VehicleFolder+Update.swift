@@ -1,0 +1,57 @@
+import Configuration
+import Domain
+import Encoding
+import Glibc
+import MQTT
+import SystemIO
+
+extension VehicleFolder {
+  /// Who has something of a vehicle that has changed.
+  package struct StaleCopies: Sendable, Equatable {
+    /// Riders whose folder has a new vehicle file, for them to get.
+    package var reissued: [String] = []
+    /// Riders who have asked with their device, and take the vehicle's code.
+    package var others: [String] = []
+    /// Riders whose tokens are for a step that the vehicle no longer has.
+    package var withoutStep: [String] = []
+  }
+
+  /// Brings into line with `vehicle.toml`, which somebody has changed, all that follows from it: the broker's files and
+  /// certificate, its access list, and the riders' copies. No key changes, and no token.
+  ///
+  /// - Parameter now: Unix time, from which the broker's new certificate is valid.
+  package func update(now: Int64) throws -> StaleCopies {
+    try checkFinished()
+    let (place, file) = (place, try readVehicleFile())
+    if place.isFleet {
+      try place.writeAccessList()
+    } else {
+      let access = AccessList([
+        .init(topic: try present(file.topic, "topic"), steps: file.vehicle.steps, uuid: nil)
+      ])
+      for file in try brokerConfiguration().files(access) {
+        try Files.replace(path(file.name), with: file.content, mode: file.mode)
+      }
+      _ = try renewCertificates(now: now)
+    }
+
+    let tokens = try place.ledger().tokens.filter { $0.vehicle == file.vehicle.uuid && $0.expires > now }
+    let known = Set(file.vehicle.steps.map(\.id))
+    var stale = StaleCopies()
+    stale.withoutStep = Set(tokens.filter { !known.isSuperset(of: $0.steps) }.map(\.rider)).sorted()
+    let issuer = try Operator(of: self)
+    for rider in Set(tokens.map(\.rider)).sorted() {
+      guard let name = RiderName(rider) else { continue }
+      let copy = path("\(VehiclePaths.folder(of: name))/\(RiderPaths.vehicle)")
+      guard Files.exists(copy) else {
+        stale.others.append(rider)
+        continue
+      }
+      let text = Array(try issuer.vehicleFile(for: name).render().utf8)
+      guard try Files.readRegular(copy) != text else { continue }
+      try Files.replace(copy, with: text, mode: 0o644)
+      stale.reissued.append(rider)
+    }
+    return stale
+  }
+}

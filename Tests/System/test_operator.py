@@ -1,0 +1,587 @@
+"""What an operator does: answers devices that ask, lists and takes back what was handed out, changes keys, and runs a
+fleet."""
+
+import base64
+import json
+import os
+import re
+import stat
+import subprocess
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+import captures
+import client
+import stepproto as proto
+from programs import STEPD, Running, Stepctl, wait_until
+from vehicle import Vehicle, free_port
+
+
+class Device:
+    """A rider's own computer. Its keys never leave it."""
+
+    def __init__(self, home: Path, transcript):
+        home.mkdir()
+        self.home, self.stepctl = home, Stepctl(home, transcript)
+        self.keys = home / ".config/stepctl/device"
+
+    def asks(self, *arguments) -> str:
+        made = self.stepctl("enroll", "--name", "anna", *arguments)
+        assert made.status == 0, made
+        return made.stdout.strip()
+
+    def imports(self, *arguments, **more):
+        return self.stepctl("config", "import", *arguments, "--yes", **more)
+
+    def types(self, *arguments, **more):
+        return self.stepctl(*arguments, **more)
+
+    def opens(self, vehicle, *arguments):
+        return self.types("open", "--side", "left", "--radio", vehicle.radio("left"), *arguments)
+
+
+@pytest.fixture
+def devices(tmp_path, transcript):
+    return [Device(tmp_path / name, transcript) for name in ("phone", "tablet")]
+
+
+@pytest.fixture
+def phone(devices) -> Device:
+    return devices[0]
+
+
+def granted(stepctl, folder: Path, request, *arguments) -> str:
+    ended = stepctl("provision", "token", folder, "--device", request, *arguments)
+    assert ended.status == 0, ended
+    return ended.stdout.strip()
+
+
+def written(tmp_path: Path, text: str, name="access") -> Path:
+    file = tmp_path / name
+    file.write_text(text)
+    return file
+
+
+# --- A device that asks ---
+
+
+def test_from_a_request_to_an_open_step_and_no_private_key_travels(vehicle, stepctl, phone, tmp_path):
+    request = phone.asks()
+    access = granted(stepctl, vehicle.folder, request, "--for", "2h")
+    private = json.loads((phone.keys / "device.jwk").read_text())["d"]
+    pem = "".join((phone.keys / "rider.key").read_text().splitlines()[1:-1])
+    for text in (request, access, *(base(text) for text in (request, access))):
+        assert private not in text and pem not in text
+    assert not (vehicle.folder / "riders").exists(), "nothing of the rider stays with the operator but a line"
+    assert stat.S_IMODE(phone.keys.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in phone.keys.iterdir()} == {0o600}
+    assert phone.imports(written(tmp_path, access)).status == 0
+    opened = phone.opens(vehicle)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+
+
+def base(text: str) -> str:
+    """What is inside the base64url of a text."""
+    parts = re.findall(r"[A-Za-z0-9_-]{40,}", text)
+    return "".join(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode(errors="replace") for part in parts)
+
+
+def test_a_device_in_python_asks_and_is_answered(vehicle, stepctl, tmp_path):
+    """Written from the protocol's page alone: another phone's program."""
+    device, key = proto.Ed25519PrivateKey.generate(), ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rider")])
+    csr = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    request = proto.sign_request("otto", csr.public_bytes(serialization.Encoding.DER), device, int(time.time()))
+    text = granted(stepctl, vehicle.folder, request)
+    code, token, der = proto.read_access(text, device.public_key(), vehicle.key("operator/token").public_key())
+    assert token["sub"] == "otto"
+    certificate = x509.load_der_x509_certificate(der)
+    authority = x509.load_der_x509_certificate(proto.from_base64url(code["ca"]))
+    certificate.verify_directly_issued_by(authority)
+    files = {name: tmp_path / name for name in ("ca.pem", "rider.pem", "rider.key")}
+    files["ca.pem"].write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    files["rider.pem"].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    files["rider.key"].write_bytes(key.private_bytes(*form))
+    rider = client.Vehicle(
+        uuid=code["uuid"],
+        topic=code["topic"],
+        majors={step["id"]: step["major"] for step in code["steps"]},
+        host=code["host"],
+        port=code["port"],
+        ca=files["ca.pem"],
+        cert=files["rider.pem"],
+        key=files["rider.key"],
+        encryption_key=proto.x25519_key(proto.from_base64url(code["encryption_key"])),
+        signing_key=proto.ed25519_key(proto.from_base64url(code["signing_key"])),
+        device=device,
+        token=json.loads(text)["token"],
+    )
+    with client.Session(rider, "left", 10) as session:
+        statement, _ = client.ask(session)
+    assert statement["position"] == "close" and "challenge" in statement
+
+
+def test_a_request_stays_the_same_devices_and_renewal_is_the_same_file_again(vehicle, stepctl, phone, tmp_path):
+    first, second = phone.asks(), phone.asks()
+    assert [proto.from_json(proto.from_base64url(text.split(".")[0]))["jwk"] for text in (first, second)][0] == (
+        proto.from_json(proto.from_base64url(second.split(".")[0]))["jwk"]
+    )
+    old = granted(stepctl, vehicle.folder, first, "--for", "1h")
+    assert phone.imports(written(tmp_path, old)).status == 0
+    new = granted(stepctl, vehicle.folder, written(tmp_path, second, "request"), "--for", "3h")
+    assert phone.imports("-", input=new.encode()).status == 0
+    assert phone.opens(vehicle).status == 0
+    names = sorted(path.name for path in (phone.home / ".config/stepctl/vehicles/car").iterdir())
+    assert len([name for name in names if name.startswith("token")]) == 1
+
+
+def test_an_older_file_is_refused_and_the_newer_one_stays(vehicle, stepctl, phone, tmp_path, transcript):
+    request = phone.asks()
+    old = json.loads(granted(stepctl, vehicle.folder, request, "--for", "9h"))
+    # Signed an hour ago: by the operator, as all else.
+    claims = proto.from_json(proto.from_base64url(old["token"].split(".")[1]))
+    claims["ext"]["iat"] -= 3600
+    old["token"] = proto.sign_token(claims, vehicle.key("operator/token"))
+    new = granted(stepctl, vehicle.folder, request)
+    assert phone.imports(written(tmp_path, new)).status == 0
+    refused = phone.imports(written(tmp_path, json.dumps(old)))
+    file = phone.home / ".config/stepctl/vehicles/car/vehicle.toml"
+    assert (refused.status, refused.error) == (65, f"this access is older than the one in {file}")
+    assert phone.opens(vehicle).status == 0
+
+
+def test_a_file_for_another_device_is_refused_there(vehicle, stepctl, devices, tmp_path):
+    phone, tablet = devices
+    access = written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))
+    nobody = tablet.imports(access)
+    assert (nobody.status, nobody.error) == (66, "this computer has no device key")
+    tablet.asks()
+    other = tablet.imports(access)
+    assert other.status == 65
+    assert re.fullmatch(r"this access is for the device [\w-]{43}, and this one is [\w-]{43}", other.error)
+    assert not (tablet.home / ".config/stepctl/vehicles").exists()
+
+
+def certificate_request(subject: str, folder: Path, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")) -> str:
+    key, request = folder / "own.key", folder / "own.csr"
+    command = ["openssl", "req", "-new", "-newkey", *kind, "-nodes", "-keyout", key, "-outform", "DER"]
+    subprocess.run([*command, "-subj", subject, "-out", request], check=True, capture_output=True)
+    return proto.base64url(request.read_bytes())
+
+
+def asked(name: str, csr: str, device=None, **claims) -> str:
+    device = device or proto.Ed25519PrivateKey.generate()
+    header = {"alg": "Ed25519", "typ": "step-request+jwt", "jwk": proto.jwk(device.public_key())}
+    return proto.sign(device, proto.to_json(header), proto.to_json({"name": name, "csr": csr, "iat": 1} | claims))
+
+
+NAMES = "the request asks for a certificate in a name that is not a rider's"
+
+
+@pytest.mark.parametrize("subject", ["/CN=controller", "/CN=operator", "/CN=rider/CN=controller", "/O=rider", "/CN=Rider"])
+def test_a_certificate_request_with_anothers_name_gets_nothing(file_vehicle, tmp_path, subject):
+    request = asked("anna", certificate_request(subject, tmp_path))
+    ended = file_vehicle.stepctl("provision", "token", file_vehicle.folder, "--device", request)
+    assert (ended.status, ended.stdout, ended.error) == (65, "", NAMES)
+
+
+def test_what_a_request_asks_for_beyond_its_key_is_not_in_the_certificate(file_vehicle, tmp_path):
+    """An authority's certificate, another name: only the key is taken."""
+    key, csr = tmp_path / "own.key", tmp_path / "own.csr"
+    command = ["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    more = ["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "subjectAltName=DNS:controller"]
+    subprocess.run(
+        [*command, "-keyout", key, "-subj", "/CN=rider", *more, "-outform", "DER", "-out", csr],
+        check=True,
+        capture_output=True,
+    )
+    access = json.loads(
+        granted(file_vehicle.stepctl, file_vehicle.folder, asked("anna", proto.base64url(csr.read_bytes())))
+    )
+    certificate = tmp_path / "rider.der"
+    certificate.write_bytes(proto.from_base64url(access["certificate"]))
+    text = subprocess.run(
+        ["openssl", "x509", "-inform", "DER", "-in", certificate, "-noout", "-text"], capture_output=True, text=True
+    ).stdout
+    assert "Subject: CN = rider" in text and "CA:FALSE" in text and "DNS:" not in text and "CA:TRUE" not in text
+
+
+def test_requests_that_are_none_are_refused(file_vehicle, tmp_path):
+    good = certificate_request("/CN=rider", tmp_path)
+    rsa = certificate_request("/CN=rider", tmp_path, kind=("rsa:2048",))
+    octets = bytearray(proto.from_base64url(good))
+    octets[-1] ^= 1
+    whole = asked("anna", good)
+    cases = {
+        asked("anna", rsa): "the certificate request is not for a key on P-256",
+        asked("anna", proto.base64url(bytes(octets))): None,
+        asked("anna", proto.base64url(b"rubbish")): None,
+        asked("../anna", good): "../anna: not a rider's name",
+        asked("anna", good, more=1): None,
+        whole[:-4] + ("AAAA" if whole[-4:] != "AAAA" else "BBBB"): None,
+        "eyJ": None,
+    }
+    for request, error in cases.items():
+        ended = file_vehicle.stepctl("provision", "token", file_vehicle.folder, "--device", request)
+        assert ended.status in (64, 65) and ended.stdout == "", request
+        assert error is None or ended.error == error
+    none = file_vehicle.stepctl("provision", "token", file_vehicle.folder, "--device", tmp_path / "missing")
+    assert none.status == 66
+
+
+def test_access_files_that_were_changed_are_refused(file_vehicle, stepctl, phone, new_vehicle, tmp_path):
+    request = phone.asks()
+    access = json.loads(granted(stepctl, file_vehicle.folder, request))
+    other = json.loads(granted(stepctl, new_vehicle("other").folder, request))
+    token = access["token"].split(".")
+    changed = [
+        access | {"token": other["token"]},
+        access | {"vehicle": other["vehicle"]},
+        access | {"certificate": other["certificate"]},
+        access | {"certificate": "AAAA"},
+        access | {"token": ".".join([token[0], token[1], "A" * 86])},
+        access | {"more": "x.y"},
+        {name: value for name, value in access.items() if name != "token"},
+    ]
+    for each in changed:
+        ended = phone.imports(written(tmp_path, json.dumps(each)))
+        assert (ended.status, ended.stdout) == (65, ""), each.keys()
+    assert phone.imports(written(tmp_path, json.dumps(access)[:-5])).status == 65
+    assert not (phone.home / ".config/stepctl/vehicles").exists()
+
+
+def test_a_token_can_begin_later(vehicle, stepctl, phone, tmp_path):
+    access = granted(stepctl, vehicle.folder, phone.asks(), "--from", "2032-01-02T08:00", "--for", "1h")
+    assert phone.imports(written(tmp_path, access)).status == 0
+    ended = phone.types("status")
+    assert (ended.status, "token_not_yet_valid" in ended.error) == (5, True)
+    for wrong in ("tomorrow", "24:00", "2026-02-30T08:00", "8:00", "2026-11-23"):
+        assert stepctl("provision", "token", vehicle.folder, "--device", "-", "--from", wrong).status == 64
+
+
+def test_both_texts_travel_as_pictures_too(file_vehicle, stepctl, phone, tmp_path):
+    request, access = tmp_path / "request.png", tmp_path / "access.png"
+    phone.asks("--output", request)
+    seen = subprocess.run(["zbarimg", "--raw", "-q", request], capture_output=True, text=True).stdout.strip()
+    granted(stepctl, file_vehicle.folder, seen, "--output", access)
+    assert phone.imports("--qr", access).status == 0
+
+
+# --- Taking back ---
+
+
+def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl, phone, tmp_path):
+    bob = vehicle.rider("bob")
+    access = granted(stepctl, vehicle.folder, phone.asks())
+    assert phone.imports(written(tmp_path, access)).status == 0
+    listed = stepctl("operator", "tokens", vehicle.folder, "--json").objects
+    assert [(token["rider"], token["state"]) for token in listed] == [("bob", "valid"), ("anna", "valid")]
+    riders = stepctl("operator", "riders", vehicle.folder, "--json").objects
+    assert [rider["rider"] for rider in riders] == ["anna", "bob"]
+    revoked = stepctl("operator", "revoke", vehicle.folder, "--rider", "anna")
+    assert (revoked.status, revoked.stdout) == (0, f"revoked {listed[1]['token']} of anna\n")
+    vehicle.stepd.says("is in force")
+    ended = phone.opens(vehicle)
+    assert (ended.status, "token_revoked" in ended.error) == (5, True)
+    assert bob.moves("open", "left").status == 0
+    assert len(stepctl("operator", "tokens", vehicle.folder, "--json").objects) == 1
+    again = stepctl("operator", "revoke", vehicle.folder, "--rider", "anna")
+    assert (again.status, again.error) == (1, "no token that has not ended is of that name")
+    # The device may ask again: only the token was taken back.
+    renewed = granted(stepctl, vehicle.folder, phone.asks())
+    assert phone.imports(written(tmp_path, renewed)).status == 0
+    assert phone.types("status").status == 0
+    device = riders[0]["device_keys"][0]
+    assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
+    assert phone.types("status").status == 5
+
+
+def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
+    alice = parked.rider("alice")
+    away = stepctl("operator", "revoke", parked.folder, "--rider", "alice", "--timeout", "2")
+    assert away.status == 69 and away.stdout.startswith("revoked ")
+    assert "car has not been told" in away.stderr
+    parked.starts_all()
+    assert alice.types("status").status == 0
+    assert stepctl("operator", "publish", parked.folder).stdout == "told car\n"
+    parked.stepd.says("is in force")
+    assert alice.types("status").status == 5
+
+
+def test_a_broker_whose_access_list_knows_no_operator_is_said(vehicle, stepctl):
+    file = vehicle.folder / "mosquitto.acl"
+    file.write_text(file.read_text().partition("\nuser operator")[0] + "\n")
+    vehicle.broker.kill()
+    vehicle.starts_broker()
+    ended = stepctl("operator", "publish", vehicle.folder, "--timeout", "2")
+    assert ended.status == 69 and "its access list has no operator" in ended.error
+
+
+def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path):
+    alice = vehicle.rider("alice")
+    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))).status == 0
+
+    def everybody_rides():
+        assert alice.types("status").status == 0 and phone.types("status").status == 0
+
+    assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
+    vehicle.stepd.says("is in force")
+    everybody_rides()
+    before = vehicle.stepd.said
+    assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
+    vehicle.stepd.says("is in force", after=before)
+    everybody_rides()
+    vehicle.keeps_secret(vehicle.folder / "operator/token.jwk")
+    locked_out = stepctl("operator", "keys", "retire", vehicle.folder)
+    assert (locked_out.status, locked_out.error) == (1, "riders would be locked out: alice, anna")
+    # A rider who has pinned the old key takes access by the new one, because the old one has vouched for it.
+    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))).status == 0
+    everybody_rides()
+    assert stepctl("operator", "revoke", vehicle.folder, "--rider", "alice").status == 0
+    assert stepctl("operator", "keys", "retire", vehicle.folder).status == 0
+    # Signed by a key that counts no more: there is no answer.
+    wait_until(lambda: alice.types("status", "--timeout", "1").status == 69, "the old key counts no more")
+    assert phone.types("status").status == 0
+    assert len(stepctl("operator", "keys", "show", vehicle.folder).lines) == 1
+
+
+def test_another_operators_access_is_refused_whoever_it_names(file_vehicle, stepctl, phone, tmp_path):
+    request = phone.asks()
+    access = json.loads(granted(stepctl, file_vehicle.folder, request))
+    assert phone.imports(written(tmp_path, json.dumps(access))).status == 0
+    mallory = proto.Ed25519PrivateKey.generate()
+    code = proto.from_json(proto.from_base64url(access["vehicle"].split(".")[1]))
+    token = proto.from_json(proto.from_base64url(access["token"].split(".")[1]))
+    notice = {
+        "vehicle": code["uuid"],
+        "seq": 1,
+        "iat": 1,
+        "keys": [proto.jwk(mallory.public_key())],
+        "revoked": [],
+    }
+    forged = access | {"vehicle": proto.sign_code(code, mallory), "token": proto.sign_token(token, mallory)}
+    for each in (forged, forged | {"notice": proto.sign_notice(notice, mallory)}):
+        ended = phone.imports(written(tmp_path, json.dumps(each)))
+        assert ended.status == 65 and "trusts another operator" in ended.error
+
+
+# --- A fleet ---
+
+
+class Fleet:
+    """Two vehicles, one broker, one operator."""
+
+    def __init__(self, folder: Path, stepctl: Stepctl, stack: ExitStack):
+        self.folder, self.stepctl, self.stack, self.port = folder, stepctl, stack, free_port()
+        made = stepctl("operator", "init", folder / "fleet", "--port", self.port)
+        assert made.status == 0, made
+        for name in ("car", "van"):
+            made = stepctl("provision", "vehicle", folder / name, "--operator", folder / "fleet")
+            assert made.status == 0, made
+            stepd = folder / name / "stepd.toml"
+            stepd.write_text(stepd.read_text().replace("travel_s = 1.5", "travel_s = 0.2"))
+        self.prepares_broker()
+
+    def prepares_broker(self):
+        configuration = self.folder / "fleet/mosquitto.conf"
+        text = re.sub(r"^user .*$", "", configuration.read_text(), flags=re.MULTILINE)
+        configuration.write_text(text + ("\nuser root\n" if os.geteuid() == 0 else ""))
+
+    def runs(self, name: str, *command) -> Running:
+        log = self.folder / f"{name}.log"
+        running = Running(list(command), log, self.stepctl.environment, self.stepctl.transcript)
+        return self.stack.enter_context(closing(running))
+
+    def starts_broker(self) -> Running:
+        self.broker = self.runs("mosquitto", "mosquitto", "-c", self.folder / "fleet/mosquitto.conf")
+        self.broker.says("running")
+        return self.broker
+
+    def starts_stepd(self, name: str) -> Running:
+        stepd = self.runs(name, STEPD, "--config", self.folder / name / "stepd.toml")
+        stepd.says("connected to")
+        return stepd
+
+    def uuid(self, name: str) -> str:
+        return re.search(r'uuid = "(.*)"', (self.folder / name / "vehicle.toml").read_text())[1]
+
+    def radio(self, name: str) -> str:
+        path = self.folder / f"{name}.btsnoop"
+        return f"btsnoop:{path}" if path.exists() else captures.written(path, captures.at_the_left(self.uuid(name)))
+
+
+@pytest.fixture
+def fleet(stepctl, tmp_path):
+    with ExitStack() as stack:
+        yield Fleet(tmp_path, stepctl, stack)
+
+
+def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet, stepctl, devices, tmp_path):
+    phone, tablet = devices
+    assert not list((fleet.folder / "car").glob("operator*")), "nothing of the operator's is on the vehicle"
+    assert [vehicle["name"] for vehicle in stepctl("operator", "vehicles", fleet.folder / "fleet", "--json").objects] == [
+        "car",
+        "van",
+    ]
+    fleet.starts_broker()
+    for name in ("car", "van"):
+        fleet.starts_stepd(name)
+    for device, name in ((phone, "car"), (tablet, "van")):
+        access = granted(stepctl, fleet.folder / "fleet/vehicles" / name, device.asks())
+        assert device.imports(written(tmp_path, access)).status == 0
+        opened = device.types("open", "--side", "left", "--radio", fleet.radio(name))
+        assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+    # The phone's certificate, for the other vehicle's topics: the broker passes nothing on.
+    file = tablet.home / ".config/stepctl/vehicles/van/vehicle.toml"
+    mine = phone.home / ".config/stepctl/vehicles/car"
+    text = file.read_text()
+    text = re.sub(r"^cert = .*$", f'cert = "{mine}/rider.pem"', text, flags=re.MULTILINE)
+    text = re.sub(r"^key = .*$", f'key = "{phone.keys}/rider.key"', text, flags=re.MULTILINE)
+    file.write_text(text)
+    assert tablet.types("status", "--timeout", "1").status == 69
+
+
+def test_a_fleets_broker_keeps_a_revocation_for_a_vehicle_that_comes_after_a_restart(fleet, stepctl, phone, tmp_path):
+    access = granted(stepctl, fleet.folder / "fleet/vehicles/car", phone.asks())
+    assert phone.imports(written(tmp_path, access)).status == 0
+    broker = fleet.starts_broker()
+    revoked = stepctl("operator", "revoke", fleet.folder / "fleet", "--rider", "anna")
+    assert revoked.status == 0, revoked
+    broker.kill()
+    fleet.starts_broker()
+    fleet.starts_stepd("car").says("is in force")
+    assert phone.types("status").status == 5
+
+
+def test_a_vehicle_of_the_same_name_or_uuid_or_topic_does_not_join(fleet, stepctl):
+    operator = ("--operator", fleet.folder / "fleet")
+    same = stepctl("provision", "vehicle", fleet.folder / "new", *operator, "--uuid", fleet.uuid("car"))
+    assert same.status == 64 and same.error.endswith("with the same name, UUID or topic")
+    topic = f"vehicles/{fleet.uuid('car')}"
+    same = stepctl("provision", "vehicle", fleet.folder / "new", *operator, "--topic", topic)
+    assert same.status == 64
+    assert not (fleet.folder / "new").exists()
+    none = stepctl("provision", "vehicle", fleet.folder / "new", "--operator", fleet.folder / "car")
+    assert (none.status, none.error) == (
+        66,
+        f"{fleet.folder}/car is not the folder of an operator of several vehicles",
+    )
+    # A folder elsewhere, of the name of a vehicle that there is.
+    same = stepctl("provision", "vehicle", fleet.folder / "elsewhere/car", *operator)
+    assert same.status == 64 and not (fleet.folder / "elsewhere").exists()
+    forced = stepctl("provision", "vehicle", fleet.folder / "elsewhere/car", *operator, "--force", input=b"van\n")
+    assert (forced.status, forced.error) == (1, "that is not its name; nothing was changed")
+    again = stepctl("operator", "init", fleet.folder / "fleet")
+    assert (again.status, again.error) == (1, f"{fleet.folder}/fleet already exists")
+
+
+# --- Replacing a vehicle ---
+
+
+def test_a_vehicle_is_replaced_after_its_name_was_typed_and_the_old_files_are_kept(parked, stepctl):
+    parked.rider("alice")
+    key = (parked.folder / "operator/token.jwk").read_bytes()
+    command = ("provision", "vehicle", parked.folder, "--force")
+    for answer, status in (("", 66), ("\n", 1), ("yes\n", 1), ("CAR\n", 1)):
+        ended = stepctl(*command, input=answer.encode())
+        assert (ended.status, ended.stdout) == (status, ""), answer
+        assert (parked.folder / "operator/token.jwk").read_bytes() == key
+    assert "alice" in ended.stderr and "1 that have not ended" in ended.stderr
+    assert stepctl(*command, input=b"car\n").status == 0
+    assert (parked.folder / "operator/token.jwk").read_bytes() != key
+    (kept,) = parked.folder.glob("replaced-*")
+    assert (kept / "operator/token.jwk").read_bytes() == key and (kept / "riders/alice/token.jwt").exists()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+
+
+# --- Changing a vehicle ---
+
+
+def test_a_vehicle_changes_its_name_its_broker_and_its_steps_and_nobody_is_forgotten(parked, stepctl, phone, tmp_path):
+    alice = parked.rider("alice")
+    assert phone.imports(written(tmp_path, granted(stepctl, parked.folder, phone.asks()))).status == 0
+    key, port = (parked.folder / "operator/token.jwk").read_bytes(), free_port()
+    file = parked.folder / "vehicle.toml"
+    text = file.read_text().replace('name = "car"', 'name = "Old Lady"').replace(f"port = {parked.port}", f"port = {port}")
+    text = text.replace('host = "localhost"', 'host = "127.0.0.1"')
+    file.write_text(text + '\n[[steps]]\nid = "roof"\nside = "right"\nmajor = 3\n'.replace("right", "left"))
+    refused = stepctl("provision", "vehicle", parked.folder, "--update")
+    assert refused.status == 78, "two steps at one side"
+    file.write_text(text.replace('id = "right"', 'id = "rear"'))
+    updated = stepctl("provision", "vehicle", parked.folder, "--update", "--json")
+    assert updated.json == {"reissued": ["alice"], "stale": ["anna"], "without_step": ["alice", "anna"]}
+    assert (parked.folder / "operator/token.jwk").read_bytes() == key
+    parked.prepares_broker()
+    parked.starts_broker()
+    stepd = parked.starts("stepd", STEPD, "--config", parked.folder / "stepd.toml")
+    stepd.says("connected to 127.0.0.1")
+    renewed = stepctl("provision", "token", parked.folder, "--rider", "alice", "--force")
+    assert renewed.status == 0
+    assert alice.types("status").stdout == "left     closed\nrear     closed\n"
+    code = stepctl("provision", "qr", "--vehicle", parked.folder, "--json").json["codes"][0]["content"]
+    assert phone.imports("-", input=code.encode()).status == 0
+    assert phone.imports(written(tmp_path, granted(stepctl, parked.folder, phone.asks()))).status == 0
+    assert phone.types("status").stdout == "left     closed\nrear     closed\n"
+    again = stepctl("provision", "vehicle", parked.folder, "--update", "--json")
+    assert again.json["reissued"] == []
+
+
+# --- Certificates ---
+
+
+def test_certificates_that_end_soon_are_listed_first_and_renewed_for_their_keys(vehicle, stepctl):
+    alice = vehicle.rider("alice")
+    listed = stepctl("operator", "renew", vehicle.folder, "--list", "--json").objects
+    assert [each["file"] for each in listed][0] == "riders/alice/rider.pem", "after a year; the others after 825 days"
+    assert {each["is_due"] for each in listed} == {False} and len(listed) == 4
+    assert stepctl("operator", "renew", vehicle.folder).stdout == ""
+    before = {each["file"]: (vehicle.folder / each["file"]).read_bytes() for each in listed}
+    renewed = stepctl("operator", "renew", vehicle.folder, "--within", "400d", "--json").objects
+    assert [each["file"] for each in renewed] == ["riders/alice/rider.pem"]
+    assert len(stepctl("operator", "renew", vehicle.folder, "--within", "900d").lines) == 4
+    assert all((vehicle.folder / name).read_bytes() != content for name, content in before.items())
+    vehicle.stepd.kill()
+    vehicle.broker.kill()
+    vehicle.starts_all()
+    assert alice.types("status").status == 0
+    assert stepctl("operator", "publish", vehicle.folder).status == 0
+
+
+def test_a_fleet_renews_its_vehicles_certificates_without_their_keys(fleet, stepctl):
+    listed = stepctl("operator", "renew", fleet.folder / "fleet", "--within", "900d", "--json").objects
+    assert sorted(each["file"] for each in listed) == [
+        "operator/client.pem",
+        "tls/broker.pem",
+        "vehicles/car/tls/controller.pem",
+        "vehicles/van/tls/controller.pem",
+    ]
+    for name in ("car", "van"):
+        renewed = fleet.folder / "fleet/vehicles" / name / "tls/controller.pem"
+        (fleet.folder / name / "tls/controller.pem").write_bytes(renewed.read_bytes())
+    fleet.starts_broker()
+    fleet.starts_stepd("car")
+    fleet.starts_stepd("van")
+
+
+def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, tmp_path):
+    operator = fleet.folder / "fleet"
+    assert phone.imports(written(tmp_path, granted(stepctl, operator / "vehicles/car", phone.asks()))).status == 0
+    fleet.port = free_port()
+    moved = stepctl("operator", "move", operator, "--host", "127.0.0.1", "--port", fleet.port, "--json")
+    assert moved.json == {"vehicles": [f"{operator}/vehicles/car", f"{operator}/vehicles/van"], "stale": ["anna"]}
+    fleet.prepares_broker()
+    fleet.starts_broker()
+    (fleet.folder / "car/vehicle.toml").write_bytes((operator / "vehicles/car/vehicle.toml").read_bytes())
+    fleet.starts_stepd("car")
+    code = stepctl("provision", "qr", "--vehicle", operator / "vehicles/car", "--json").json["codes"][0]["content"]
+    assert phone.imports("-", input=code.encode()).status == 0
+    assert phone.types("status").status == 0
+    assert stepctl("operator", "move", fleet.folder / "car", "--port", "9").status == 66
