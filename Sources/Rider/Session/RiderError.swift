@@ -159,6 +159,7 @@ extension RefusalCode {
       "it does not accept this proof; use a dynamic tag or a rotating beacon"
     case .staleProof: "the proof is too old, or was used before"
     case .notNear: "you are too far from the step"
+    case .notHeard: "it does not hear your device at this step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
     case .reserved: "somebody else has just opened the step, and only that rider may close it now"
@@ -179,6 +180,7 @@ extension Proof {
       "another step's beacon was heard as well as this one's, or what was heard as this step's is a copy of it"
     case .tag: "the tag is not one of those on this step"
     case .code: "the code is not the one on this step"
+    case .heard: "the vehicle hears you at another step"
     }
   }
 }
