@@ -58,6 +58,9 @@ struct MoveOptions: ParsableArguments {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
+    if watch, presence.by == .nfc || presence.by == .qr {
+      throw ValidationError("--watch needs the radio: use it with --by beacon.")
+    }
     if let place, let side, place != side {
       throw ValidationError("--side \(side.rawValue) contradicts \(place.rawValue).")
     }

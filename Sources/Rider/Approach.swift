@@ -120,9 +120,11 @@ package final class Approach {
       client?.close()
       self.tell = { _ in }
     }
-    // First what takes longest.
-    if let target { try want(target) }
+    self.target = target
+    // First what takes longest: another thread connects, while others begin to listen and this one seals the questions.
+    if target != nil { client = try connect() }
     if !goal.asksFirst { try listen() }
+    if client != nil { try ask() }
     if ending == nil { try loop.run() }
     return ending!
   }
@@ -133,10 +135,8 @@ package final class Approach {
     guard commanded == nil else { return }
     self.target = target
     if client == nil {
-      failures = [:]
-      let client = try connect()
-      self.client = client
-      try client.begin(goal.steps.map { .prepare($0) }) { [unowned self] in try take($1, of: $0) }
+      client = try connect()
+      try ask()
     }
     try proceed()
   }
@@ -150,6 +150,11 @@ package final class Approach {
   }
 
   // MARK: -
+
+  private func ask() throws {
+    failures = [:]
+    try client?.begin(goal.steps.map { .prepare($0) }) { [unowned self] in try take($1, of: $0) }
+  }
 
   private func listen() throws {
     isSearching = true
@@ -227,10 +232,11 @@ package final class Approach {
     switch presence.verdict {
     case .suffices(let sighting):
       commanded = sighting
-      if !goal.goesOn { search.stop() }
-      sender?.stop()
       try tell(.sighted(sighting))
       try client.present(sighting, to: target)
+      // Last: to give a radio back takes time.
+      if !goal.goesOn { search.stop() }
+      sender?.stop()
     case .asks(let sighting):
       if let error = failures[sighting.step.id] { return try fail(error) }
       try tell(.asks(sighting))

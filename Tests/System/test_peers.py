@@ -88,7 +88,7 @@ def test_stepctl_believes_a_controller_in_python(parked, python_controller):
     refused = parked.rider("carol", "--steps", "right").moves("close", "left")
     assert (refused.status, refused.error) == (
         5,
-        "the vehicle refused (wrong_step): the token, or the beacon, tag or code, is not for this step",
+        "the vehicle refused (wrong_step): the token is not for this step",
     )
 
 

@@ -41,6 +41,7 @@ WRONG = [
     ("open", "top"),
     ("open", "left", "right"),
     ("open", "left", "--side", "right"),
+    ("open", "--watch", "--by", "nfc"),
     ("open", "--side", "left", "--by", "magic"),
     ("open", "--side", "left", "--timeout", "soon"),
     ("locate", "--interval", "0"),

@@ -47,8 +47,13 @@ final class Guide {
     case .ended(let result):
       (parts[method], left[method]) = (nil, nil)
       clear()
-      console.note("not located by \(method.device): \(printable(reason(result)))")
+      console.note(sentence(on: method, result))
     }
+  }
+
+  /// How a search ended that found nothing.
+  func sentence(on method: ProofMethod, _ result: Result<Finding, any Error>) -> String {
+    "not located by \(method.device): \(printable(reason(result)))"
   }
 
   /// The vehicle has not told yet what it accepts.

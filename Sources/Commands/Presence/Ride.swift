@@ -23,8 +23,8 @@ final class Ride {
   private let side: Side?
   private var approach: Approach?
 
-  /// Whoever commands, once the vehicle is asked.
-  private var access: RiderAccess?
+  /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a hurry.
+  private var links: [(label: String, text: String)] = []
   private var target: Command.Move.Target?
   private var step: StepID?
   /// What the picture says in place of the advice, and until when, on the radio's clock.
@@ -67,15 +67,21 @@ final class Ride {
     defer { search.close() }
     // What is wrong with files is told before anything is asked or listened to.
     let access = try target.map { _ in try rider() }
-    let isValid = access.map { TokenReport($0.token, at: now).isValid } ?? true
-    // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
-    if let access, !isValid { tell("token", TokenReport(access.token, at: now).line) }
+    var isValid = true
+    if let access {
+      let token = TokenReport(access.token, at: now)
+      isValid = token.isValid
+      // By this device's clock, which may be wrong: the vehicle's decides. It is asked before anything else.
+      if !isValid { tell("token", token.line) }
+    }
     let goal = Approach.Goal(
       steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling)
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
-      self.access = access
-      return try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)
+      let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)
+      links = [("broker", "\(access.broker), TLS")]
+      if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
+      return client
     }
     self.approach = approach
     self.target = target
@@ -99,7 +105,8 @@ final class Ride {
     switch event {
     case .search(let method, .ended(let result)):
       // Of the last one the whole command says what became of it, and of a sighting what follows.
-      if !isLast, !result.isSighting { view == nil ? guide.show(method, .ended(result)) : () }
+      guard !isLast, !result.isSighting else { break }
+      if let view { view.note(guide.sentence(on: method, result)) } else { guide.show(method, .ended(result)) }
     case .search(_, .note(let note)) where view != nil: view?.note(note)
     case .search(let method, let event):
       if view == nil { guide.show(method, event, side: side) }
@@ -136,11 +143,7 @@ final class Ride {
     step = sighting.step.id
     guide.clear()
     tell("proof", sighting.summary)
-    if let access {
-      let token = TokenReport(access.token, at: now)
-      if token.isValid { tell("token", token.line) }
-      tell("broker", "\(access.broker), TLS")
-    }
+    for link in links { tell(link.label, link.text) }
     say("\(target?.rawValue ?? "") \(sighting.step.id)", for: .infinity)
   }
 

@@ -152,6 +152,17 @@ import Testing
     #expect(frame(report, rows: 1, columns: 20) == [" → come closer on …"])
   }
 
+  @Test("shows the keys below everything else, where there is room, and what becomes of a command in place of advice")
+  func keys() throws {
+    let report = try report(facing: .left, isLocated: true, reading(.left, 0.9, .near), reading(.right, 9, .far))
+    let keys = "o open   c close   q quit"
+    let lines = frame(report, news: "the left step is moving", keys: keys, rows: 24, columns: 80)
+    #expect(lines.count == 24)
+    #expect(lines.suffix(2) == [" → the left step is moving", " " + keys])
+    #expect(frame(report, keys: keys, rows: 5, columns: 40).last == " → ready: stepctl open --side left")
+    #expect(frame(report, keys: keys, rows: 6, columns: 40).last == " " + keys)
+  }
+
   @Test("draws a step at its side, whatever the order of the file, and lists the steps in that order")
   func order() throws {
     let report = try report(reading(.right, id: "ramp", 5, .far), reading(.left, id: "door", 5, .far))
@@ -186,7 +197,10 @@ import Testing
       for (glyphs, isASCII) in [(Glyphs.unicode, false), (.ascii, true)] {
         for rows in [1, 2, 3, 4, 5, 8, 11, 12, 14, 17, 24, 60] {
           for columns in [1, 2, 3, 4, 9, 20, 37, 38, 39, 40, 80, 200] {
-            let lines = frame(report, rows: rows, columns: columns, glyphs)
+            let hasKeys = rows % 2 == 0
+            let lines = frame(
+              report, news: hasKeys ? name : nil, keys: hasKeys ? "o open   c close   q quit" : nil, rows: rows,
+              columns: columns, glyphs)
             #expect((1...rows).contains(lines.count), "\(rows)x\(columns)")
             for line in lines {
               #expect(line.columns < max(columns, 2), "\(rows)x\(columns) \(line)")

@@ -37,6 +37,11 @@ func reading(
 }
 
 /// The frame of a decision, with its spaces, as text.
-func frame(_ report: LocationReport, rows: Int, columns: Int, _ glyphs: Glyphs = .unicode) -> [String] {
-  ApproachFrame(report, size: Screen.Size(rows: rows, columns: columns), glyphs: glyphs) { text, _ in text }.lines
+func frame(
+  _ report: LocationReport, news: String? = nil, keys: String? = nil, rows: Int, columns: Int,
+  _ glyphs: Glyphs = .unicode
+) -> [String] {
+  ApproachFrame(
+    report, news: news, keys: keys, size: Screen.Size(rows: rows, columns: columns), glyphs: glyphs
+  ) { text, _ in text }.lines
 }
