@@ -47,10 +47,15 @@ class Relay:
     def _accept(self):
         while True:
             near, _ = self.listener.accept()
-            far = socket.create_connection(("localhost", self.to))
-            for a, b in ((near, far), (far, near)):
-                a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+            threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near):
+        # SYN and its answer have the same way.
+        time.sleep(2 * self.delay)
+        far = socket.create_connection(("localhost", self.to))
+        for a, b in ((near, far), (far, near)):
+            a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
 
     def _pass(self, source, sink):
         waiting, selector, is_open = [], selectors.DefaultSelector(), True

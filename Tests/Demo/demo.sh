@@ -133,7 +133,7 @@ run 0 'stepctl close left'
 moved 'left open,left close' || fail 'expected that the left step closed'
 
 title '7. What was recorded, and cannot be read, is sent again: it moves nothing'
-await 'expected two questions and two commands' recorded /set_position 4
+await 'expected questions and two commands' recorded /set_position 4
 kill "${started[-1]}"
 unset "started[-1]"
 run 0 'cut -c 1-77 recorded'

@@ -34,6 +34,8 @@ import Testing
     switch verdict {
     case .suffices(let sighting): "\(sighting.step.id) \(sighting.method.rawValue)"
     case .asks(let sighting): "asks \(sighting.step.id)"
+    case .lacks(let sighting, .method(let accepted)):
+      "\(sighting.step.id) lacks \(accepted.map(\.rawValue).sorted())"
     case .lacks(let sighting, let shortfall): "\(sighting.step.id) lacks \(shortfall)"
     case .nothing: "nothing"
     }
@@ -96,7 +98,7 @@ import Testing
     presence.take(policy([.beacon, .nfc], acceptsStatic: false), at: left.id)
     let label = StepLabel(vehicle: World.vehicle.uuid, step: left.id).text
     presence.take(Sighting(code: label, of: left, found: World.epoch))
-    #expect(name(presence.verdict) == "left lacks \(Shortfall.method(accepted: [.beacon, .nfc]))")
+    #expect(name(presence.verdict) == "left lacks \(["beacon", "nfc"])")
     presence.take(World.sighting(left))
     #expect(name(presence.verdict) == "left lacks \(Shortfall.copy)")
     presence.take(decision: heard(-60), isReplay: false)
