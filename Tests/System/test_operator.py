@@ -301,7 +301,9 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     assert phone.types("status").status == 0
     device = riders[0]["device_keys"][0]
     assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
-    assert phone.types("status").status == 5
+    wait_until(lambda: phone.types("status").status == 5, "the device is revoked")
+    none = stepctl("provision", "token", vehicle.folder, "--device", phone.asks())
+    assert (none.status, none.error) == (1, f"the device {device} is revoked")
 
 
 def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
