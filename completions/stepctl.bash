@@ -475,7 +475,7 @@ _stepctl_provision() {
 
 _stepctl_provision_vehicle() {
     repeating_flags=()
-    non_repeating_flags=(--force --relocate --renew --json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=(--beacon)
     non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
     __stepctl_offer_flags_options 1
@@ -498,7 +498,7 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--servo')
-        __stepctl_add_completions -W 'simulated'$'\n''pwm'
+        __stepctl_add_completions -W 'simulated'$'\n''pwm'$'\n''pca9685'
         return
         ;;
     '--beacon')
@@ -670,13 +670,13 @@ _stepctl_operator() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    init|tokens|riders|vehicles|tags|revoke|publish|keys)
+    init|tokens|riders|vehicles|tags|revoke|publish|renew|move|keys)
         # Offer subcommand argument completions
         "_stepctl_operator_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish keys' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish renew move keys' -- "${cur}"))
         ;;
     esac
 }
@@ -820,6 +820,55 @@ _stepctl_operator_publish() {
     # Offer option value completions
     case "${prev}" in
     '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_renew() {
+    repeating_flags=()
+    non_repeating_flags=(--list --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--within)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--within')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_move() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--host --port)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--host')
+        return
+        ;;
+    '--port')
         return
         ;;
     esac

@@ -50,5 +50,9 @@ struct HandoverOptions: ParsableArguments {
     try console.result(code.lines(isColored: console.isColored).joined(separator: "\n"))
   }
 
-  private func code(_ text: String) throws -> QRCode { try QRCode(Array(text.utf8), level: .low) }
+  private func code(_ text: String) throws -> QRCode {
+    do { return try QRCode(Array(text.utf8), level: .low) } catch {
+      throw CommandFailure(error.exitStatus, error.description, hint: "use --output with a name for a text file")
+    }
+  }
 }

@@ -70,6 +70,8 @@ enum Fuzz {
         _ = try? Statement(payload: status.bytes, verifiedBy: Keys.operatorKey)
       case UInt8(ascii: "t"):
         _ = try? Token(verifying: SignedObject.sign(payload, as: .token, by: Keys.signing), by: Keys.operatorKey)
+      case UInt8(ascii: "r"):
+        _ = try? DeviceRequest(verifying: SignedObject.sign(payload, as: .request, by: Keys.signing))
       case UInt8(ascii: "n"):
         let signed = SignedObject.sign(payload, as: .notice, by: Keys.signing)
         if let notice = try? Notice.read(Array(signed.utf8), verifiedBy: [Keys.operatorKey]) {
@@ -117,7 +119,10 @@ enum Fuzz {
       if let uid = TagUID(text) { precondition(TagUID(uid.bytes) == uid) }
     },
     "code": { bytes in
-      _ = try? VehicleCode.verify(String(decoding: bytes, as: UTF8.self))
+      let text = String(decoding: bytes, as: UTF8.self)
+      _ = try? VehicleCode.verify(text)
+      _ = try? DeviceRequest(verifying: text)
+      _ = try? AccessFile(parsing: text, now: nil)
     },
     "qr": { bytes in
       // What a program may say that an attack has taken over.

@@ -275,6 +275,16 @@ def test_both_texts_travel_as_pictures_too(file_vehicle, stepctl, phone, tmp_pat
     assert phone.imports("--qr", access).status == 0
 
 
+def test_what_no_code_holds_is_said_and_travels_as_text(new_vehicle, stepctl, phone, tmp_path):
+    vehicle = new_vehicle("car", "--name", "A very long name " * 7, "--topic", "a/very/long/topic" * 7)
+    request = phone.asks()
+    picture = ("--output", tmp_path / "access.png")
+    ended = stepctl("provision", "token", vehicle.folder, "--device", request, *picture)
+    assert ended.status == 64 and "bytes are more than a code holds" in ended.error
+    assert "hint: use --output with a name for a text file" in ended.stderr and not picture[1].exists()
+    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, request))).status == 0
+
+
 # --- Taking back ---
 
 
@@ -301,7 +311,9 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     assert phone.types("status").status == 0
     device = riders[0]["device_keys"][0]
     assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
-    assert phone.types("status").status == 5
+    wait_until(lambda: phone.types("status").status == 5, "the device is revoked")
+    none = stepctl("provision", "token", vehicle.folder, "--device", phone.asks())
+    assert (none.status, none.error) == (1, f"the device {device} is revoked")
 
 
 def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):

@@ -66,6 +66,11 @@ package struct Ledger: Sendable, Equatable {
     }
   }
 
+  /// Whether a device is withdrawn, and so every token for it.
+  func isRevoked(_ device: Thumbprint, at now: Int64) -> Bool {
+    withdrawals.contains { $0.subject == .device(device) && $0.until > now }
+  }
+
   /// Withdraws tokens that have not ended yet.
   ///
   /// - Returns: those that it concerns.

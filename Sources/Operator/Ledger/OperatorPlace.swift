@@ -109,7 +109,12 @@ package struct OperatorPlace: Sendable {
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
     let ledger = try ledger()
     let name = previous.verificationKey.thumbprint
-    let riders = ledger.tokens.filter { $0.key == name && $0.expires > now && !ledger.isRevoked($0) }.map(\.rider)
+    let tokens = ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }
+    // Whoever was given a token of another key for the same device and vehicle has that.
+    let riders = tokens.filter { old in
+      old.key == name
+        && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
+    }.map(\.rider)
     guard force || riders.isEmpty else { throw LedgerError.tokensLast(Array(Set(riders)).sorted()) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
@@ -229,6 +234,8 @@ package enum LedgerError: Failure, Equatable {
   /// Nothing that has not ended is known by that name.
   case nothingToRevoke
   case noticeTooLarge(Int)
+  /// Every token for the device is refused until the last that it had has ended.
+  case deviceRevoked(Thumbprint)
   /// A key is to be made, and the one before still counts.
   case stillChanging
   case nothingToRetire
@@ -247,7 +254,7 @@ package enum LedgerError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .stillChanging, .nothingToRetire, .tokensLast: .failure
+    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast: .failure
     case .notKept, .noAnswer: .unavailable
     case .notFleet: .noInput
     case .taken: .usage
@@ -260,6 +267,7 @@ package enum LedgerError: Failure, Equatable {
     case .damaged(let path): "\(path) is damaged: nothing was changed"
     case .nothingToRevoke: "no token that has not ended is of that name"
     case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
+    case .deviceRevoked(let device): "the device \(device) is revoked"
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "no key is to be retired"
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
@@ -276,6 +284,7 @@ package enum LedgerError: Failure, Equatable {
     case .damaged: "take the file from a backup"
     case .nothingToRevoke: "`stepctl operator tokens` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
+    case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"

@@ -154,6 +154,10 @@ struct Operator: ~Copyable {
     let asked = plan.steps ?? known
     guard !asked.isEmpty else { throw ProvisioningError.noSteps }
     for step in asked where !known.contains(step) { throw ProvisioningError.noSuchStep(step, known: known) }
+    // A vehicle would refuse it.
+    if try folder.place.ledger().isRevoked(device.thumbprint, at: now) {
+      throw LedgerError.deviceRevoked(device.thumbprint)
+    }
     let expires = plan.notBefore + plan.lifetime
     let end = try about(folder.path(VehiclePaths.authorityCertificate)) {
       try authority.certificate.end()

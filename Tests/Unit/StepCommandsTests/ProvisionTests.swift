@@ -62,7 +62,9 @@ struct ProvisionTests {
     #expect(try renewed.objects == [["certificates_end": .integer(later.now.microseconds / 1_000_000 + 825 * 86400)]])
     let wrong = makes("--renew", "--port", "1")
     #expect(wrong.ending == .status(.usage))
-    #expect(wrong.notes.first == "stepctl: error: --relocate and --renew keep the vehicle's settings, and take none")
+    #expect(
+      wrong.notes.first == "stepctl: error: --relocate, --renew and --update keep the vehicle's settings, and take none"
+    )
     #expect(makes("--renew", "--force").ending == .status(.usage))
   }
 
