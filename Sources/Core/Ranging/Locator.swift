@@ -46,15 +46,14 @@ public struct Locator: Sendable {
       lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
     // Two senders claim to be one step's beacon, so nobody knows which of them is right.
-    if readings.contains(where: \.isContested) { facing = nil }
+    let isContested = readings.contains(where: \.isContested)
+    if isContested { facing = nil }
     if facing != last { facedSince = now }
-    located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
-      lead.index == facing && isInReach(lead) && isSupported(lead, at: now) && isSteady(lead, at: now)
-        ? lead.index : nil
-    }
+    let missing = isContested ? .contested : missing(powers, at: now)
+    located = missing == nil ? facing : nil
     return Location(
       time: time, readings: readings, facing: facing.map { steps[$0] }, facedFor: facing == nil ? 0 : now - facedSince,
-      isLocated: located != nil)
+      missing: missing)
   }
 
   /// Time runs backwards only when a clock was set back. Then all that was heard before is dropped.
@@ -156,13 +155,25 @@ public struct Locator: Sendable {
     return (index, own.level, difference)
   }
 
-  /// Whether the rider is in reach of this step, and of no other.
-  private func isInReach(_ lead: Lead) -> Bool {
-    if lead.level >= RangingModel.locatedBeginLevel, lead.difference >= RangingModel.locatedBeginDifference {
-      return true
+  /// The first condition of being located that is not met. Only the step that is faced can be the one.
+  private mutating func missing(_ powers: [Power?], at now: Double) -> Location.Missing? {
+    guard let lead = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel) else {
+      guard let strongest = powers.lazy.compactMap(\.self).max(by: { $0.level < $1.level }) else { return .silent }
+      return strongest.frames < RangingModel.loneFrames
+        ? .frames : .tooFar(by: max(RangingModel.locatedLoneLevel - strongest.level, 0))
     }
-    return lead.index == located && lead.level >= RangingModel.locatedStayLevel
-      && lead.difference >= RangingModel.locatedStayDifference
+    let short = RangingModel.locatedBeginLevel - lead.level
+    let stays = lead.index == located
+    if lead.level < (stays ? RangingModel.locatedStayLevel : RangingModel.locatedBeginLevel) {
+      let isClear = lead.index == facing && lead.difference >= RangingModel.locatedBeginDifference
+      return isClear && short <= RangingModel.body ? .bodyBetween(by: short) : .tooFar(by: short)
+    }
+    let difference = stays ? RangingModel.locatedStayDifference : RangingModel.locatedBeginDifference
+    guard lead.index == facing, lead.difference >= difference else { return .undecidedSide }
+    guard histories[lead.index].frames(within: RangingModel.momentWindow, of: now) >= RangingModel.momentLeast else {
+      return .frames
+    }
+    return isSupported(lead, at: now) && isSteady(lead, at: now) ? nil : .steadiness
   }
 
   /// Whether enough frames are strong, so that a burst of interference or of other senders' frames does not decide.
@@ -172,11 +183,9 @@ public struct Locator: Sendable {
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Whether the rider is still there: the beacon is heard in the last moment, and its level does not fall, as it does
-  /// when the rider walks away.
+  /// Whether the rider is still there: the level does not fall, as it does when the rider walks away.
   private mutating func isSteady(_ lead: Lead, at now: Double) -> Bool {
     let frames = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
-    guard frames >= RangingModel.momentLeast else { return false }
     histories[lead.index].sortedLevels(newest: frames, in: &scratch)
     return meanPower(scratch) >= lead.level - RangingModel.momentFall
   }

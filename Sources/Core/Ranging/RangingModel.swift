@@ -63,6 +63,8 @@ package enum RangingModel {
   package static let momentWindow = 2.5
   static let momentLeast = 2
   static let momentFall = 4.0
+  /// What a body takes that stands between: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
+  static let body = 8.0
 
   // Distance.
 

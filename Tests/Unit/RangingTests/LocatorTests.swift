@@ -88,6 +88,42 @@ import Testing
     #expect(decisions.allSatisfy { !$0.isLocated && $0.facing == nil })
   }
 
+  @Test(
+    "says what is missing",
+    arguments: [
+      (-50, -72, nil), (-62, -75, nil), (nil, nil, .silent), (-60, -62, .undecidedSide),
+      // Within what a body takes, where the side is clear; by more, and where it is not.
+      (-70, -85, .bodyBetween(by: 5)), (-75, -90, .tooFar(by: 10)), (-70, -76, .tooFar(by: 5)),
+      // The other one is not heard: it takes 0 dB.
+      (-64, nil, .tooFar(by: 5)),
+    ] as [(Int8?, Int8?, Location.Missing?)])
+  func missing(left: Int8?, right: Int8?, missing: Location.Missing?) throws {
+    var locator = Locator(steps: Self.steps)
+    let last = try #require(decide(&locator, from: 0, for: 10, left: left, right: right).last)
+    let said = last.missing.map { said -> Location.Missing in
+      switch said {
+      case .tooFar(let short): .tooFar(by: short.rounded())
+      case .bodyBetween(let short): .bodyBetween(by: short.rounded())
+      default: said
+      }
+    }
+    #expect(said == missing)
+    #expect(last.isLocated == (missing == nil))
+  }
+
+  @Test("frames that are missing, a level that falls and a beacon twice are said")
+  func missingOnTheWay() {
+    var locator = Locator(steps: Self.steps)
+    locator.hear(beacon(1), rssi: -50, at: 0)
+    #expect(locator.decide(at: 0.1).missing == .frames)
+    _ = decide(&locator, from: 1, for: 10, left: -50, right: -75)
+    #expect(decide(&locator, from: 11, for: 3, left: -62, right: -80).last?.missing == .steadiness)
+    for tenth in 0..<30 {
+      locator.hear(beacon(1, minor: tenth % 10 == 0 ? 9 : 7), rssi: -50, at: 14 + Double(tenth) / 10)
+    }
+    #expect(locator.decide(at: 17).missing == .contested)
+  }
+
   @Test("when a beacon falls silent its zone is soon unknown, and nobody is located")
   func silence() {
     var locator = Locator(steps: Self.steps)

@@ -17,7 +17,7 @@ func report(
     vehicle: vehicle,
     location: Location(
       time: time, readings: readings, facing: facing.flatMap(vehicle.step(at:)), facedFor: facedFor,
-      isLocated: isLocated))
+      missing: isLocated ? nil : .undecidedSide))
 }
 
 /// The beacon of a step, heard at a distance or, without one, not at all.
