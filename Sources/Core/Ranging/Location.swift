@@ -42,7 +42,7 @@ public struct Location: Sendable, Equatable {
     public let step: Step
     public let zone: Zone
     public let distance: Distance?
-    /// The level that zone and distance rest on, as an RSSI, dBm.
+    /// The level that the distance rests on, as an RSSI, dBm.
     public let rssi: Int?
     /// Frames in `RangingModel.window`, which is shorter than what the zone rests on.
     public let packets: Int
