@@ -11,7 +11,6 @@ scores the program itself; this uses `locator.py`, which decides the same.
 import argparse
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +70,10 @@ def recalls(counts: np.ndarray) -> tuple[float, float] | None:
     return float((right[enough] / decided[enough]).mean()), float(decided.sum() / asked)
 
 
+def at(both: tuple[float, float]) -> str:
+    return f"{both[0]:.3f} at {both[1]:.2f}"
+
+
 def mean_recalls(all_counts: list[np.ndarray]) -> np.ndarray:
     return np.mean([both for counts in all_counts if (both := recalls(counts.sum(0)))], axis=0)
 
@@ -85,8 +88,9 @@ def zone_row(title: str, sets: list[ZoneSet], constants: Constants = MODEL):
             wrong = (said == IMMEDIATE) & beyond
             false_ticks.append(wrong.sum() / beyond.sum())
             false_traces.append(wrong.any(1).sum() / beyond.any(1).sum())
-        known = [row[(row != UNKNOWN) & ticks] for row, ticks in zip(said[each.is_static], each.evidence.is_tick[each.is_static])]
-        minutes = (each.evidence.is_tick[each.is_static].sum(1) - 1).sum() * TICK / 60
+        ticks = each.evidence.is_tick[each.is_static]
+        known = [row[(row != UNKNOWN) & ok] for row, ok in zip(said[each.is_static], ticks)]
+        minutes = (ticks.sum(1) - 1).sum() * TICK / 60
         if minutes:
             changes.append(sum((np.diff(row) != 0).sum() for row in known) / minutes)
     accuracy, coverage = mean_recalls(counts)
@@ -106,7 +110,8 @@ def report_zones(sets: list[ZoneSet]):
         zone_row(f"immediate edge {edge:+}", sets, replace(MODEL, immediate_edge=edge))
     for near, far in ((0, 0), (1, 2), (1.5, 3), (1.5, 3.5), (1.5, 5), (1, 4), (2, 4)):
         zone_row(f"bands {near} and {far}", sets, replace(MODEL, immediate_band=near, far_band=far))
-    zone_row("edges 8 and -9.5, bands 3 and 3.5", sets, replace(MODEL, immediate_edge=8, immediate_band=3, far_band=3.5))
+    wide = replace(MODEL, immediate_edge=8, immediate_band=3, far_band=3.5)
+    zone_row("edges 8 and -9.5, bands 3 and 3.5", sets, wide)
     zone_row("the last moment is not asked", sets, replace(MODEL, fading80=1e6))
     for window in (3, 5, 12):
         constants = replace(MODEL, zone_window=window)
@@ -115,7 +120,7 @@ def report_zones(sets: list[ZoneSet]):
         zone_row(f"least packets {least}", sets, replace(MODEL, least=least))
     for each in sets:
         both = recalls(each.counts(zones(each.evidence)[..., 0]).sum(0))
-        print(f"  {each.name:36} " + ("one zone alone" if both is None else "accuracy {:.3f}, coverage {:.3f}".format(*both)))
+        print(f"  {each.name:36} {'one zone alone' if both is None else at(both)}")
 
 
 def report_edges(sets: list[ZoneSet]):
@@ -132,28 +137,28 @@ def report_edges(sets: list[ZoneSet]):
     specified = grid.index((MODEL.immediate_edge, MODEL.immediate_band, MODEL.far_edge, MODEL.far_band))
 
     def best(train: list[np.ndarray]) -> int:
-        worth = np.array([mean_recalls([each[at] for each in train]) for at in range(len(grid))])
+        worth = np.array([mean_recalls([each[setting] for each in train]) for setting in range(len(grid))])
         return int(np.where(worth[:, 1] >= 0.70, worth[:, 0], 0).argmax())
 
-    print(f"\nedges, cross-validated ({len(grid)} settings, best at a coverage of .70): chosen; there; as specified there")
+    print(f"\nedges, cross-validated ({len(grid)} settings, best at a coverage of .70): chosen; as specified; there")
     chosen, kept = [], []
     for number, each in enumerate(sets):
         if recalls(counts[number][0].sum(0)) is None:
             continue
-        at = best([other for index, other in enumerate(counts) if index != number])
-        chosen.append(recalls(counts[number][at].sum(0)))
+        setting = best([other for index, other in enumerate(counts) if index != number])
+        chosen.append(recalls(counts[number][setting].sum(0)))
         kept.append(recalls(counts[number][specified].sum(0)))
-        print(f"  without {each.name:20} {grid[at]}  {chosen[-1][0]:.3f} at {chosen[-1][1]:.2f}  {kept[-1][0]:.3f} at {kept[-1][1]:.2f}")
-    print("  mean, a set left out          {:.3f} at {:.2f}".format(*np.mean(chosen, 0)), "| {:.3f} at {:.2f}".format(*np.mean(kept, 0)))
+        print(f"  without {each.name:20} {grid[setting]}  {at(chosen[-1])}; {at(kept[-1])}")
+    print(f"  mean, a set left out {at(np.mean(chosen, 0))}; {at(np.mean(kept, 0))}")
     folds, kept = [], []
     part = [np.random.default_rng(2).integers(0, 5, each.shape[1]) for each in counts]
     for fold in range(5):
-        at = best([each[:, mine != fold] for each, mine in zip(counts, part)])
+        setting = best([each[:, mine != fold] for each, mine in zip(counts, part)])
         held = [each[:, mine == fold] for each, mine in zip(counts, part)]
-        folds.append(mean_recalls([each[at] for each in held]))
+        folds.append(mean_recalls([each[setting] for each in held]))
         kept.append(mean_recalls([each[specified] for each in held]))
-    print("  mean, a fifth left out        {:.3f} at {:.2f}".format(*np.mean(folds, 0)), "| {:.3f} at {:.2f}".format(*np.mean(kept, 0)),
-          "| folds", " ".join(f"{fold[0]:.3f}" for fold in folds))  # fmt: skip
+    each_fold = " ".join(f"{fold[0]:.3f}" for fold in folds)
+    print(f"  mean, a fifth left out {at(np.mean(folds, 0))} ({each_fold}); {at(np.mean(kept, 0))}")
 
 
 # --- Two receivers at once ---
@@ -177,14 +182,15 @@ def report_pairs(pairs: list):
     grid = [(begin, stay) for begin in (5, 6, 7, 8, 9, 10, 12) for stay in (2, 3, 4, 5)]
     said = {(b, s): sides(evidence, replace(MODEL, side_begin=b, side_stay=s)) for b, s in grid}
     for both in ((6, 3), (7, 4), (8, 3), (9, 4), (10, 4)):
-        print(f"  begin {both[0]}, stay {both[1]}".ljust(30) + "{:.3f}  {:.4f}  {:.3f}".format(*rates(said[both], every)))
-    fold = np.random.default_rng(3).integers(0, 5, len(pairs))
+        print(f"  begin {both[0]}, stay {both[1]}".ljust(30), *(f"{rate:.4f} " for rate in rates(said[both], every)))
+    places = {name: number for number, name in enumerate(dict.fromkeys(pair.trace for pair in pairs))}
+    fold = np.random.default_rng(3).permutation(len(places))[[places[pair.trace] for pair in pairs]] % 5
     held = []
     for number in range(5):
         train = {both: rates(answer, fold != number) for both, answer in said.items()}
-        at = min((both for both in grid if train[both][1] <= 0.0135), key=lambda both: train[both][2])
-        held.append(rates(said[at], fold == number))
-    print("  cross-validated (fewest open at 1.35 % wrong), five folds".ljust(60) + "{:.3f}  {:.4f}  {:.3f}".format(*np.mean(held, 0)))
+        setting = min((both for both in grid if train[both][1] <= 0.0135), key=lambda both: train[both][2])
+        held.append(rates(said[setting], fold == number))
+    print("  five folds of places, fewest open at 1.35 % wrong ".ljust(30), *(f"{rate:.4f} " for rate in np.mean(held, 0)))
 
     print("\nmay move, real pairs without a vehicle: nearer / farther, by the distance of the nearer")
     for title, c in PERMITS.items():
@@ -192,7 +198,8 @@ def report_pairs(pairs: list):
         row = []
         for low, high in ((0, 1), (1, 2), (2, 4)):
             rows = evidence.is_tick & ((distance > low) & (distance <= high))[:, None]
-            row.append(f"{((said_at == nearer) & rows).sum() / rows.sum():.3f} / {((said_at == 1 - nearer) & rows).sum() / rows.sum():.4f}")
+            shares = [((said_at == step) & rows).sum() / rows.sum() for step in (nearer, 1 - nearer)]
+            row.append(f"{shares[0]:.3f} / {shares[1]:.4f}")
         print(f"  {title:34}" + "   ".join(row))
 
 
@@ -235,12 +242,13 @@ def vehicle_set(walks: list) -> Riders:
         ticks = np.arange(0, packets[-1].time + TICK, TICK)
         before = np.clip(np.searchsorted(times, ticks, "right") - 1, 0, None)
         step = None if right is None else ranging.SIDES.index(right)
-        riders.append(vehicle_model.Rider("", step, math.nan, frames_of(packets), np.array(values)[before], np.zeros(len(ticks))))
+        beside_at = np.array(values)[before]
+        riders.append(vehicle_model.Rider("", step, math.nan, frames_of(packets), beside_at, np.zeros(len(ticks))))
     return Riders(riders)
 
 
 def report_permits(title: str, riders: Riders, rules: dict[str, Constants]):
-    print(f"\nmay move, {title}: available within 1 m, away (beyond 2.1 m or at neither step), wrong side of recordings")
+    print(f"\nmay move, {title}: available within 1 m; away (beyond 2.1 m or at neither step); wrong side, recordings")
     for name, c in rules.items():
         said = located(riders.evidence, c)
         right = (said == riders.step) & riders.close
@@ -306,7 +314,7 @@ def report_body(seed: int, count: int):
     length = min(before.close.shape[1], after.close.shape[1])
     told = (before.close & since)[:, :length]
     share = hints.any(1)[before.close.any(1)].mean()
-    print(f"\nbody of 8 dB between, {count} who stand: {share:.2f} of those within 1 m are told to hold the phone in front")
+    print(f"\nbody of 8 dB between, {count} who stand: {share:.2f} of those within 1 m are told of it")
     for name, riders in (("told, body stays", before), ("told, and obeyed", after)):
         right = ((located(riders.evidence) == riders.step)[:, :length]) & told
         print(f"  {name:44} {interval(right.sum(1), told.sum(1))}")
@@ -319,7 +327,7 @@ def report_body(seed: int, count: int):
 def main():
     parser = argparse.ArgumentParser(description="Make the figures of RANGING.md again.")
     parser.add_argument("--data", type=Path, help="the folder of recordings; without it, the model of a vehicle alone")
-    parser.add_argument("--seed", type=int, default=20, help="of the model; the next is for judging (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=20, help="of the model; judged with the next (default: %(default)s)")
     parser.add_argument("--count", type=int, default=3000, help="riders of the model (default: %(default)s)")
     options = parser.parse_args()
 
@@ -351,9 +359,10 @@ def main():
     walkers = Riders(vehicle_model.riders(options.seed + 2, 1000, "walks up"))
     said = located(walkers.evidence) == walkers.step
     after = np.maximum.accumulate(said, axis=1) & walkers.evidence.is_tick
-    report_distances("1000 walks of the model, from located on", walkers.evidence, walkers.step[:, 0], walkers.distances, after)
+    walked = walkers.evidence, walkers.step[:, 0], walkers.distances
+    report_distances("1000 walks of the model, from located on", *walked, after)
     moves = walkers.evidence.is_tick & (np.gradient(walkers.distances, axis=1) < -0.2)
-    report_distances("1000 walks of the model, on the way", walkers.evidence, walkers.step[:, 0], walkers.distances, moves)
+    report_distances("1000 walks of the model, on the way", *walked, moves)
     departures = [Riders(vehicle_model.riders(options.seed + 3, 600, kind)) for kind in ("leaves", "goes round")]
     report_departures(*departures, PERMITS)
     report_body(options.seed + 4, 1000)

@@ -1,7 +1,7 @@
 """The decisions of Sources/Core/Ranging, written a second time, for many recordings at once and with other constants.
 
-RANGING.md derives them. Two things rest on this: what `fit.py` compares, and the decisions in Tests/Fixtures/ranging.json,
-which the locator's unit tests expect. Written anew from the recordings' packets by
+RANGING.md derives them. Two things rest on this: what `fit.py` compares, and the decisions in
+Tests/Fixtures/ranging.json, which the locator's unit tests expect. Those are made again by
 
     python3 locator.py ../Fixtures/ranging.json
 
@@ -11,7 +11,7 @@ A recording here has two beacons. A level is an RSSI minus the measured power, i
 import bisect
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +78,8 @@ def mean_power(levels: list[float]) -> float:
 # --- What is heard of one beacon at one time ---
 
 FIELDS = (
-    "age", "zone_frames", "zone_level", "now_frames", "now_level", "frames", "power", "middle", "last_frames", "last_middle",
-    "strong", "last_mean", "before_mean", "floor",
+    "age", "zone_frames", "zone_level", "now_frames", "now_level", "frames", "power", "middle",
+    "last_frames", "last_middle", "strong", "last_mean", "before_mean", "floor",
 )  # fmt: skip
 
 
@@ -108,6 +108,9 @@ def evidence(times: list[float], levels: list[float], measured_power: float, now
     ]  # fmt: skip
 
 
+Frame = tuple[float, int, float, float]  # time, beacon 0 or 1, level, measured power
+
+
 class Evidence:
     """FIELDS as arrays: recording, tick, beacon."""
 
@@ -121,8 +124,8 @@ class Evidence:
         return self.values[..., FIELDS.index(name)]
 
     @classmethod
-    def of(cls, recordings: list[list[tuple[float, int, float, float]]], tick: float, c: Constants = MODEL) -> "Evidence":
-        """Recordings of (time, beacon 0 or 1, level, measured power), looked at from 0 to the last frame."""
+    def of(cls, recordings: list[list[Frame]], tick: float, c: Constants = MODEL) -> "Evidence":
+        """Looked at from 0 to the last frame."""
         lengths = [int(packets[-1][0] / tick) + 1 for packets in recordings]
         values = np.full((len(recordings), max(lengths), 2, len(FIELDS)), np.nan)
         is_tick = np.zeros(values.shape[:2], bool)
@@ -267,16 +270,16 @@ def replayed(sequence: dict, c: Constants) -> list[dict]:
         now = advanced(tick["now_s"])
         parts[-1].append(len(ticks))
         columns = [list(zip(*heard)) or [(), (), (np.nan,)] for heard in frames]
-        ticks.append(
-            (tick, now, [evidence(list(t), list(l), p[-1], now, c) for t, l, p in columns], [p[-1] for _, _, p in columns])
-        )
+        powers = [power[-1] for _, _, power in columns]
+        heard = [evidence(list(t), list(l), p[-1], now, c) for t, l, p in columns]
+        ticks.append((tick, heard, powers))
     out = []
     for part in filter(None, parts):
-        e = Evidence(np.array([[ticks[at][2] for at in part]]), np.ones((1, len(part)), bool))
+        e = Evidence(np.array([[ticks[at][1] for at in part]]), np.ones((1, len(part)), bool))
         zone, faced = zones(e, c)[0], sides(e, c)
         at_step = located(e, c, faced)[0]
         for number, at in enumerate(part):
-            tick, now, _, powers = ticks[at]
+            tick, _, powers = ticks[at]
             steps = {}
             for beacon in (0, 1):
                 is_heard = e.zone_frames[0, number, beacon] >= c.least and e.age[0, number, beacon] <= c.silence

@@ -151,11 +151,12 @@ class Pair(NamedTuple):
     nearer: str
     distance: float  # of the nearer, m
     ratio: float  # of the farther's distance to that
+    trace: str  # the recording
 
 
 def pairs(data: Data, name: str, traces: dict) -> Iterator[Pair]:
     """Those of which one is within 4 m."""
-    for beacons in traces.values():
+    for trace, beacons in traces.items():
         for both in itertools.combinations(sorted(beacons), 2):
             rows = [beacons[beacon] for beacon in both]
             distances = [[row["true_distance_m"] for row in each] for each in rows]
@@ -173,7 +174,7 @@ def pairs(data: Data, name: str, traces: dict) -> Iterator[Pair]:
             nearer = min(medians)
             yield Pair(
                 sorted(packets, key=lambda packet: packet.time), SIDES[medians.index(nearer)], nearer,
-                max(medians) / nearer,
+                max(medians) / nearer, trace,
             )
 
 

@@ -3,8 +3,8 @@
 Path loss     Level = -10 n log10(d / 1 m), n from 1.8 to 2.6 for one rider; the measured power is 1.5 dB off (1 sigma).
 Shadowing     Normal, 4 to 6 dB for one rider, with a correlation of exp(-moved / 0.5 m) between places (Gudmundson).
 Metal, body   4 to 20 dB from the far side and at the ends; every other rider's body takes 0 to 12 dB of both beacons.
-Frames        Every 0.1 s, on three channels with an offset each (2.7 dB); noise of 2.5 dB; 30 % lost, and 90 % in bursts
-              of 0.3 to 1.5 s that half of the riders suffer. Nothing under -95 dBm.
+Frames        Every 0.1 s, on three channels with an offset each (2.7 dB); noise of 2.5 dB; 30 % lost, and 90 % in
+              bursts of 0.3 to 1.5 s that half of the riders suffer. Nothing under -95 dBm.
 """
 
 from dataclasses import dataclass
