@@ -56,8 +56,10 @@ package enum RangingModel {
 
   package static let locatedLeast = 3
   /// The level that is certain: what remains when the error of few frames is taken off.
-  package static let locatedBeginLevel = -7.75
+  static let locatedBeginLevel = -7.75
   static let locatedStayLevel = -12.0
+  /// How near a rider is told to come, metres: in free space a dozen frames are enough there.
+  package static let reach = 2.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
   /// The share of the frames that must have this level. There must also be `locatedLeast` of them.
