@@ -15,7 +15,7 @@ side          which of two receivers that hear one beacon is nearer: within 4 m,
 available     share of the ticks within 1 m of the right step at which a rider may move it; wait: seconds until then
 nearer        share of the ticks at which a rider might have moved a step that is at the nearer of two real receivers,
               one, two or four metres away at most, with no vehicle between them; farther: one at the other
-away          share of the ticks beyond 2 m, or at neither step, at which a rider may move one
+away          share of the ticks beyond 2.1 m, or at neither step, at which a rider may move one
 wrong traces  recordings in which at some tick the wrong step, or one where none is right, might have been moved
 """
 
@@ -421,7 +421,7 @@ def score_permits(cases: list, decide: Callable, each: Callable) -> dict[str, fl
                 at_step.append(step == right)
                 arrival = tick if arrival is None else arrival
                 permitted = tick if permitted is None and step == right else permitted
-            elif not right or distance > 2:
+            elif not right or distance > 2.1:
                 away.append(step is not None)
         waits += [permitted - arrival] if permitted is not None else []
         wrong_traces += any(step not in (None, right) for step in said)
