@@ -62,6 +62,10 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
 	  @echo 'ranging is left out: give DATA=folder')
 
+ranging: ## make the figures of RANGING.md again; DATA=folder of recordings (README.md in Tests/Benchmarks)
+	Tests/prepare.sh test
+	$(python) Tests/Benchmarks/fit.py $(if $(DATA),--data '$(DATA)')
+
 model: ## have spin check the model of the protocol, and find what its mutations do (a minute)
 	Tests/prepare.sh test
 	Tests/Model/check.py
@@ -112,4 +116,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench model fuzz sanitize lint completions install uninstall clean help
+.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint completions install uninstall clean help

@@ -15,7 +15,7 @@ side          which of two receivers that hear one beacon is nearer: within 4 m,
 available     share of the ticks within 1 m of the right step at which a rider may move it; wait: seconds until then
 nearer        share of the ticks at which a rider might have moved a step that is at the nearer of two real receivers,
               one, two or four metres away at most, with no vehicle between them; farther: one at the other
-away          share of the ticks beyond 2 m, or at neither step, at which a rider may move one
+away          share of the ticks beyond 2.1 m, or at neither step, at which a rider may move one
 wrong traces  recordings in which at some tick the wrong step, or one where none is right, might have been moved
 """
 
@@ -151,11 +151,12 @@ class Pair(NamedTuple):
     nearer: str
     distance: float  # of the nearer, m
     ratio: float  # of the farther's distance to that
+    trace: str  # the recording
 
 
 def pairs(data: Data, name: str, traces: dict) -> Iterator[Pair]:
     """Those of which one is within 4 m."""
-    for beacons in traces.values():
+    for trace, beacons in traces.items():
         for both in itertools.combinations(sorted(beacons), 2):
             rows = [beacons[beacon] for beacon in both]
             distances = [[row["true_distance_m"] for row in each] for each in rows]
@@ -173,7 +174,7 @@ def pairs(data: Data, name: str, traces: dict) -> Iterator[Pair]:
             nearer = min(medians)
             yield Pair(
                 sorted(packets, key=lambda packet: packet.time), SIDES[medians.index(nearer)], nearer,
-                max(medians) / nearer,
+                max(medians) / nearer, trace,
             )
 
 
@@ -420,7 +421,7 @@ def score_permits(cases: list, decide: Callable, each: Callable) -> dict[str, fl
                 at_step.append(step == right)
                 arrival = tick if arrival is None else arrival
                 permitted = tick if permitted is None and step == right else permitted
-            elif not right or distance > 2:
+            elif not right or distance > 2.1:
                 away.append(step is not None)
         waits += [permitted - arrival] if permitted is not None else []
         wrong_traces += any(step not in (None, right) for step in said)

@@ -8,6 +8,7 @@ enum Advice: Equatable {
   case findVehicle
   case takeInHand
   case comeCloser(Side?)
+  case holdInFront(Side)
   case helpRadio
   case removeBeacon(StepID)
   case faceOneStep
@@ -19,7 +20,7 @@ enum Advice: Equatable {
   /// How long a rider may take to come closer, seconds.
   private static let approach = 5.0
   /// Nearer than this, the distance is not the reason why the rider is not located, metres.
-  private static let reach = RangingModel.metres(at: RangingModel.locatedBeginLevel)
+  private static let reach = RangingModel.reach
 
   init(_ report: LocationReport) {
     let location = report.location
@@ -42,9 +43,14 @@ enum Advice: Equatable {
       case let side? where location.isLocated: .open(side)
       case _ where isReached && isScarce && location.time >= Self.patience: .takeInHand
       case _? where !isReached && reading.zone != .far && location.facedFor >= Self.approach: .helpRadio
+      case let side? where location.facedFor >= Self.patience && Self.isBodyBetween(location): .holdInFront(side)
       case let side?: isReached ? .faceStep(side) : .comeCloser(side)
       case nil: isReached ? .faceOneStep : .comeCloser(nil)
       }
+  }
+
+  private static func isBodyBetween(_ location: Location) -> Bool {
+    if case .bodyBetween? = location.missing { true } else { false }
   }
 
   private static func metres(_ reading: Location.Reading) -> Double { reading.distance?.metres ?? .infinity }
@@ -56,6 +62,7 @@ enum Advice: Equatable {
     case .takeInHand: "take it out of your pocket"
     case .comeCloser(let side?): "come closer on the \(side.rawValue) side"
     case .comeCloser(nil): "come closer to one step"
+    case .holdInFront(let side): "go up to the \(side.rawValue) step and hold the phone in front of you"
     case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
     case .removeBeacon(let id): "two beacons send as the \(id) step: remove one"
     case .faceOneStep: "stand in front of one step"

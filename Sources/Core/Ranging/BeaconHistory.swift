@@ -51,6 +51,13 @@ struct BeaconHistory: Sendable {
     scratch.sort()
   }
 
+  /// The mean level of some frames, counted back from the newest; there is at least one.
+  func meanLevel(of frames: Range<Int>) -> Double {
+    var sum = 0.0
+    for back in frames { sum += levels[index(back)] }
+    return sum / Double(frames.count)
+  }
+
   /// How many of the newest frames have at least a level.
   func frames(newest number: Int, atLeast level: Double) -> Int {
     var strong = 0

@@ -10,15 +10,39 @@ public struct Location: Sendable, Equatable {
   public let facing: Step?
   /// For how many seconds it has been that step.
   public let facedFor: Double
+  /// What is missing for the rider to be located; nil when nothing is.
+  public let missing: Missing?
+
   /// Whether the rider is in reach of that step and of no other: enough to open it.
-  public let isLocated: Bool
+  public var isLocated: Bool { missing == nil }
+
+  /// The first condition of being located that is not met, in the order in which a rider can meet them.
+  ///
+  /// `facing` says which step it is about, if any. Levels are of RANGING.md: RSSI above the measured power.
+  public enum Missing: Sendable, Equatable {
+    /// No beacon is heard.
+    case silent
+    /// Two beacons claim to be one step's.
+    case contested
+    /// Too few frames are heard, in the window or in its last moment.
+    case frames
+    /// The level is too low by so many decibels: the rider has to come closer.
+    case tooFar(by: Double)
+    /// The side is clear, and the level is too low by what a body takes: the rider who has come close has to hold the
+    /// phone towards the step.
+    case bodyBetween(by: Double)
+    /// No beacon is far enough ahead of the others: the rider has to stand in front of one step.
+    case undecidedSide
+    /// The level falls, or only some frames are strong: the rider has to stand still.
+    case steadiness
+  }
 
   /// What is heard of one step's beacon.
   public struct Reading: Sendable, Equatable {
     public let step: Step
     public let zone: Zone
     public let distance: Distance?
-    /// The level that zone and distance rest on, as an RSSI, dBm.
+    /// The level that the distance rests on, as an RSSI, dBm.
     public let rssi: Int?
     /// Frames in `RangingModel.window`, which is shorter than what the zone rests on.
     public let packets: Int

@@ -46,15 +46,14 @@ public struct Locator: Sendable {
       lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
     // Two senders claim to be one step's beacon, so nobody knows which of them is right.
-    if readings.contains(where: \.isContested) { facing = nil }
+    let isContested = readings.contains(where: \.isContested)
+    if isContested { facing = nil }
     if facing != last { facedSince = now }
-    located = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel).flatMap { lead in
-      lead.index == facing && isInReach(lead) && isSupported(lead, at: now) && isSteady(lead, at: now)
-        ? lead.index : nil
-    }
+    let missing = isContested ? .contested : missing(powers, at: now)
+    located = missing == nil ? facing : nil
     return Location(
       time: time, readings: readings, facing: facing.map { steps[$0] }, facedFor: facing == nil ? 0 : now - facedSince,
-      isLocated: located != nil)
+      missing: missing)
   }
 
   /// Time runs backwards only when a clock was set back. Then all that was heard before is dropped.
@@ -70,6 +69,7 @@ public struct Locator: Sendable {
     let history = histories[index]
     let age = history.age(at: now)
     let used = history.frames(within: RangingModel.zoneWindow, of: now)
+    var zone = Zone.unknown
     var distance: Location.Distance?
     var rssi: Int?
     let isContested = history.isContested(at: now)
@@ -77,15 +77,20 @@ public struct Locator: Sendable {
       zones[index] = .unknown
     } else {
       history.sortedLevels(newest: used, in: &scratch)
+      zones[index] = Self.zone(at: interquartileMean(scratch), after: zones[index])
+      // Of a rider who walks, the window knows the past. What is read now is the last moment's.
+      let last = max(history.frames(within: RangingModel.momentWindow, of: now), RangingModel.least)
+      history.sortedLevels(newest: last, in: &scratch)
       let level = interquartileMean(scratch)
-      zones[index] = Self.zone(at: level, after: zones[index])
-      distance = Self.distance(at: level, frames: used)
+      let error = RangingModel.error80(frames: last)
+      if Self.levels(of: zones[index]).overlaps(level - error...level + error) { zone = zones[index] }
+      distance = Self.distance(at: level, frames: last)
       let power = Double(history.measuredPower ?? 0)
       // Other senders may have given other powers, and the sum may then be out of the range of an RSSI.
       rssi = min(max(Int((level + power + 0.5).rounded(.down)), -127), -1)
     }
     return Location.Reading(
-      step: steps[index], zone: zones[index], distance: distance, rssi: rssi,
+      step: steps[index], zone: zone, distance: distance, rssi: rssi,
       packets: history.frames(within: RangingModel.window, of: now), age: age.isFinite ? age : nil,
       minor: history.minor, measuredPower: history.measuredPower, isContested: isContested)
   }
@@ -105,9 +110,18 @@ public struct Locator: Sendable {
     return .unknown
   }
 
+  private static func levels(of zone: Zone) -> ClosedRange<Double> {
+    switch zone {
+    case .immediate: RangingModel.immediateEdge ... .infinity
+    case .near: RangingModel.farEdge...RangingModel.immediateEdge
+    case .far: -.infinity...RangingModel.farEdge
+    case .unknown: -.infinity ... .infinity
+    }
+  }
+
   /// The distance by the law of free space, and the interval that shadowing and the rest of the fading leave open.
   private static func distance(at level: Double, frames: Int) -> Location.Distance {
-    let half = hypot(RangingModel.shadowing80, RangingModel.fading80 / Double(frames).squareRoot())
+    let half = hypot(RangingModel.shadowing80, RangingModel.error80(frames: frames))
     return Location.Distance(
       metres: RangingModel.metres(at: level), low: RangingModel.metres(at: level + half),
       high: RangingModel.metres(at: level - half))
@@ -115,18 +129,28 @@ public struct Locator: Sendable {
 
   // MARK: - Beacons against each other
 
-  /// What is received of a beacon: how many frames, and their mean power as a level; nil when it is not heard.
-  private typealias Power = (frames: Int, level: Double)
+  /// What is received of a beacon: how many frames, their mean power as a level, and the level that is certain.
+  private typealias Power = (frames: Int, level: Double, certain: Double)
 
+  /// Nil when the beacon is not heard.
   private mutating func power(of index: Int, at now: Double) -> Power? {
-    let frames = histories[index].frames(within: RangingModel.window, of: now)
-    guard frames > 0, histories[index].age(at: now) <= RangingModel.silence else { return nil }
-    histories[index].sortedLevels(newest: frames, in: &scratch)
-    return (frames, meanPower(scratch))
+    let history = histories[index]
+    let frames = history.frames(within: RangingModel.window, of: now)
+    guard frames > 0, history.age(at: now) <= RangingModel.silence else { return nil }
+    // For a rider who walks up, the window still holds frames from farther away: the better of both counts.
+    let last = history.frames(within: RangingModel.momentWindow, of: now)
+    var certain = -Double.infinity
+    if last >= RangingModel.momentLeast, last < frames {
+      history.sortedLevels(newest: last, in: &scratch)
+      certain = interquartileMean(scratch) - RangingModel.error80(frames: last)
+    }
+    history.sortedLevels(newest: frames, in: &scratch)
+    certain = max(certain, interquartileMean(scratch) - RangingModel.error80(frames: frames))
+    return (frames, meanPower(scratch), certain)
   }
 
-  /// The strongest beacon, its level, and the decibels by which it exceeds the next.
-  private typealias Lead = (index: Int, level: Double, difference: Double)
+  /// The strongest beacon, the level that is certain of it, and the decibels by which it exceeds the next.
+  private typealias Lead = (index: Int, certain: Double, difference: Double)
 
   /// - Parameters:
   ///   - least: how many frames a beacon needs to be compared.
@@ -153,31 +177,40 @@ public struct Locator: Sendable {
         return nil
       }
     }
-    return (index, own.level, difference)
+    return (index, own.certain, difference)
   }
 
-  /// Whether the rider is in reach of this step, and of no other.
-  private func isInReach(_ lead: Lead) -> Bool {
-    if lead.level >= RangingModel.locatedBeginLevel, lead.difference >= RangingModel.locatedBeginDifference {
-      return true
+  /// The first condition of being located that is not met. Only the step that is faced can be the one.
+  private mutating func missing(_ powers: [Power?], at now: Double) -> Location.Missing? {
+    guard let lead = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel) else {
+      guard let strongest = powers.lazy.compactMap(\.self).max(by: { $0.level < $1.level }) else { return .silent }
+      return strongest.frames < RangingModel.loneFrames
+        ? .frames : .tooFar(by: max(RangingModel.locatedLoneLevel - strongest.level, 0))
     }
-    return lead.index == located && lead.level >= RangingModel.locatedStayLevel
-      && lead.difference >= RangingModel.locatedStayDifference
+    let short = RangingModel.locatedBeginLevel - lead.certain
+    let stays = lead.index == located
+    if lead.certain < (stays ? RangingModel.locatedStayLevel : RangingModel.locatedBeginLevel) {
+      let isClear = lead.index == facing && lead.difference >= RangingModel.locatedBeginDifference
+      return isClear && short <= RangingModel.body ? .bodyBetween(by: short) : .tooFar(by: short)
+    }
+    let difference = stays ? RangingModel.locatedStayDifference : RangingModel.locatedBeginDifference
+    guard lead.index == facing, lead.difference >= difference else { return .undecidedSide }
+    let frames = histories[lead.index].frames(within: RangingModel.window, of: now)
+    let last = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
+    guard last >= RangingModel.momentLeast else { return .frames }
+    return isSupported(lead.index, frames) && isSteady(lead.index, last, of: frames) ? nil : .steadiness
   }
 
   /// Whether enough frames are strong, so that a burst of interference or of other senders' frames does not decide.
-  private mutating func isSupported(_ lead: Lead, at now: Double) -> Bool {
-    let frames = histories[lead.index].frames(within: RangingModel.window, of: now)
-    let strong = histories[lead.index].frames(newest: frames, atLeast: RangingModel.locatedStayLevel)
+  private func isSupported(_ index: Int, _ frames: Int) -> Bool {
+    let strong = histories[index].frames(newest: frames, atLeast: RangingModel.supportLevel)
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Whether the rider is still there: the beacon is heard in the last moment, and its level does not fall, as it does
-  /// when the rider walks away.
-  private mutating func isSteady(_ lead: Lead, at now: Double) -> Bool {
-    let frames = histories[lead.index].frames(within: RangingModel.momentWindow, of: now)
-    guard frames >= RangingModel.momentLeast else { return false }
-    histories[lead.index].sortedLevels(newest: frames, in: &scratch)
-    return meanPower(scratch) >= lead.level - RangingModel.momentFall
+  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks away.
+  private func isSteady(_ index: Int, _ last: Int, of frames: Int) -> Bool {
+    guard last < frames else { return true }
+    let before = histories[index].meanLevel(of: last..<frames)
+    return histories[index].meanLevel(of: 0..<last) >= before - RangingModel.momentFall
   }
 }

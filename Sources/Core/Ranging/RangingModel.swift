@@ -10,10 +10,13 @@ package enum RangingModel {
 
   /// How many frames of each beacon are kept. At 16 a second they fill the longest window.
   static let capacity = 128
-  /// What the zone, the distance and the RSSI rest on, seconds.
+  /// What the zone rests on, seconds.
   static let zoneWindow = 8.0
   /// What the side and being located rest on, seconds.
   package static let window = 6.0
+  /// What the distance and the RSSI rest on, seconds, and what the longer windows are compared with: half of it is by how
+  /// much a distance lags behind a rider who walks.
+  package static let momentWindow = 2.0
   /// With fewer frames a beacon's zone is unknown.
   static let least = 2
   /// With fewer frames a second it takes too long to locate the rider, and the user is told.
@@ -28,7 +31,7 @@ package enum RangingModel {
 
   // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
 
-  static let immediateEdge = 4.5
+  static let immediateEdge = 6.0
   static let immediateBand = 1.5
   static let farEdge = -9.5
   static let farBand = 4.0
@@ -52,17 +55,22 @@ package enum RangingModel {
   // Located: the rider is in reach of this step, and of no other.
 
   package static let locatedLeast = 3
-  package static let locatedBeginLevel = -6.0
-  static let locatedStayLevel = -10.0
+  /// The level that is certain: what remains when the error of few frames is taken off.
+  static let locatedBeginLevel = -7.75
+  static let locatedStayLevel = -12.0
+  /// How near a rider is told to come, metres: in free space a dozen frames are enough there.
+  package static let reach = 2.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
-  /// The share of the frames that must have the level to stay. There must also be `locatedLeast` of them.
+  /// The share of the frames that must have this level. There must also be `locatedLeast` of them.
   static let locatedShare = 0.3
-  /// When the rider walks away, the level falls in the last moment: how long that moment is, how many frames it needs,
-  /// and how many decibels it may lie below the window's level.
-  package static let momentWindow = 2.5
+  static let supportLevel = -10.0
+  /// When the rider walks away, the level falls in the last moment: how many frames that takes, and by how many decibels
+  /// their mean may lie below the one of the window's other frames.
   static let momentLeast = 2
-  static let momentFall = 4.0
+  static let momentFall = 7.0
+  /// What a body takes that stands between: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
+  static let body = 8.0
 
   // Distance.
 
@@ -71,6 +79,9 @@ package enum RangingModel {
   /// 80 % of places lie within this many decibels of the law, and 80 % of single frames within this many of their place.
   static let shadowing80 = 8.2
   static let fading80 = 5.8
+
+  /// How many decibels the mean of some frames of one place may be wrong by, four times out of five.
+  static func error80(frames: Int) -> Double { fading80 / Double(frames).squareRoot() }
 
   /// The distance at which free space gives a level, metres.
   package static func metres(at level: Double) -> Double { pow(10, -level / (10 * exponent)) }

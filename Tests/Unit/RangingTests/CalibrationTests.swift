@@ -75,8 +75,8 @@ import Testing
   func others() throws {
     // With all three the power is -60 dBm, by which the first is just immediate; by the others alone it is not.
     let recordings = [
-      recording(.init(.short, .hand), power: -64), recording(.init(.one, .hand), power: -58),
-      recording(.init(.long, .hand), power: -57),
+      recording(.init(.short, .hand), power: -62), recording(.init(.one, .hand), power: -59),
+      recording(.init(.long, .hand), power: -59),
     ]
     let calibration = try StepCalibration(of: left, from: recordings)
     #expect(calibration.measuredPower == -60)

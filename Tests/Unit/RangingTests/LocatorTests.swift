@@ -88,6 +88,89 @@ import Testing
     #expect(decisions.allSatisfy { !$0.isLocated && $0.facing == nil })
   }
 
+  @Test(
+    "says what is missing",
+    arguments: [
+      (-50, -72, nil), (-62, -75, nil), (nil, nil, .silent), (-60, -62, .undecidedSide),
+      // Within what a body takes, where the side is clear; by more, and where it is not.
+      (-70, -85, .bodyBetween(by: 4)), (-75, -90, .tooFar(by: 9)), (-70, -76, .tooFar(by: 4)),
+      // The other one is not heard: it takes 0 dB.
+      (-64, nil, .tooFar(by: 5)),
+    ] as [(Int8?, Int8?, Location.Missing?)])
+  func missing(left: Int8?, right: Int8?, missing: Location.Missing?) throws {
+    var locator = Locator(steps: Self.steps)
+    let last = try #require(decide(&locator, from: 0, for: 10, left: left, right: right).last)
+    let said = last.missing.map { said -> Location.Missing in
+      switch said {
+      case .tooFar(let short): .tooFar(by: short.rounded())
+      case .bodyBetween(let short): .bodyBetween(by: short.rounded())
+      default: said
+      }
+    }
+    #expect(said == missing)
+    #expect(last.isLocated == (missing == nil))
+  }
+
+  @Test("frames that are missing, a level that falls and a beacon twice are said")
+  func missingOnTheWay() {
+    var locator = Locator(steps: Self.steps)
+    locator.hear(beacon(1), rssi: -50, at: 0)
+    #expect(locator.decide(at: 0.1).missing == .frames)
+    _ = decide(&locator, from: 1, for: 10, left: -50, right: -75)
+    #expect(decide(&locator, from: 11, for: 3, left: -62, right: -80).last?.missing == .steadiness)
+    for tenth in 0..<30 {
+      locator.hear(beacon(1, minor: tenth % 10 == 0 ? 9 : 7), rssi: -50, at: 14 + Double(tenth) / 10)
+    }
+    #expect(locator.decide(at: 17).missing == .contested)
+  }
+
+  @Test("the distance follows a rider who walks up by a second, and no zone contradicts it")
+  func walking() throws {
+    var locator = Locator(steps: Self.steps)
+    // 12 m to 0.6 m at 1.2 m/s, by the law of free space.
+    func metres(at time: Double) -> Double { max(12 - 1.2 * time, 0.6) }
+    for tenth in 0..<150 {
+      let time = Double(tenth) / 10
+      if tenth % 5 == 0, tenth > 20 {
+        let reading = locator.decide(at: time).readings[0]
+        let distance = try #require(reading.distance).metres
+        #expect(distance <= metres(at: time - 1.1) * 1.06 && distance >= metres(at: time) * 0.94, "\(time)")
+        switch reading.zone {
+        case .far: #expect(metres(at: time) > 1.5)
+        case .immediate: #expect(metres(at: time) < 0.7)
+        case .near, .unknown: break
+        }
+      }
+      let rssi = Int8((-59 + RangingModel.level(at: metres(at: time))).rounded())
+      locator.hear(beacon(1), rssi: rssi, at: time)
+    }
+  }
+
+  @Test("few frames locate somebody only where they are so strong that their error cannot matter")
+  func fewFrames() {
+    func isLocated(rssi: Int8, frames: Int) -> Bool {
+      var locator = Locator(steps: Self.steps)
+      for frame in 0..<frames {
+        let time = Double(frame) * 1.9 / Double(frames)
+        locator.hear(beacon(1), rssi: rssi, at: time)
+        locator.hear(beacon(2), rssi: -80, at: time)
+      }
+      return locator.decide(at: 1.9).isLocated
+    }
+    // -6 dB: the mean of three may be wrong by 3.3 dB, of twelve by 1.7.
+    #expect(!isLocated(rssi: -65, frames: 3) && isLocated(rssi: -65, frames: 12))
+    #expect(isLocated(rssi: -62, frames: 3))
+  }
+
+  @Test("who was located and walks away is not located from two and a half seconds later on", arguments: [12, 18, 24])
+  func leaving(fall: Int8) {
+    var locator = Locator(steps: Self.steps)
+    let standing = decide(&locator, from: 0, for: 8, left: -62, right: -85)
+    #expect(standing.last!.isLocated)
+    let after = decide(&locator, from: 8, for: 6, left: -62 - fall, right: -88)
+    #expect(after[5...].allSatisfy { !$0.isLocated })
+  }
+
   @Test("when a beacon falls silent its zone is soon unknown, and nobody is located")
   func silence() {
     var locator = Locator(steps: Self.steps)

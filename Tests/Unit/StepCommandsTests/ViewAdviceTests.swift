@@ -50,4 +50,15 @@ import Testing
     // In the first moment there is little of everything.
     #expect(Advice(try report(at: 0.5, facing: .left, reading(.left, 1, .near, packets: 2), right)) == .faceStep(.left))
   }
+
+  @Test("asks to hold the phone in front where the level falls short by what a body takes")
+  func body() throws {
+    func advice(for facedFor: Double, _ missing: Location.Missing) throws -> Advice {
+      let right = try reading(.right, 9, .far)
+      return Advice(try report(facing: .left, for: facedFor, missing: missing, reading(.left, 2.5, .near), right))
+    }
+    #expect(try advice(for: 3, .bodyBetween(by: 4)) == .holdInFront(.left))
+    #expect(try advice(for: 2, .bodyBetween(by: 4)) == .comeCloser(.left))
+    #expect(try advice(for: 3, .tooFar(by: 9)) == .comeCloser(.left))
+  }
 }

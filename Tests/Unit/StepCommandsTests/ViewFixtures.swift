@@ -8,7 +8,7 @@ import Testing
 /// A decision as the locator could have come to it.
 func report(
   name: String = "Rolling Chassis", at time: Double = 12.5, facing: Side? = nil, for facedFor: Double = 1,
-  isLocated: Bool = false,
+  isLocated: Bool = false, missing: Location.Missing = .undecidedSide,
   _ readings: Location.Reading...
 ) throws -> LocationReport {
   let vehicle = try Vehicle(
@@ -17,7 +17,7 @@ func report(
     vehicle: vehicle,
     location: Location(
       time: time, readings: readings, facing: facing.flatMap(vehicle.step(at:)), facedFor: facedFor,
-      isLocated: isLocated))
+      missing: isLocated ? nil : missing))
 }
 
 /// The beacon of a step, heard at a distance or, without one, not at all.
