@@ -81,6 +81,8 @@ let package = Package(
     module("Encoding", in: "Core/Encoding"),
     module("Domain", in: "Core/Domain", ["Encoding"]),
     module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
+    module("Geography", in: "Core/Geography"),
+    module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
     module(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
@@ -137,7 +139,7 @@ let package = Package(
       "StepCommands", in: "Commands",
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", argumentParser,
+        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", "Traffic", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -159,6 +161,8 @@ let package = Package(
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
+    tests("GeographyTests", ["Geography"]),
+    tests("TrafficTests", ["Traffic", "Domain", "Encoding", "Geography"]),
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
@@ -205,7 +209,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       name: "Fuzz",
       dependencies: [
         "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
-        "SystemIO", "Tags",
+        "SystemIO", "Tags", "Traffic",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

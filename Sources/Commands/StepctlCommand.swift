@@ -14,7 +14,10 @@ package struct StepctlCommand: ParsableCommand {
     groupedSubcommands: [
       CommandGroup(name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self]),
       CommandGroup(
-        name: "Technician", subcommands: [Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self]),
+        name: "Technician",
+        subcommands: [
+          Scan.self, Doctor.self, Calibrate.self, Provision.self, Config.self, TrafficGroup.self,
+        ]),
     ])
 
   package init() {}

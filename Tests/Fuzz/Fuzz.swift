@@ -7,6 +7,7 @@ import Ranging
 import StepController
 import SystemIO
 import Tags
+import Traffic
 
 @testable import Bluetooth
 @testable import StepProtocol
@@ -115,6 +116,26 @@ enum Fuzz {
         precondition(text.hasPrefix(DynamicTag.scheme))
       }
       if let uid = TagUID(text) { precondition(TagUID(uid.bytes) == uid) }
+    },
+    "feed": { bytes in
+      if let location = try? ClientLocation(parsing: bytes) {
+        precondition((try? ClientLocation(parsing: location.json.bytes)) == location)
+      }
+      if let scene = try? GuardScene(parsing: bytes) { _ = TrafficGuard(scene.site) }
+      _ = try? RecordedFrame(parsing: bytes)
+      guard let frame = try? FeedFrame(parsing: bytes), let place = frame.objects.first?.position else { return }
+      // Whatever a feed says, the guard lives.
+      let step = TrafficGuard.StepPlace(id: StepID("left")!, side: .left, from: 1, to: 2, reach: 0.4)
+      var traffic = TrafficGuard(.init(position: place, heading: 1, length: 4, width: 2, steps: [step]))
+      var clock = ClockOffset()
+      for count in 0..<4 {
+        var next = frame
+        next.time.microseconds += Int64(count) * 40_000
+        let now = Double(next.time.microseconds) / 1e6
+        if let bridge = frame.bridge { clock.take(bridge, at: now) }
+        traffic.take(next, at: now, clock: clock.estimate ?? .none)
+        _ = traffic.verdict(for: step.id, at: now)
+      }
     },
     "code": { bytes in
       _ = try? VehicleCode.verify(String(decoding: bytes, as: UTF8.self))
