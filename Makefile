@@ -7,7 +7,7 @@ BIN ?= .build/release
 bindir := $(DESTDIR)$(PREFIX)/bin
 # What stepctl starts for itself: programs that a library may end.
 libexec := $(DESTDIR)$(PREFIX)/libexec/stepctl
-own := stepctl-nfc stepctl-qr
+own := stepctl-nfc stepctl-qr stepctl-traffic
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
 unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service

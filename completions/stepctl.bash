@@ -723,12 +723,36 @@ _stepctl_traffic_delay() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    __stepctl_offer_flags_options 0
 
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
         return
         ;;

@@ -8,6 +8,7 @@ import StepController
 import SystemIO
 import Tags
 import Traffic
+import TrafficFeed
 
 @testable import Bluetooth
 @testable import StepProtocol
@@ -149,6 +150,20 @@ enum Fuzz {
         said += Frames.frame(reply.body)
       }
       precondition(bytes.starts(with: said))
+    },
+    "bridge": { bytes in
+      // What a program may say that an attack has taken over.
+      var frames = Frames()
+      var assembly = FrameAssembly()
+      frames.append(bytes)
+      while let body = try? frames.next(), let message = try? FeedMessage(body: body) {
+        switch message {
+        case .part(let part): guard (try? assembly.take(part)) != nil else { return }
+        case .frame(_, _, let rest): _ = try? assembly.finish(rest)
+        case .connected, .ended: break
+        }
+      }
+      _ = try? FeedAddress(String(decoding: bytes, as: UTF8.self))
     },
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }

@@ -7,7 +7,7 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url btsnoop claims code command controller feed h4 hci journal json keys ndef nfc ntag424 proof qr "
+    "advertisement base64url bridge btsnoop claims code command controller feed h4 hci journal json keys ndef nfc ntag424 proof qr "
     "statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
@@ -48,6 +48,8 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
     'vehicle = "vehicle.toml"\n[broker]\ncert = "c"\nkey = "k"\n[keys]\nencryption = "e"\nsigning = "s"\n'
     f'operator = "{"A" * 43}"\n[servo]\ndriver = "simulated"\n')
 (seeds / "base64url/value").write_text("AAECAwQF-_8")
+(seeds / "bridge/said").write_bytes(b"\0\1c\0\3p{}\0\x0ff\0\5\0\0\0\0\0\0\0\0\0\1{}\0\5e\1why")
+(seeds / "bridge/address").write_text("wss://localhost:8443/traffic")
 (seeds / "feed/frame").write_text(json.dumps({
     "section": "S1", "timestampSecs": "1700000000", "timestampNsecs": "40000000", "vehicles": [{
         "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": "9.1829", "z": 0},

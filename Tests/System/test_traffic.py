@@ -42,7 +42,7 @@ def test_the_guard_leaves_no_gap_on_a_street_and_is_blind_when_the_feed_is_late(
     assert left["step"] == "left" and left["approaches"] >= 3 and left["gaps"] == 0 and left["blind_s"] == 0
     assert left["needless_s"] < 0.1 * left["time_s"]
     # The pavement is at the right side.
-    assert right["approaches"] == 0 and right["held_s"] == 0
+    assert right["approaches"] == 0 and right["held_s"] < 0.1 * right["time_s"]
     late = stepctl("traffic", "guard", street, "--scene", scene(feed={"delay_s": 1.362}), "--json").objects[0]
     assert late["blind_s"] == pytest.approx(late["time_s"]) and late["gaps"] == late["approaches"]
 
@@ -51,10 +51,10 @@ def test_an_injected_delay_is_found(stepctl, short, tmp_path):
     later = tmp_path / "later.jsonl"
     frames = [json.loads(line) for line in short.read_text().splitlines()]
     later.write_text("".join(json.dumps(frame | {"received": frame["received"] + 0.2}) + "\n" for frame in frames))
-    told = stepctl("traffic", "delay", later, "--json").json
+    told = stepctl("traffic", "delay", "--feed", f"file:{later}", "--json").json
     assert told["mean_ms"] == pytest.approx(200, abs=0.1) and told["count"] == 250 and told["dropped"] == 0
     assert told["clock_offset_ms"] is None
-    assert "200.0 ms" in stepctl("traffic", "delay", later).stdout
+    assert "200.0 ms" in stepctl("traffic", "delay", "--feed", f"file:{later}").stdout
 
 
 def test_stamps_in_whole_seconds_add_half_a_second(stepctl, short, tmp_path):
@@ -63,7 +63,7 @@ def test_stamps_in_whole_seconds_add_half_a_second(stepctl, short, tmp_path):
     for frame in frames:
         frame["frame"]["timestampNsecs"] = "0"
     truncated.write_text("".join(json.dumps(frame) + "\n" for frame in frames))
-    told = stepctl("traffic", "delay", truncated, "--json").json
+    told = stepctl("traffic", "delay", "--feed", f"file:{truncated}", "--json").json
     assert told["mean_ms"] == pytest.approx(480, abs=10)
     assert told["deviation_ms"] == pytest.approx(289, abs=5)
 
@@ -90,7 +90,7 @@ def test_a_line_that_is_no_frame_is_named(stepctl, short, scene, tmp_path, chang
     lines[2] = change(lines[2])
     broken = tmp_path / "broken.jsonl"
     broken.write_text("\n".join(lines))
-    for arguments in (("guard", broken, "--scene", scene()), ("delay", broken)):
+    for arguments in (("guard", broken, "--scene", scene()), ("delay", "--feed", f"file:{broken}")):
         ended = stepctl("traffic", *arguments)
         assert ended.status == 65 and f"{broken}, line 3: " in ended.error and what in ended.error
 
@@ -98,7 +98,7 @@ def test_a_line_that_is_no_frame_is_named(stepctl, short, scene, tmp_path, chang
 def test_files_that_are_not_there_or_empty_are_named(stepctl, short, scene, tmp_path):
     empty = tmp_path / "empty.jsonl"
     empty.touch()
-    assert stepctl("traffic", "delay", empty).status == 65
+    assert stepctl("traffic", "delay", "--feed", f"file:{empty}").status == 65
     missing = stepctl("traffic", "guard", tmp_path / "none", "--scene", scene())
     assert missing.status == 66 and "none" in missing.error
     wrong = stepctl("traffic", "guard", short, "--scene", scene(steps=[]))

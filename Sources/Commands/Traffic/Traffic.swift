@@ -3,6 +3,6 @@ import ArgumentParser
 struct TrafficGroup: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "traffic",
-    abstract: "Try on recorded traffic what keeps a step in while something comes.",
+    abstract: "Measure and record a traffic feed, and try a guard on it.",
     subcommands: [TrafficDelay.self, TrafficGuardTrial.self])
 }

@@ -1,42 +1,55 @@
 import ArgumentParser
 import Domain
 import Encoding
+import Glibc
+import SystemIO
 import Terminal
 import Traffic
 
 struct TrafficDelay: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "delay",
-    abstract: "Say how late a feed is, and how far that is on the road.",
-    usage: "stepctl traffic delay <recording>",
+    abstract: "Say how late a feed is, how far that is on the road, and record it.",
+    usage: "stepctl traffic delay --feed <feed> <options>",
     discussion: """
       The delay of a frame is from the time that it is stamped with to when it was received. Where the bridge says its own \
       time, the difference of the clocks is taken out of it.
       """)
 
-  @Argument(
-    help: ArgumentHelp("A recording of a feed, a frame a line.", valueName: "recording"),
+  @OptionGroup var feed: FeedOptions
+
+  @Option(name: .customLong("for"), help: ArgumentHelp("How long (default: 60).", valueName: "seconds"))
+  var duration: Double?
+
+  @Option(
+    help: ArgumentHelp("Save the frames as a recording, into a new file.", valueName: "file"),
     completion: .file(extensions: ["jsonl"]))
-  var recording: String
+  var save: String?
 
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    if let duration, !(1...86_400).contains(duration) { throw ValidationError("--for takes 1 to 86400 seconds.") }
+  }
+
   func run(in context: Context) throws {
     let console = output.console(context)
-    let frames = try Recording.read(recording)
+    let file = try save.map { path throws(SystemError) in
+      Recorder(file: try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600), path: path)
+    }
     var clock = ClockOffset()
-    for frame in frames {
-      if let bridge = frame.frame.bridge { clock.take(bridge, at: Double(frame.received.microseconds) / 1e6) }
+    var times: [(received: Double, stamp: Double)] = []
+    let dropped = try feed.frames(for: duration ?? 60, in: context, console) { frame in
+      let received = Double(frame.received.microseconds) / 1e6
+      if let bridge = frame.frame.bridge { clock.take(bridge, at: received) }
+      times.append((received, Double(frame.frame.time.microseconds) / 1e6))
+      try file?.write(frame)
     }
+    if dropped > 0 { console.note("\(dropped) frames came faster than they were taken, and were left out") }
     let offset = clock.estimate
-    let delays = frames.map { frame in
-      (
-        arrival: Double(frame.received.microseconds) / 1e6 + (offset?.offset ?? 0),
-        stamp: Double(frame.frame.time.microseconds) / 1e6
-      )
-    }
-    guard let statistics = DelayStatistics(delays) else {
-      throw CommandFailure(.badData, "\(recording): one frame is too few")
+    let statistics = DelayStatistics(times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) })
+    guard let statistics else {
+      throw CommandFailure(.unavailable, "\(times.isEmpty ? "no frame" : "one frame") came, which is too few")
     }
     if console.isJSON {
       try console.result(
@@ -47,6 +60,21 @@ struct TrafficDelay: ContextCommand {
           ]))
     } else {
       for line in Self.lines(statistics, offset) { try console.result(line) }
+    }
+  }
+
+  /// Writes a recording, frame by frame.
+  private final class Recorder {
+    private let file: Descriptor
+    private let path: String
+
+    init(file: consuming Descriptor, path: String) {
+      self.file = file
+      self.path = path
+    }
+
+    func write(_ frame: RecordedFrame) throws(SystemError) {
+      try file.write(Array((frame.json.text + "\n").utf8), path)
     }
   }
 
