@@ -189,7 +189,7 @@ _stepctl_open() {
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -221,6 +221,14 @@ _stepctl_open() {
         return
         ;;
     esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
+        return
+        ;;
+    esac
 }
 
 _stepctl_close() {
@@ -228,7 +236,7 @@ _stepctl_close() {
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -257,6 +265,14 @@ _stepctl_close() {
         ;;
     '--vehicle')
         __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
     esac
