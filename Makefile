@@ -7,7 +7,7 @@ BIN ?= .build/release
 bindir := $(DESTDIR)$(PREFIX)/bin
 # What stepctl starts for itself: programs that a library may end.
 libexec := $(DESTDIR)$(PREFIX)/libexec/stepctl
-own := stepctl-nfc stepctl-qr
+own := stepctl-nfc stepctl-qr stepctl-traffic
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
 unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
@@ -59,6 +59,7 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	$(python) Tests/Benchmarks/motion.py --bin $(BIN)
 	$(python) Tests/Benchmarks/tags.py --bin $(BIN)
 	$(python) Tests/Benchmarks/codes.py --bin $(BIN)
+	$(python) Tests/Benchmarks/traffic.py --stepctl $(BIN)/stepctl
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
 	  @echo 'ranging is left out: give DATA=folder')
 

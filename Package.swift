@@ -48,6 +48,7 @@ let package = Package(
     .executable(name: "stepctl", targets: ["stepctl"]),
     .executable(name: "stepctl-nfc", targets: ["stepctl-nfc"]),
     .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
+    .executable(name: "stepctl-traffic", targets: ["stepctl-traffic"]),
     .executable(name: "stepd", targets: ["stepd"]),
     // For gateways, kiosks and simulators: Tests/Kiosk is an example.
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
@@ -71,6 +72,7 @@ let package = Package(
     library("CPNG", pkgConfig: "libpng", ["libpng-dev"]),
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
+    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev"]),
     library("CLinux"),
     library("CDevices"),
     library("CVideo"),
@@ -81,6 +83,8 @@ let package = Package(
     module("Encoding", in: "Core/Encoding"),
     module("Domain", in: "Core/Domain", ["Encoding"]),
     module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
+    module("Geography", in: "Core/Geography"),
+    module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
     module(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
@@ -94,6 +98,7 @@ let package = Package(
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
+    module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
@@ -138,7 +143,8 @@ let package = Package(
       "StepCommands", in: "Commands",
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", argumentParser,
+        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", "Geography", "Traffic",
+        "TrafficFeed", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -148,6 +154,7 @@ let package = Package(
       ["StepDaemon", "Configuration", "Terminal", argumentParser],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
+    program("stepctl-traffic", ["SystemIO", "Encoding", "Traffic", "TrafficFeed", "CWebSockets"]),
     program(
       "stepctl-qr",
       ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
@@ -160,10 +167,13 @@ let package = Package(
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
+    tests("GeographyTests", ["Geography"]),
+    tests("TrafficTests", ["Traffic", "Domain", "Encoding", "Geography"]),
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
+    tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
@@ -206,7 +216,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       name: "Fuzz",
       dependencies: [
         "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
-        "SystemIO", "Tags",
+        "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

@@ -17,7 +17,7 @@ package struct StepctlCommand: ParsableCommand {
       CommandGroup(
         name: "Technician",
         subcommands: [
-          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, Config.self,
+          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, Config.self, TrafficGroup.self,
         ]),
     ])
 

@@ -7,6 +7,8 @@ import Ranging
 import StepController
 import SystemIO
 import Tags
+import Traffic
+import TrafficFeed
 
 @testable import Bluetooth
 @testable import StepProtocol
@@ -118,6 +120,26 @@ enum Fuzz {
       }
       if let uid = TagUID(text) { precondition(TagUID(uid.bytes) == uid) }
     },
+    "feed": { bytes in
+      if let location = try? ClientLocation(parsing: bytes) {
+        precondition((try? ClientLocation(parsing: location.json.bytes)) == location)
+      }
+      if let scene = try? GuardScene(parsing: bytes) { _ = TrafficGuard(scene.site) }
+      _ = try? RecordedFrame(parsing: bytes)
+      guard let frame = try? FeedFrame(parsing: bytes), let place = frame.objects.first?.position else { return }
+      // Whatever a feed says, the guard lives.
+      let step = TrafficGuard.StepPlace(id: StepID("left")!, side: .left, from: 1, to: 2, reach: 0.4)
+      var traffic = TrafficGuard(.init(position: place, heading: 1, length: 4, width: 2, steps: [step]))
+      var clock = ClockOffset()
+      for count in 0..<4 {
+        var next = frame
+        next.time.microseconds += Int64(count) * 40_000
+        let now = Double(next.time.microseconds) / 1e6
+        if let bridge = frame.bridge { clock.take(bridge, at: now) }
+        traffic.take(next, at: now, clock: clock.estimate ?? .none)
+        _ = traffic.verdict(for: step.id, at: now)
+      }
+    },
     "code": { bytes in
       let text = String(decoding: bytes, as: UTF8.self)
       _ = try? VehicleCode.verify(text)
@@ -133,6 +155,20 @@ enum Fuzz {
         said += Frames.frame(reply.body)
       }
       precondition(bytes.starts(with: said))
+    },
+    "bridge": { bytes in
+      // What a program may say that an attack has taken over.
+      var frames = Frames()
+      var assembly = FrameAssembly()
+      frames.append(bytes)
+      while let body = try? frames.next(), let message = try? FeedMessage(body: body) {
+        switch message {
+        case .part(let part): guard (try? assembly.take(part)) != nil else { return }
+        case .frame(_, _, let rest): _ = try? assembly.finish(rest)
+        case .connected, .ended: break
+        }
+      }
+      _ = try? FeedAddress(String(decoding: bytes, as: UTF8.self))
     },
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }

@@ -7,7 +7,7 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url btsnoop claims code command controller h4 hci journal json keys ndef nfc ntag424 proof qr "
+    "advertisement base64url bridge btsnoop claims code command controller feed h4 hci journal json keys ndef nfc ntag424 proof qr "
     "statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
@@ -48,6 +48,19 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
     'vehicle = "vehicle.toml"\n[broker]\ncert = "c"\nkey = "k"\n[keys]\nencryption = "e"\nsigning = "s"\n'
     f'operator = "{"A" * 43}"\n[servo]\ndriver = "simulated"\n')
 (seeds / "base64url/value").write_text("AAECAwQF-_8")
+(seeds / "bridge/said").write_bytes(b"\0\1c\0\3p{}\0\x0ff\0\5\0\0\0\0\0\0\0\0\0\1{}\0\5e\1why")
+(seeds / "bridge/address").write_text("wss://localhost:8443/traffic")
+(seeds / "feed/frame").write_text(json.dumps({
+    "section": "S1", "timestampSecs": "1700000000", "timestampNsecs": "40000000", "vehicles": [{
+        "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": "9.1829", "z": 0},
+        "speed": {"x": 4.2, "y": -1, "z": 6.1}, "shape": {"length": 1.8, "width": 0, "height": 0},
+        "scenarios": {"wrongWay": True, "tailGateLevel": 2}}],
+    "bridge": {"received": 1700000000.1, "sent": 1700000000.2, "echo": 1700000000, "echoReceived": 1700000000.1}}))
+(seeds / "feed/location").write_text(
+    '{"timestamp":1,"locationAccuracy":5,"course":-1,"speed":-1,"speedAccuracy":-1,"longitude":9,"latitude":48,"radius":10}')
+(seeds / "feed/scene").write_text(
+    '{"latitude":48,"longitude":9,"heading_deg":93.5,"length_m":4.6,"width_m":1.9,"steps":[{"id":"left","side":"left",'
+    '"from_m":1.6,"to_m":2.6,"reach_m":0.4}],"feed":{"delay_s":0.5,"seed":1}}')
 for number, word in enumerate(("left", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", "arena/car", "btsnoop:a", "h4:tcp:h:1")):
     (seeds / f"words/{number}").write_text(word)
 for name, value in example.items():

@@ -288,7 +288,7 @@ package enum LedgerError: Failure, Equatable {
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
-    case .notKept: "`stepctl provision vehicle --relocate` writes the access list anew; then restart the broker"
+    case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
     case .notFleet: "`stepctl operator init` makes one"
     case .taken: "give the new vehicle another folder name, UUID and topic, or use --force to replace that one"

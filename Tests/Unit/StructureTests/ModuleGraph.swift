@@ -76,7 +76,7 @@ struct ModuleGraph: Equatable {
 
   /// What Core may take from modules that can do input and output, too: mathematics and a buffer of bytes.
   static let pure = [
-    "Glibc": ["exp", "hypot", "log", "log10", "pow", "sqrt"] as Set,
+    "Glibc": ["atan2", "cos", "erfc", "exp", "hypot", "log", "log10", "pow", "sin", "sqrt"] as Set,
     "FoundationEssentials": ["Data"],
     "Synchronization": [],
     "Dispatch": [],

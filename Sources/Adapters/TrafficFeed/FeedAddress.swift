@@ -1,0 +1,50 @@
+package import Domain
+
+/// Where a feed comes from, as people write it.
+package enum FeedAddress: Equatable, Sendable {
+  /// A bridge, over WebSocket and TLS (RFC 6455): `wss://HOST[:PORT]/PATH`.
+  case bridge(host: String, port: UInt16, path: String)
+  /// A recording, which runs on its own clock: `file:PATH`.
+  case recording(String)
+
+  package struct Malformed: Failure, Equatable {
+    package let text: String
+
+    package var description: String {
+      text.hasPrefix("ws://")
+        ? "anybody on the way can change what ws:// carries: use wss://"
+        : "a feed is wss://HOST[:PORT]/PATH or file:RECORDING"
+    }
+    package var exitStatus: ExitStatus { .usage }
+  }
+
+  package init(_ text: String) throws(Malformed) {
+    if text.hasPrefix("file:"), text.utf8.count > 5 {
+      self = .recording(String(text.dropFirst(5)))
+      return
+    }
+    // What stands in a request line: printable ASCII without spaces, and no part that is not sent.
+    guard text.hasPrefix("wss://"), text.utf8.count <= 1024,
+      text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "@") })
+    else { throw Malformed(text: text) }
+    let rest = text.dropFirst(6)
+    let authority = rest.prefix { $0 != "/" && $0 != "?" }
+    let path = rest.dropFirst(authority.count)
+    guard !path.hasPrefix("?") else { throw Malformed(text: text) }
+    var host = authority
+    var port: UInt16 = 443
+    if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
+      host = authority[..<colon]
+      let digits = authority[authority.index(after: colon)...]
+      guard digits.allSatisfy(\.isNumber), let number = UInt16(digits), number > 0 else { throw Malformed(text: text) }
+      port = number
+    }
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+    } else if host.contains(":") {
+      throw Malformed(text: text)
+    }
+    guard !host.isEmpty else { throw Malformed(text: text) }
+    self = .bridge(host: String(host), port: port, path: path.isEmpty ? "/" : String(path))
+  }
+}

@@ -1,0 +1,145 @@
+package import Domain
+import Encoding
+package import SystemIO
+package import Traffic
+
+/// A connection to a bridge. `stepctl-traffic` speaks WebSocket for it, in a process of its own.
+///
+/// - Threads: one uses it.
+/// - Latency: `next` waits, until its deadline; an interruption ends it at once.
+/// - Ownership: the program ends with it.
+package final class FeedConnection {
+  /// Files that say who the bridge has to be, and who this is.
+  package struct Credentials: Sendable {
+    /// Certificates of authorities; nil for those of the system.
+    package var authorities: String?
+    package var certificate: String?
+    package var key: String?
+
+    package init(authorities: String?, certificate: String?, key: String?) {
+      self.authorities = authorities
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
+  package enum Event: Equatable, Sendable {
+    case connected
+    /// A frame, when it came, and how many were left out before it.
+    case frame([UInt8], received: UnixTime, dropped: Int)
+  }
+
+  private let helper: HelperProcess
+  private let name: String
+  private var assembly = FrameAssembly()
+
+  /// - Parameters:
+  ///   - interruption: what ends waits.
+  ///   - program: the path of stepctl-traffic, where it is not beside this program.
+  package init(
+    host: String, port: UInt16, path: String, _ credentials: Credentials, interruption: Interruption? = nil,
+    program: String? = nil
+  ) throws(FeedError) {
+    name = "\(host):\(port)"
+    let files = [credentials.authorities, credentials.certificate, credentials.key]
+    do {
+      // The library that reads them does not say which one it cannot read.
+      for file in files { if let file { _ = try Files.readRegular(file) } }
+    } catch {
+      throw .system(error)
+    }
+    let path = [host, "\(port)", path] + files.map { $0 ?? "" }
+    let found: String
+    do { found = if let program { program } else { try ChildProcess.program("stepctl-traffic") } } catch {
+      throw .noProgram
+    }
+    do {
+      helper = try HelperProcess(found, arguments: path, interruption: interruption)
+    } catch .system(let error) {
+      throw .system(error)
+    } catch {
+      throw .gaveUp(name)
+    }
+  }
+
+  /// Says where the client is. The bridge sends nothing before it knows, and stops 5 s after it was told last.
+  package func tell(_ location: ClientLocation) throws(FeedError) {
+    do { try helper.send(location.json.bytes) } catch { throw failure(error) }
+  }
+
+  /// What happens next; nil at the deadline.
+  package func next(until deadline: ContinuousClock.Instant?) throws(FeedError) -> Event? {
+    while true {
+      let body: [UInt8]
+      do {
+        guard let next = try helper.next(until: deadline) else { return nil }
+        body = next
+      } catch {
+        throw failure(error)
+      }
+      do {
+        switch try FeedMessage(body: body) {
+        case .connected: return .connected
+        case .part(let part): try assembly.take(part)
+        case .frame(let received, let dropped, let rest):
+          return .frame(
+            try assembly.finish(rest), received: UnixTime(microseconds: Int64(received)), dropped: Int(dropped))
+        case .ended(let reason, let text): throw FeedError.ended(reason, name, text)
+        }
+      } catch let error as FeedError {
+        throw error
+      } catch {
+        throw .gaveUp(name)
+      }
+    }
+  }
+
+  private func failure(_ error: HelperProcess.Failure) -> FeedError {
+    switch error {
+    case .interrupted: .interrupted
+    case .system(let error): .system(error)
+    case .ended, .silent, .malformed: .gaveUp(name)
+    }
+  }
+}
+
+/// Why there is no feed. Each says of which bridge.
+package enum FeedError: Failure, Equatable {
+  case system(SystemError)
+  case ended(FeedMessage.Reason, String, String)
+  /// The program that speaks WebSocket ended, or said what it cannot say.
+  case gaveUp(String)
+  case noProgram
+  case interrupted
+
+  package var description: String {
+    switch self {
+    case .system(let error): error.description
+    case .ended(.refused, let name, let text): "\(name): no connection to the bridge: \(text)"
+    case .ended(.closed, let name, _): "\(name): the bridge closed the connection"
+    case .ended(.binary, let name, _): "\(name): the bridge sent a frame that is not text"
+    case .ended(.tooLong, let name, _): "\(name): the bridge sent a frame of more than 1 MiB"
+    case .ended(.setup, let name, _): "\(name): TLS cannot be set up with these certificates and this key"
+    case .gaveUp(let name): "\(name): stepctl-traffic ended, which speaks with the bridge"
+    case .noProgram:
+      "stepctl-traffic is not there, which speaks with bridges: install it beside stepctl, or in ../libexec/stepctl"
+    case .interrupted: "interrupted"
+    }
+  }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .system(let error): error.exitStatus
+    case .ended(let reason, _, _):
+      switch reason {
+      case .refused, .closed: .unavailable
+      case .binary, .tooLong: .badData
+      case .setup: .configuration
+      }
+    case .gaveUp, .noProgram: .unavailable
+    case .interrupted: .failure
+    }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
+}

@@ -1,0 +1,103 @@
+import ArgumentParser
+import Domain
+import Geography
+import SystemIO
+import Terminal
+import Traffic
+import TrafficFeed
+
+/// Where a feed comes from, and what its bridge has to be told.
+struct FeedOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The feed: wss://HOST[:PORT]/PATH, or file:RECORDING.", valueName: "feed"),
+    transform: { try FeedAddress($0) })
+  var feed: FeedAddress
+
+  @Option(
+    help: ArgumentHelp(
+      "Where on the road to be, for the bridge: latitude and longitude, as in 48.7758,9.1829.",
+      valueName: "place"))
+  var at: Place?
+
+  @Option(help: ArgumentHelp("Ask for what is within this many metres (default: whole sections).", valueName: "metres"))
+  var radius: Double?
+
+  @Option(
+    help: ArgumentHelp("Certificates of who may say who the bridge is (default: the system's).", valueName: "file"),
+    completion: .file(extensions: ["pem"]))
+  var ca: String?
+
+  @Option(
+    help: ArgumentHelp("The certificate that the bridge is shown.", valueName: "file"),
+    completion: .file(extensions: ["pem"]))
+  var cert: String?
+
+  @Option(help: ArgumentHelp("The private key of --cert.", valueName: "file"), completion: .file(extensions: ["key"]))
+  var key: String?
+
+  func validate() throws {
+    if let radius, !ClientLocation.radii.contains(radius) { throw ValidationError("--radius takes 10 to 1000 metres.") }
+    if (cert == nil) != (key == nil) { throw ValidationError("--cert and --key go together.") }
+    switch feed {
+    case .bridge: if at == nil { throw ValidationError("A bridge has to be told a place: give --at.") }
+    case .recording:
+      if at != nil || radius != nil || ca != nil || cert != nil {
+        throw ValidationError("--at, --radius, --ca, --cert and --key are for bridges.")
+      }
+    }
+  }
+
+  /// Gives each frame as it comes, until the time is over, the recording ends or `take` says that it is enough.
+  ///
+  /// - Returns: how many frames were left out because they came faster than they were taken.
+  func frames(
+    for seconds: Double, in context: Context, _ console: Console, _ take: (RecordedFrame) throws -> Void
+  ) throws -> Int {
+    switch feed {
+    case .recording(let path):
+      let frames = try Recording.read(path)
+      for frame in frames where frame.received.seconds(since: frames[0].received) <= seconds { try take(frame) }
+      return 0
+    case .bridge(let host, let port, let path):
+      guard let at else { return 0 }
+      let connection = try FeedConnection(
+        host: host, port: port, path: path, .init(authorities: ca, certificate: cert, key: key),
+        interruption: context.interruption())
+      let begin = context.clocks.steady()
+      let end = begin + .milliseconds(Int64(seconds * 1000))
+      var nextLocation = begin
+      var isConnected = false
+      var dropped = 0
+      while context.clocks.steady() < end {
+        if isConnected, context.clocks.steady() >= nextLocation {
+          let now = Double(context.clocks.wall().microseconds) / 1e6
+          try connection.tell(ClientLocation(time: now, position: at.coordinate, accuracy: 1, radius: radius))
+          nextLocation = context.clocks.steady() + .seconds(1)
+        }
+        switch try connection.next(until: isConnected ? min(nextLocation, end) : end) {
+        case .connected:
+          isConnected = true
+          console.detail("\(host):\(port): connected")
+        case .frame(let bytes, let received, let left):
+          dropped += left
+          try take(RecordedFrame(received: received, frame: FeedFrame(parsing: bytes)))
+        case nil: break
+        }
+      }
+      return dropped
+    }
+  }
+}
+
+/// A place as people type it.
+struct Place: ExpressibleByArgument {
+  let coordinate: Coordinate
+
+  init?(argument: String) {
+    let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
+    guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1]),
+      let coordinate = Coordinate(latitude: latitude, longitude: longitude)
+    else { return nil }
+    self.coordinate = coordinate
+  }
+}

@@ -1,0 +1,119 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Glibc
+import SystemIO
+import Terminal
+import Traffic
+
+struct TrafficDelay: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "delay",
+    abstract: "Say how late a feed is, how far that is on the road, and record it.",
+    usage: "stepctl traffic delay --feed <feed> <options>",
+    discussion: """
+      The delay of a frame is from the time that it is stamped with to when it was received. Where the bridge says its own \
+      time, the difference of the clocks is taken out of it.
+      """)
+
+  @OptionGroup var feed: FeedOptions
+
+  @Option(name: .customLong("for"), help: ArgumentHelp("How long (default: 60).", valueName: "seconds"))
+  var duration: Double?
+
+  @Option(
+    help: ArgumentHelp("Save the frames as a recording, into a new file.", valueName: "file"),
+    completion: .file(extensions: ["jsonl"]))
+  var save: String?
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if let duration, !(1...86_400).contains(duration) { throw ValidationError("--for takes 1 to 86400 seconds.") }
+  }
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let file = try save.map { path throws(SystemError) in
+      Recorder(file: try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600), path: path)
+    }
+    var clock = ClockOffset()
+    var times: [(received: Double, stamp: Double)] = []
+    let dropped = try feed.frames(for: duration ?? 60, in: context, console) { frame in
+      let received = Double(frame.received.microseconds) / 1e6
+      if let bridge = frame.frame.bridge { clock.take(bridge, at: received) }
+      times.append((received, Double(frame.frame.time.microseconds) / 1e6))
+      try file?.write(frame)
+    }
+    if dropped > 0 { console.note("\(dropped) frames came faster than they were taken, and were left out") }
+    let offset = clock.estimate
+    let statistics = DelayStatistics(times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) })
+    guard let statistics else {
+      throw CommandFailure(.unavailable, "\(times.isEmpty ? "no frame" : "one frame") came, which is too few")
+    }
+    if console.isJSON {
+      try console.result(
+        .object(
+          (statistics.json.object ?? []) + [
+            .init("clock_offset_ms", .rounded(offset.map { $0.offset * 1000 }, places: 3)),
+            .init("uncertainty_ms", .rounded(offset.map { $0.uncertainty * 1000 }, places: 3)),
+          ]))
+    } else {
+      for line in Self.lines(statistics, offset) { try console.result(line) }
+    }
+  }
+
+  /// Writes a recording, frame by frame.
+  private final class Recorder {
+    private let file: Descriptor
+    private let path: String
+
+    init(file: consuming Descriptor, path: String) {
+      self.file = file
+      self.path = path
+    }
+
+    func write(_ frame: RecordedFrame) throws(SystemError) {
+      try file.write(Array((frame.json.text + "\n").utf8), path)
+    }
+  }
+
+  static func lines(_ delay: DelayStatistics, _ offset: ClockOffset.Estimate?) -> [String] {
+    func ms(_ seconds: Double) -> String { "\(tenths(seconds * 1000)) ms" }
+    func row(_ name: String, _ value: String) -> String { "\(name.aligned(to: 10)) \(value)" }
+    var lines = [
+      row("frames", "\(delay.count), \(delay.dropped) dropped"),
+      row("delay", "min \(ms(delay.least)), mean \(ms(delay.mean)), max \(ms(delay.most))"),
+      row("", "p50 \(ms(delay.median)), p95 \(ms(delay.p95)), p99 \(ms(delay.p99))"),
+      row("jitter", ms(delay.jitter)), row("gaps", "\(delay.gaps), the longest \(ms(delay.longestGap))"),
+      row(
+        "clocks",
+        offset.map { "\(ms($0.offset)) apart, ± \(ms($0.uncertainty))" } ?? "taken for the same: the feed says no time"),
+    ]
+    if let slope = delay.slope {
+      let chance = slope.p < 0.001 ? "p < 0.001" : "p = \((slope.p * 1000).rounded() / 1000)"
+      lines.append(row("slope", "\((slope.value * 1e5).rounded() / 100) ms a second, \(chance)"))
+    }
+    let most = delay.histogram.counts.max() ?? 1
+    for (index, count) in delay.histogram.counts.enumerated() {
+      let begin = ms(delay.histogram.begin + Double(index) * delay.histogram.width).aligned(to: 10, right: true)
+      let bar = String(repeating: "#", count: (count * 40 + most - 1) / most)
+      lines.append("\(begin)  \("\(count)".aligned(to: 7, right: true))  \(bar)")
+    }
+    lines.append("In that time something goes (metres: min, mean, max)")
+    for speed in stride(from: 10.0, through: 200, by: 10)
+    where speed <= 50 || speed.truncatingRemainder(dividingBy: 50) == 0 {
+      let ways = [delay.least, delay.mean, delay.most].map {
+        hundredths(DelayStatistics.distance(at: speed, within: $0))
+      }
+      lines.append(
+        "\("\(Int(speed))".aligned(to: 5, right: true)) km/h \(ways.map { $0.aligned(to: 8, right: true) }.joined())")
+    }
+    return lines
+  }
+
+  private static func hundredths(_ value: Double) -> String {
+    let count = Int64((abs(value) * 100).rounded())
+    return "\(value < 0 && count > 0 ? "-" : "")\(count / 100).\(count % 100 < 10 ? "0" : "")\(count % 100)"
+  }
+}

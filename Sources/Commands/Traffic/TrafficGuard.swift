@@ -1,0 +1,77 @@
+import ArgumentParser
+import Domain
+import Encoding
+import SystemIO
+import Terminal
+import Traffic
+
+struct TrafficGuardTrial: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "guard",
+    abstract: "Say how the guard would have done beside a recorded road.",
+    usage: "stepctl traffic guard <recording> --scene <file>",
+    discussion: """
+      The recording is taken for the truth. The guard gets it frame by frame, as late as it was received or as the scene \
+      says, and is asked for each step 50 times a second. See stepctl-traffic-guard(1) for what is counted.
+      """)
+
+  @Argument(
+    help: ArgumentHelp("A recording of a feed, a frame a line.", valueName: "recording"),
+    completion: .file(extensions: ["jsonl"]))
+  var recording: String
+
+  @Option(
+    help: ArgumentHelp("Where the vehicle stands, and by how much the feed is to be worse.", valueName: "file"),
+    completion: .file(extensions: ["json"]))
+  var scene: String
+
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let guardScene: GuardScene
+    let bytes = try Files.readRegular(scene)
+    do throws(FeedFlaw) { guardScene = try GuardScene(parsing: bytes) } catch {
+      throw CommandFailure(.badData, "\(scene): \(error.place): \(error.expected)")
+    }
+    let frames = try Recording.read(recording)
+    if !frames.contains(where: guardScene.isNear) {
+      console.note("nothing in the recording is within 50 km of the vehicle: are latitude and longitude swapped?")
+    }
+    for score in guardScene.score(frames) {
+      try console.isJSON ? console.result(score.json) : console.result(Self.line(score))
+    }
+  }
+
+  /// `left   14 approaches, 0 gaps; 2 departures, 1 gap; held 12.4 %, needless 0.3 %, blind 0.0 % of 60 s`
+  static func line(_ score: StepScore) -> String {
+    func part(_ seconds: Double) -> String { "\(tenths(100 * seconds / max(score.time, 0.001))) %" }
+    func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
+    let missed = score.gapTimes.isEmpty ? "" : " (at \(score.gapTimes.map(tenths).joined(separator: ", ")) s)"
+    return """
+      \(score.step.description.aligned(to: 6)) \(score.approaches == 1 ? "1 approach" : "\(score.approaches) approaches"), \
+      \(counted(score.gaps, "gap"))\(missed); \(counted(score.departures, "departure")), \
+      \(counted(score.departureGaps, "gap")); held \(part(score.held)), needless \(part(score.needless)), \
+      blind \(part(score.blind)) of \(Int(score.time.rounded())) s
+      """
+  }
+}
+
+/// A recording of a feed, as FEED.md has it.
+enum Recording {
+  /// Bytes of the longest one: an hour of a busy road.
+  static let longest = 1 << 30
+
+  static func read(_ path: String) throws -> [RecordedFrame] {
+    let lines = try Files.readRegular(path, limit: longest).split(separator: UInt8(ascii: "\n"))
+    guard !lines.isEmpty else { throw CommandFailure(.badData, "\(path): there is no frame in it") }
+    var frames: [RecordedFrame] = []
+    frames.reserveCapacity(lines.count)
+    for (index, line) in lines.enumerated() {
+      do throws(FeedFlaw) { frames.append(try RecordedFrame(parsing: Array(line))) } catch {
+        throw CommandFailure(.badData, "\(path), line \(index + 1): \(error.place): \(error.expected)")
+      }
+    }
+    return frames
+  }
+}

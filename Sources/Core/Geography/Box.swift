@@ -1,0 +1,51 @@
+/// A rectangle in a plane: a vehicle seen from above.
+public struct Box: Hashable, Sendable {
+  public var center: Vector
+  /// A way of 1 m along its length.
+  public let forward: Vector
+  /// Half of its length and half of its width, metres.
+  public var half: Vector
+
+  /// - Parameter heading: radians from the plane's x axis to the box's length.
+  public init(center: Vector, heading: Double, length: Double, width: Double) {
+    self.init(center: center, forward: Vector(direction: heading), half: Vector(x: length / 2, y: width / 2))
+  }
+
+  public init(center: Vector, forward: Vector, half: Vector) {
+    self.center = center
+    self.forward = forward
+    self.half = half
+  }
+
+  /// Whether two boxes have a point in common: no line that is parallel to a side of either divides them.
+  public func touches(_ other: Box) -> Bool { !isApart(from: other) && !other.isApart(from: self) }
+
+  private func isApart(from other: Box) -> Bool {
+    let way = other.center - center
+    let (cosine, sine) = (abs(forward.along(other.forward)), abs(across.along(other.forward)))
+    return abs(way.along(forward)) > half.x + other.half.x * cosine + other.half.y * sine
+      || abs(way.along(across)) > half.y + other.half.x * sine + other.half.y * cosine
+  }
+
+  /// Metres from a point to the nearest one of the box; 0 within it.
+  public func distance(to point: Vector) -> Double {
+    let way = point - center
+    return Vector(
+      x: max(0, abs(way.along(forward)) - half.x), y: max(0, abs(way.along(across)) - half.y)
+    ).length
+  }
+
+  /// Metres between the nearest points of two boxes; 0 where they touch.
+  public func distance(to other: Box) -> Double {
+    if touches(other) { return 0 }
+    // Of two convex shapes apart, a corner of one is among the nearest points.
+    return min(other.corners.lazy.map(distance).min() ?? 0, corners.lazy.map(other.distance).min() ?? 0)
+  }
+
+  private var across: Vector { Vector(x: -forward.y, y: forward.x) }
+
+  public var corners: [Vector] {
+    let (ahead, aside) = (forward * half.x, across * half.y)
+    return [center + ahead + aside, center + ahead - aside, center - ahead - aside, center - ahead + aside]
+  }
+}

@@ -1,0 +1,121 @@
+public import Encoding
+
+import func Glibc.erfc
+
+/// How late a feed's frames are.
+public struct DelayStatistics: Hashable, Sendable {
+  public let count: Int
+  /// Seconds.
+  public let least: Double
+  public let mean: Double
+  public let deviation: Double
+  public let median: Double
+  public let p95: Double
+  public let p99: Double
+  public let most: Double
+  /// The mean difference of a delay and the one before, without its sign.
+  public let jitter: Double
+  /// How often there was no frame for more than three times the usual time, and the longest of these waits, seconds.
+  public let gaps: Int
+  public let longestGap: Double
+  /// How many frames are missing between the others, by their stamps.
+  public let dropped: Int
+  /// By how many seconds the delay grows each second, and how likely chance alone would have it grow or fall as much; nil
+  /// for fewer than 30 frames.
+  public let slope: Slope?
+  public let histogram: Histogram
+
+  public struct Slope: Hashable, Sendable {
+    public let value: Double
+    public let p: Double
+  }
+
+  public struct Histogram: Hashable, Sendable {
+    /// Seconds: where the first bar begins, and how wide each one is.
+    public let begin: Double
+    public let width: Double
+    public let counts: [Int]
+  }
+
+  /// - Parameter frames: for each, when it came and what it is stamped with; seconds on the same clock, as they came.
+  /// - Returns: nil for fewer than two.
+  public init?(_ frames: [(arrival: Double, stamp: Double)]) {
+    guard frames.count >= 2 else { return nil }
+    let delays = frames.map { $0.arrival - $0.stamp }
+    let sorted = delays.sorted()
+    func quantile(_ part: Double) -> Double {
+      // Between the two nearest ranks (Hyndman and Fan 1996, type 7).
+      let place = part * Double(sorted.count - 1)
+      let index = min(Int(place), sorted.count - 2)
+      return sorted[index] + (sorted[index + 1] - sorted[index]) * (place - Double(index))
+    }
+    let number = Double(delays.count)
+    let mean = delays.reduce(0, +) / number
+    let squares = delays.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
+    count = delays.count
+    (least, most, self.mean) = (sorted[0], sorted[sorted.count - 1], mean)
+    deviation = (squares / (number - 1)).squareRoot()
+    (median, p95, p99) = (quantile(0.5), quantile(0.95), quantile(0.99))
+    jitter = zip(delays.dropFirst(), delays).reduce(0) { $0 + abs($1.0 - $1.1) } / (number - 1)
+
+    let waits = zip(frames.dropFirst(), frames).map { $0.arrival - $1.arrival }
+    let usualWait = waits.sorted()[waits.count / 2]
+    let long = waits.filter { $0 > 3 * usualWait }
+    (gaps, longestGap) = (usualWait > 0 ? long.count : 0, usualWait > 0 ? long.max() ?? 0 : 0)
+    let steps = zip(frames.dropFirst(), frames).map { $0.stamp - $1.stamp }.filter { $0 > 0 }
+    let usualStep = steps.isEmpty ? 0 : steps.sorted()[steps.count / 2]
+    dropped = steps.reduce(0) { sum, step in
+      // What is a year apart was not dropped.
+      usualStep > 0 && step < 3600 ? sum + Int((step / usualStep).rounded()) - 1 : sum
+    }
+    slope = delays.count < 30 ? nil : Self.slope(of: delays, over: frames.map(\.arrival), mean, squares)
+    histogram = Self.histogram(sorted)
+  }
+
+  /// The line of least squares, and a test of its slope. With 30 values, Student's distribution is as good as the normal.
+  private static func slope(of delays: [Double], over times: [Double], _ mean: Double, _ squares: Double) -> Slope? {
+    let number = Double(delays.count)
+    let middle = times.reduce(0, +) / number
+    let spread = times.reduce(0) { $0 + ($1 - middle) * ($1 - middle) }
+    guard spread > 0 else { return nil }
+    let slope = zip(times, delays).reduce(0) { $0 + ($1.0 - middle) * ($1.1 - mean) } / spread
+    let rest = max(0, squares - slope * slope * spread)
+    let error = (rest / (number - 2) / spread).squareRoot()
+    return Slope(value: slope, p: error > 0 ? erfc(abs(slope) / error / 2.0.squareRoot()) : slope == 0 ? 1 : 0)
+  }
+
+  private static func histogram(_ sorted: [Double]) -> Histogram {
+    let (least, most) = (sorted[0], sorted[sorted.count - 1])
+    // At most 20 bars of 1, 2 or 5 times a power of ten.
+    var width = 0.001
+    for factor in [2, 2.5, 2].cycled(9) where (most - least) / width > 19 { width *= factor }
+    let begin = (least / width).rounded(.down) * width
+    var counts = [Int](repeating: 0, count: min(Int((most - begin) / width), 31) + 1)
+    for delay in sorted { counts[min(Int((delay - begin) / width), counts.count - 1)] += 1 }
+    return Histogram(begin: begin, width: width, counts: counts)
+  }
+
+  /// How far something goes in that time, metres.
+  ///
+  /// - Parameter speed: km/h.
+  public static func distance(at speed: Double, within delay: Double) -> Double { speed / 3.6 * delay }
+
+  public var json: JSON {
+    func milliseconds(_ seconds: Double) -> JSON { .rounded(seconds * 1000, places: 3) }
+    return [
+      "count": .integer(Int64(count)), "min_ms": milliseconds(least), "mean_ms": milliseconds(mean),
+      "deviation_ms": milliseconds(deviation), "p50_ms": milliseconds(median), "p95_ms": milliseconds(p95),
+      "p99_ms": milliseconds(p99), "max_ms": milliseconds(most), "jitter_ms": milliseconds(jitter),
+      "gaps": .integer(Int64(gaps)), "longest_gap_ms": milliseconds(longestGap), "dropped": .integer(Int64(dropped)),
+      "slope_ms_per_s": slope.map { milliseconds($0.value) } ?? .null, "slope_p": .rounded(slope?.p, places: 6),
+      "histogram": [
+        "begin_ms": milliseconds(histogram.begin), "width_ms": milliseconds(histogram.width),
+        "counts": .array(histogram.counts.map { .integer(Int64($0)) }),
+      ],
+    ]
+  }
+}
+
+extension [Double] {
+  fileprivate func cycled(_ times: Int) -> [Double] { (0..<times).flatMap { _ in self } }
+}

@@ -1,0 +1,109 @@
+public import Domain
+import Encoding
+
+/// Where a message of a feed is not as FEED.md has it, and what was expected.
+public struct FeedFlaw: Failure, Equatable {
+  /// As in `vehicles[3].speed.x`.
+  public let place: String
+  public let expected: String
+
+  init(_ place: String, _ expected: String) {
+    self.place = place
+    self.expected = "expected \(expected)"
+  }
+
+  init(_ place: String, _ error: JSON.SyntaxError) {
+    self.place = place
+    expected = error.description
+  }
+
+  public var description: String { "the feed's \(place): \(expected)" }
+  public var exitStatus: ExitStatus { .badData }
+}
+
+/// Reads an object of a feed's message, whose numbers may be text.
+struct FeedReader {
+  private let json: JSON
+  /// What errors call it.
+  let place: String
+
+  /// Seconds since 1970 that a clock may show: until the year 2100, so that arithmetic with them is exact enough.
+  static let times = 0.0...4_102_444_800
+
+  init(_ json: JSON, _ place: String) {
+    self.json = json
+    self.place = place
+  }
+
+  private func path(_ name: String) -> String { "\(place).\(name)" }
+
+  func has(_ name: String) -> Bool { json[name] != nil }
+
+  func member(_ name: String) throws(FeedFlaw) -> JSON {
+    guard json.object != nil else { throw FeedFlaw(place, "an object") }
+    guard let value = json[name] else { throw FeedFlaw(path(name), "a value") }
+    return value
+  }
+
+  func object(_ name: String) throws(FeedFlaw) -> FeedReader {
+    let value = try member(name)
+    guard value.object != nil else { throw FeedFlaw(path(name), "an object") }
+    return FeedReader(value, path(name))
+  }
+
+  /// A name: 1 to 64 bytes of text, or an integer, which some publishers write.
+  func text(_ name: String) throws(FeedFlaw) -> String {
+    switch try member(name) {
+    case .string(let text) where (1...64).contains(text.utf8.count): return text
+    case .integer(let number): return "\(number)"
+    default: throw FeedFlaw(path(name), "1 to 64 bytes of text")
+    }
+  }
+
+  func flag(_ name: String) throws(FeedFlaw) -> Bool {
+    guard let value = json[name] else { return false }
+    guard let flag = value.bool else { throw FeedFlaw(path(name), "true or false") }
+    return flag
+  }
+
+  func number(_ name: String, in range: ClosedRange<Double>) throws(FeedFlaw) -> Double {
+    let number: Double? =
+      switch try number(name) {
+      case .integer(let value): Double(value)
+      case .number(let value): value
+      default: nil
+      }
+    guard let number, range.contains(number) else {
+      throw FeedFlaw(path(name), "a number from \(short(range.lowerBound)) to \(short(range.upperBound))")
+    }
+    return number
+  }
+
+  func integer(_ name: String, in range: ClosedRange<Int64>) throws(FeedFlaw) -> Int64 {
+    guard let number = try number(name).integer, range.contains(number) else {
+      throw FeedFlaw(path(name), "an integer from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+
+  /// Seconds and nanoseconds, each a member. The one text that holds both is not read: publishers forget to fill its
+  /// nanoseconds up with zeros.
+  func time() throws(FeedFlaw) -> UnixTime {
+    let seconds = try integer("timestampSecs", in: Int64(Self.times.lowerBound)...Int64(Self.times.upperBound))
+    let nanoseconds = try integer("timestampNsecs", in: 0...999_999_999)
+    return UnixTime(microseconds: seconds * 1_000_000 + nanoseconds / 1000)
+  }
+
+  /// A number, or a text that is one and nothing else.
+  private func number(_ name: String) throws(FeedFlaw) -> JSON {
+    let value = try member(name)
+    guard let text = value.string else { return value }
+    let bytes = Array(text.utf8)
+    guard bytes.count <= 32, bytes.allSatisfy({ $0 > 0x20 }), let number = try? JSON(parsing: bytes) else {
+      return .null
+    }
+    return number
+  }
+
+  private func short(_ bound: Double) -> String { bound == bound.rounded() ? "\(Int64(bound))" : "\(bound)" }
+}

@@ -1,0 +1,290 @@
+public import Domain
+public import Encoding
+import Geography
+
+import func Glibc.exp
+import func Glibc.log
+
+/// A vehicle beside a recorded road, to try a guard there.
+public struct GuardScene: Hashable, Sendable {
+  public var site: TrafficGuard.Site
+  public var worsening: Worsening
+
+  /// By how much the feed is to be worse than it was recorded.
+  public struct Worsening: Hashable, Sendable {
+    /// Seconds that each frame comes later.
+    public var delay = 0.0
+    /// Standard deviation of what is added to each axis of a position, metres.
+    public var noise = 0.0
+    /// Seconds after which that has become another one; 0 for each frame anew.
+    public var correlation = 0.0
+    /// Metres that every position is off, in a direction that the seed says.
+    public var bias = 0.0
+    /// The part of the objects that a frame lacks.
+    public var dropouts = 0.0
+    public var seed: UInt64 = 1
+
+    public init() {}
+  }
+
+  public init(site: TrafficGuard.Site, worsening: Worsening = Worsening()) {
+    self.site = site
+    self.worsening = worsening
+  }
+
+  /// Reads it from JSON, as FEED.md has it.
+  public init(parsing bytes: [UInt8]) throws(FeedFlaw) {
+    let json: JSON
+    do { json = try JSON(parsing: bytes, maximumDepth: 6) } catch { throw FeedFlaw("scene", error) }
+    let reader = FeedReader(json, "scene")
+    guard
+      let position = Coordinate(
+        latitude: try reader.number("latitude", in: -90...90), longitude: try reader.number("longitude", in: -180...180)
+      )
+    else { throw FeedFlaw("scene.latitude", "a latitude from -90 to 90") }
+    guard let list = try reader.member("steps").array, (1...16).contains(list.count) else {
+      throw FeedFlaw("scene.steps", "1 to 16 steps")
+    }
+    let length = try reader.number("length_m", in: 1...30)
+    var steps: [TrafficGuard.StepPlace] = []
+    for (index, step) in list.enumerated() {
+      let reader = FeedReader(step, "scene.steps[\(index)]")
+      guard let id = StepID(try reader.text("id")), !steps.contains(where: { $0.id == id }) else {
+        throw FeedFlaw("\(reader.place).id", "the id of a step, each once")
+      }
+      guard let side = Side(rawValue: try reader.text("side")) else {
+        throw FeedFlaw("\(reader.place).side", "left or right")
+      }
+      let from = try reader.number("from_m", in: 0...length)
+      steps.append(
+        .init(
+          id: id, side: side, from: from, to: try reader.number("to_m", in: from...length),
+          reach: try reader.number("reach_m", in: 0.05...2)))
+    }
+    site = TrafficGuard.Site(
+      position: position, heading: try reader.number("heading_deg", in: -360...360) * .pi / 180, length: length,
+      width: try reader.number("width_m", in: 0.5...5), steps: steps)
+    worsening = Worsening()
+    guard reader.has("feed") else { return }
+    let feed = try reader.object("feed")
+    func part(_ name: String, _ range: ClosedRange<Double>) throws(FeedFlaw) -> Double {
+      feed.has(name) ? try feed.number(name, in: range) : 0
+    }
+    worsening.delay = try part("delay_s", 0...10)
+    worsening.noise = try part("noise_m", 0...20)
+    worsening.correlation = try part("correlation_s", 0...60)
+    worsening.bias = try part("bias_m", 0...20)
+    worsening.dropouts = try part("dropouts", 0...1)
+    if feed.has("seed") { worsening.seed = UInt64(try feed.integer("seed", in: 0...Int64.max)) }
+  }
+
+  /// Whether something in a frame is within 50 km. Where nothing is, the feed's axes may be swapped.
+  public func isNear(_ frame: RecordedFrame) -> Bool {
+    frame.frame.objects.contains { $0.position.distance(to: site.position) < 50_000 }
+  }
+
+  /// Tries the guard on a recording, whose stamps and positions are taken for the truth.
+  public func score(_ recording: [RecordedFrame]) -> [StepScore] {
+    let road = Road(recording, site: site)
+    return site.steps.map { step in
+      var score = StepScore(step: step.id)
+      let distances = recording.indices.map { road.distances(to: site.box(of: step), at: $0) }
+      let verdicts = self.verdicts(for: step, recording)
+      score.count(verdicts, distances, times: road.times)
+      return score
+    }
+  }
+
+  /// What the guard says just before each frame's time, and 0.02 s before that.
+  private func verdicts(
+    for step: TrafficGuard.StepPlace, _ recording: [RecordedFrame]
+  ) -> [[TrafficGuard.Verdict]] {
+    var site = site
+    site.steps = [step]
+    var traffic = TrafficGuard(site)
+    var feed = WorseFeed(worsening, at: LocalPlane(at: site.position))
+    var coming = recording.makeIterator()
+    var next = coming.next()
+    return recording.map { moment in
+      let now = Double(moment.frame.time.microseconds) / 1e6
+      return [now - 0.02, now].map { time in
+        while let frame = next, case let arrival = Double(frame.received.microseconds) / 1e6 + worsening.delay,
+          arrival <= time
+        {
+          traffic.take(feed.worse(frame.frame), at: arrival, clock: .none)
+          next = coming.next()
+        }
+        return traffic.verdict(for: step.id, at: time)
+      }
+    }
+  }
+}
+
+/// How a guard did at one step.
+public struct StepScore: Hashable, Sendable {
+  public let step: StepID
+  /// How often something came within 0.75 m of the step, and how often of these the guard did not hold all the 2 s before.
+  public var approaches = 0
+  public var gaps = 0
+  /// The same for what had stood within 3 s before: nothing tells that it will pull out.
+  public var departures = 0
+  public var departureGaps = 0
+  /// When the gaps ended: seconds after the recording's beginning.
+  public var gapTimes: [Double] = []
+  /// Seconds.
+  public var time = 0.0
+  public var held = 0.0
+  public var blind = 0.0
+  /// Held, though nothing comes within 1.5 m in the next 8 s.
+  public var needless = 0.0
+
+  init(step: StepID) { self.step = step }
+
+  fileprivate mutating func count(
+    _ verdicts: [[TrafficGuard.Verdict]], _ distances: [[Road.Nearness]], times: [Double]
+  ) {
+    guard times.count > 1 else { return }
+    // The first seconds are the guard's, to begin with.
+    let begin = times[0] + 5
+    var near: [String: Double] = [:]
+    var stood: [String: Double] = [:]
+    var nextNear = Double.infinity
+    // Backward, so that what comes is known.
+    for index in times.indices.reversed() {
+      if distances[index].contains(where: { $0.distance < 1.5 }) { nextNear = times[index] }
+      guard times[index] >= begin, index > 0 else { continue }
+      let span = min(times[index] - times[index - 1], 1)
+      time += span
+      let verdict = verdicts[index].last ?? .clear
+      if verdict.holds {
+        held += span
+        if nextNear > times[index] + 8, times[index] + 8 <= times[times.endIndex - 1] { needless += span }
+      } else if case .blind = verdict {
+        blind += span
+      }
+    }
+    for index in times.indices {
+      let now = times[index]
+      for object in distances[index] {
+        if object.isStanding { stood[object.id] = now }
+        guard object.distance < 0.75 else { continue }
+        let last = near.updateValue(now, forKey: object.id)
+        guard now >= begin + 2, last.map({ now - $0 > 2 }) ?? true else { continue }
+        var isGap = false
+        var before = index
+        while before >= 0, times[before] > now - 2 {
+          if verdicts[before].contains(where: { !$0.holds }) { isGap = true }
+          before -= 1
+        }
+        if let time = stood[object.id], now - time < 3 {
+          departures += 1
+          departureGaps += isGap ? 1 : 0
+        } else {
+          approaches += 1
+          if isGap {
+            gaps += 1
+            gapTimes.append(now - times[0])
+          }
+        }
+      }
+    }
+  }
+
+  public var json: JSON {
+    [
+      "step": .string(step.description), "approaches": .integer(Int64(approaches)), "gaps": .integer(Int64(gaps)),
+      "gap_times_s": .array(gapTimes.map { .rounded($0, places: 2) }),
+      "departures": .integer(Int64(departures)), "departure_gaps": .integer(Int64(departureGaps)),
+      "time_s": .rounded(time, places: 2), "held_s": .rounded(held, places: 2),
+      "needless_s": .rounded(needless, places: 2), "blind_s": .rounded(blind, places: 2),
+    ]
+  }
+}
+
+/// What really was on the road.
+private struct Road {
+  let times: [Double]
+  private let objects: [[(id: String, box: Box, isStanding: Bool)]]
+
+  struct Nearness {
+    let id: String
+    let distance: Double
+    let isStanding: Bool
+  }
+
+  init(_ recording: [RecordedFrame], site: TrafficGuard.Site) {
+    let plane = LocalPlane(at: site.position)
+    let pose = Pose(position: .zero, heading: site.heading)
+    times = recording.map { Double($0.frame.time.microseconds) / 1e6 }
+    objects = recording.map { recorded in
+      recorded.frame.objects.compactMap { object in
+        let place = pose.inner(point: plane.point(of: object.position))
+        guard object.category != .pedestrian, place.length < 40 else { return nil }
+        let usual = object.category.usualSize
+        return (
+          object.id,
+          Box(
+            center: place, heading: object.heading - site.heading, length: object.length ?? usual.x,
+            width: object.width ?? usual.y), object.velocity.length < 0.3
+        )
+      }
+    }
+  }
+
+  func distances(to step: Box, at index: Int) -> [Nearness] {
+    objects[index].map { Nearness(id: $0.id, distance: $0.box.distance(to: step), isStanding: $0.isStanding) }
+  }
+}
+
+/// Makes a feed worse, the same each time.
+private struct WorseFeed {
+  private let worsening: GuardScene.Worsening
+  private let plane: LocalPlane
+  private var dice: Dice
+  private let bias: Vector
+  private var errors: [String: (time: UnixTime, error: Vector)] = [:]
+
+  init(_ worsening: GuardScene.Worsening, at plane: LocalPlane) {
+    self.worsening = worsening
+    self.plane = plane
+    dice = Dice(state: worsening.seed)
+    bias = Vector(direction: dice.next() * 2 * .pi) * worsening.bias
+  }
+
+  mutating func worse(_ frame: FeedFrame) -> FeedFrame {
+    guard worsening.noise > 0 || worsening.bias > 0 || worsening.dropouts > 0 else { return frame }
+    var result = frame
+    result.objects = []
+    for var object in frame.objects where dice.next() >= worsening.dropouts {
+      var error = dice.gaussian() * worsening.noise
+      if worsening.correlation > 0, let last = errors[object.id] {
+        // A Gauss-Markov process, whose variance stays.
+        let kept = exp(-frame.time.seconds(since: last.time) / worsening.correlation)
+        error = last.error * kept + error * (1 - kept * kept).squareRoot()
+      }
+      errors[object.id] = (frame.time, error)
+      object.position = plane.place(of: plane.point(of: object.position) + error + bias) ?? object.position
+      result.objects.append(object)
+    }
+    return result
+  }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): numbers that are the same everywhere.
+private struct Dice {
+  var state: UInt64
+
+  /// From 0 up to 1.
+  mutating func next() -> Double {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var bits = state
+    bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+    return Double((bits ^ (bits >> 31)) >> 11) / Double(1 << 53)
+  }
+
+  /// Two numbers of the normal distribution (Box and Muller 1958).
+  mutating func gaussian() -> Vector {
+    Vector(direction: 2 * .pi * next()) * (-2 * log(1 - next())).squareRoot()
+  }
+}

@@ -1,0 +1,268 @@
+public import Domain
+public import Geography
+
+/// Whether something on the road comes at a step.
+///
+/// Pure: time is passed in, seconds since 1970 on this computer's clock. FEED.md derives the rules.
+public struct TrafficGuard: Sendable {
+  /// Where the vehicle stands, and where its steps are.
+  public struct Site: Hashable, Sendable {
+    /// The middle of the vehicle.
+    public var position: Coordinate
+    /// Where it points to: radians clockwise from north.
+    public var heading: Double
+    /// Metres.
+    public var length: Double
+    public var width: Double
+    public var steps: [StepPlace]
+
+    public init(position: Coordinate, heading: Double, length: Double, width: Double, steps: [StepPlace]) {
+      self.position = position
+      self.heading = heading
+      self.length = length
+      self.width = width
+      self.steps = steps
+    }
+
+    /// A step that is out, in the vehicle's frame.
+    public func box(of step: StepPlace, margin: Double = 0) -> Box {
+      let reach = step.reach + margin
+      let side = step.side == .right ? 1.0 : -1
+      return Box(
+        center: Vector(x: length / 2 - (step.from + step.to) / 2, y: side * (width + reach) / 2),
+        forward: .init(x: 1, y: 0),
+        half: Vector(x: (step.to - step.from) / 2, y: reach / 2))
+    }
+
+    var body: Box {
+      Box(center: .zero, forward: Vector(x: 1, y: 0), half: Vector(x: length / 2, y: width / 2))
+    }
+  }
+
+  public struct StepPlace: Hashable, Sendable {
+    public var id: StepID
+    public var side: Side
+    /// Where it begins and ends, metres behind the vehicle's front.
+    public var from: Double
+    public var to: Double
+    /// How far it comes out, metres.
+    public var reach: Double
+
+    public init(id: StepID, side: Side, from: Double, to: Double, reach: Double) {
+      self.id = id
+      self.side = side
+      self.from = from
+      self.to = to
+      self.reach = reach
+    }
+  }
+
+  public enum Verdict: Hashable, Sendable {
+    case clear
+    /// Something will be at the step, after this many seconds.
+    case approaching(RoadObject.Category, seconds: Double)
+    /// Something stands at the step.
+    case obstructed(RoadObject.Category)
+    /// Too little is known to say any of these.
+    case blind(Blindness)
+
+    public var holds: Bool {
+      switch self {
+      case .approaching, .obstructed: true
+      case .clear, .blind: false
+      }
+    }
+  }
+
+  /// Why the guard cannot see.
+  public enum Blindness: String, Hashable, Sendable, CaseIterable {
+    case silent = "the feed is silent"
+    case late = "the feed is late"
+    case slow = "the feed has too few frames"
+    case clock = "the feed's clock is not known well enough"
+    case beginning = "the feed has only begun"
+  }
+
+  private let site: Site
+  private let plane: LocalPlane
+  private let pose: Pose
+  private var tracks: [Key: Track] = [:]
+  private var noise = PositionNoise()
+  /// The newest stamp of each section, on the feed's clock.
+  private var newest: [String: Double] = [:]
+  /// When the last frames came, on this clock.
+  private var arrivals: [Double] = []
+  private var lateness = 0.0
+  private var clock = ClockOffset.Estimate.none
+  private var states: [State]
+
+  private struct Key: Hashable {
+    let section: String
+    let id: String
+  }
+
+  private struct State {
+    var verdict = Verdict.blind(.beginning)
+    /// Frames in a row in which nothing came at the step.
+    var clearFrames = 0
+  }
+
+  /// Seconds ahead that matter: a step takes about that long to come out and to be stood upon.
+  public static let horizon = 4.0
+  /// Seconds that a frame may be late, and that there may be none.
+  public static let oldest = 0.7
+  public static let silence = 0.3
+  /// Frames a second that it takes, and the seconds over which they are counted.
+  public static let leastRate = 10.0
+  /// Seconds that an object goes on which is in no frame any more.
+  public static let memory = 1.5
+  /// Metres beside a step that have to be free.
+  public static let clearance = 1.0
+  /// Metres by which the vehicle's place and the feed's positions may disagree for good.
+  public static let survey = 0.25
+
+  public init(_ site: Site) {
+    self.site = site
+    plane = LocalPlane(at: site.position)
+    pose = Pose(position: .zero, heading: site.heading)
+    states = site.steps.map { _ in State() }
+  }
+
+  // MARK: - Frames
+
+  /// Takes a frame that came.
+  ///
+  /// - Parameters:
+  ///   - time: when it came.
+  ///   - clock: how far the feed's clock is ahead of this one.
+  public mutating func take(_ frame: FeedFrame, at time: Double, clock: ClockOffset.Estimate) {
+    let stamp = Double(frame.time.microseconds) / 1e6
+    // One that overtook another, or a clock that stands: what it says is known, or was never new.
+    guard stamp > newest[frame.section, default: 0] else { return }
+    self.clock = clock
+    lateness = time + clock.offset - stamp
+    newest[frame.section] = stamp
+    // This clock was set back.
+    if let last = arrivals.last, time < last { arrivals = [] }
+    arrivals.append(time)
+    arrivals.removeAll { $0 <= time - 1 }
+    guard abs(lateness) <= Self.oldest else { return forget() }
+    for object in frame.objects where object.category != .pedestrian { follow(object, in: frame.section, at: stamp) }
+    tracks = tracks.filter { key, track in
+      (newest[key.section] ?? stamp) - track.time <= Self.memory
+    }
+    for index in states.indices { settle(index, at: time) }
+  }
+
+  private mutating func forget() {
+    tracks = [:]
+    for index in states.indices { states[index] = State() }
+  }
+
+  private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double) {
+    let point = plane.point(of: object.position)
+    // Nothing that far away gets here within the horizon.
+    guard point.length < 500 else { return }
+    let key = Key(section: section, id: object.id)
+    let noise = noise.deviation
+    if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
+      self.noise.take(residual, predictedWithin: before.uncertainty)
+    } else {
+      tracks[key] = Track(object, at: point, time: stamp, noise: noise)
+    }
+  }
+
+  private mutating func settle(_ index: Int, at time: Double) {
+    let threat = threat(to: site.steps[index], at: time)
+    states[index].clearFrames = threat == nil ? states[index].clearFrames + 1 : 0
+    if let threat {
+      states[index].verdict = threat
+    } else if states[index].clearFrames >= 3 {
+      states[index].verdict = .clear
+    }
+  }
+
+  // MARK: - Judging
+
+  /// What is known now about a step. A step that the site does not have is clear.
+  public func verdict(for step: StepID, at time: Double) -> Verdict {
+    guard let index = site.steps.firstIndex(where: { $0.id == step }) else { return .clear }
+    if let threat = threat(to: site.steps[index], at: time) { return threat }
+    if let blindness = blindness(at: time) { return .blind(blindness) }
+    return states[index].verdict
+  }
+
+  private func blindness(at time: Double) -> Blindness? {
+    guard let last = arrivals.last else { return .silent }
+    if clock.uncertainty > 0.2 || lateness < -clock.uncertainty - 0.1 { return .clock }
+    if lateness > Self.oldest { return .late }
+    if time - last > Self.silence || time < last { return .silent }
+    return Double(arrivals.count) < Self.leastRate ? .slow : nil
+  }
+
+  /// What comes first at a step, if anything does.
+  private func threat(to step: StepPlace, at time: Double) -> Verdict? {
+    let area = area(of: step)
+    let now = time + clock.offset
+    var first: (time: Double, category: RoadObject.Category)?
+    var standing: RoadObject.Category?
+    // Of one place alone nobody knows how good it is.
+    for track in tracks.values where track.frames >= 3 {
+      let age = now - track.time
+      // While there are frames, one that vanished has left. When there are none, nobody knows.
+      guard age >= -Self.oldest, age <= Self.horizon else { continue }
+      if track.isStanding {
+        if track.box.touches(area), !isOwn(track) { standing = track.category }
+      } else if let arrival = arrival(of: track, at: area, after: max(0, age)), arrival < first?.time ?? .infinity {
+        first = (arrival, track.category)
+      }
+    }
+    if let first { return .approaching(first.category, seconds: first.time) }
+    return standing.map(Verdict.obstructed)
+  }
+
+  /// What has to stay free, in the plane.
+  private func area(of step: StepPlace) -> Box {
+    let box = site.box(of: step, margin: Self.clearance)
+    return Box(center: pose.outer(point: box.center), forward: pose.outer(way: box.forward), half: box.half)
+  }
+
+  /// The feed shows the vehicle itself, too.
+  private func isOwn(_ track: Track) -> Bool {
+    site.body.distance(to: pose.inner(point: track.position)) == 0
+  }
+
+  /// Seconds until an object may touch an area; nil when it does not within the horizon.
+  private func arrival(of track: Track, at area: Box, after age: Double) -> Double? {
+    let doubt = 2 * track.uncertainty + Self.survey
+    let reach = area.half.length + track.half.length + 2 * doubt + 12
+    guard (area.center - track.position).length <= reach + track.velocity.length * (age + Self.horizon) else {
+      return nil
+    }
+    var later = 0.0
+    while later <= Self.horizon {
+      if track.box(later: age + later, doubt: doubt).touches(area) { return later }
+      later += 0.1
+    }
+    return nil
+  }
+}
+
+/// How far a feed's positions are off, from how far they are off what was predicted.
+struct PositionNoise: Sendable {
+  /// Of one axis. It begins with that of a good feed, as if it had been seen 100 times.
+  private var variance = 0.25
+  private var count = 100.0
+
+  var deviation: Double { variance.squareRoot() }
+
+  /// - Parameter uncertainty: standard deviation of what was predicted.
+  mutating func take(_ residual: Vector, predictedWithin uncertainty: Double) {
+    let square = (residual.x * residual.x + residual.y * residual.y) / 2 - uncertainty * uncertainty
+    // About a minute of a street with ten objects.
+    count = min(count + 1, 10_000)
+    // One that is far off says that something happened, not how it is measured.
+    variance += (min(max(square, 0), 16 * variance + 0.01) - variance) / count
+    variance = max(variance, 0.01)
+  }
+}

@@ -1,0 +1,170 @@
+import CWebSockets
+import Glibc
+import Synchronization
+import SystemIO
+import Traffic
+import TrafficFeed
+
+/// A WebSocket to a bridge, over TLS 1.2 or later with the certificate's chain, name and time checked.
+///
+/// libwebsockets calls back on the thread that runs it; a callback copies, hands on and returns.
+final class FeedSocket {
+  /// What other threads use: what is to be sent, and how the socket's thread learns of it.
+  final class Wake: @unchecked Sendable {
+    private let message = Mutex<[UInt8]?>(nil)
+    fileprivate let context: OpaquePointer
+
+    fileprivate init(_ context: OpaquePointer) { self.context = context }
+
+    /// Sends a message in place of one that has not gone yet.
+    func send(_ message: [UInt8]) {
+      self.message.withLock { $0 = message }
+      // The one function that any thread may call.
+      lws_cancel_service(context)
+    }
+
+    fileprivate func take() -> [UInt8]? {
+      message.withLock { message in
+        defer { message = nil }
+        return message
+      }
+    }
+
+    fileprivate var isWaiting: Bool { message.withLock { $0 != nil } }
+  }
+
+  let wake: Wake
+  private let outbox: Outbox
+  private let context: OpaquePointer
+  private let protocols: UnsafeMutablePointer<lws_protocols>
+  private let patience: UnsafeMutablePointer<lws_retry_bo_t>
+  private var socket: OpaquePointer?
+  private var frame: [UInt8] = []
+  private var end: FeedMessage?
+  private let address: (host: String, port: UInt16, path: String)
+
+  /// Seconds of silence after which the bridge is asked whether it lives, and after which it does not.
+  private static let silence: (ask: UInt16, end: UInt16) = (3, 6)
+
+  /// - Returns: nil when TLS cannot be set up with these files.
+  init?(
+    host: String, port: UInt16, path: String, authorities: String?, certificate: String?, key: String?, outbox: Outbox
+  ) {
+    address = (host, port, path)
+    self.outbox = outbox
+    lws_set_log_level(0, nil)
+    protocols = .allocate(capacity: 2)
+    protocols.initialize(repeating: lws_protocols(), count: 2)
+    let name = strdup("feed")
+    protocols[0].name = UnsafePointer(name)
+    protocols[0].callback = feedCallback
+    protocols[0].rx_buffer_size = 65536
+    patience = .allocate(capacity: 1)
+    patience.initialize(to: lws_retry_bo_t())
+    patience.pointee.secs_since_valid_ping = Self.silence.ask
+    patience.pointee.secs_since_valid_hangup = Self.silence.end
+    var info = lws_context_creation_info()
+    info.port = CONTEXT_PORT_NO_LISTEN
+    info.protocols = UnsafePointer(protocols)
+    info.retry_and_idle_policy = UnsafePointer(patience)
+    info.options = UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
+    info.timeout_secs = 10
+    // The library keeps these.
+    let files = [authorities, certificate, key].map { $0.flatMap { strdup($0) } }
+    info.client_ssl_ca_filepath = files[0].map { UnsafePointer($0) }
+    info.client_ssl_cert_filepath = files[1].map { UnsafePointer($0) }
+    info.client_ssl_private_key_filepath = files[2].map { UnsafePointer($0) }
+    guard let context = lws_create_context(&info) else { return nil }
+    self.context = context
+    wake = Wake(context)
+  }
+
+  /// Runs until the connection has ended.
+  func run() -> FeedMessage {
+    current = self
+    connect()
+    while end == nil { if lws_service(context, 0) < 0 { break } }
+    return end ?? .ended(.closed, "")
+  }
+
+  private func connect() {
+    address.host.withCString { host in
+      address.path.withCString { path in
+        var info = lws_client_connect_info()
+        info.context = context
+        info.address = host
+        info.host = host
+        info.port = Int32(address.port)
+        info.path = path
+        info.ssl_connection = use_tls()
+        info.local_protocol_name = UnsafePointer(protocols[0].name)
+        // An error is told by the callback, too, and before this returns.
+        if lws_client_connect_via_info(&info) == nil, end == nil { end = .ended(.refused, "cannot connect") }
+      }
+    }
+  }
+
+  fileprivate func handle(
+    _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ bytes: UnsafeMutableRawPointer?, _ count: Int
+  ) -> Int32 {
+    switch reason {
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+      let text = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)
+      end = .ended(.refused, text.isEmpty ? "it does not answer" : String(decoding: text, as: UTF8.self))
+    case LWS_CALLBACK_CLIENT_ESTABLISHED:
+      self.socket = socket
+      outbox.connect()
+      lws_callback_on_writable(socket)
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+      if let socket = self.socket { lws_callback_on_writable(socket) }
+    case LWS_CALLBACK_CLIENT_WRITEABLE:
+      return send()
+    case LWS_CALLBACK_CLIENT_RECEIVE:
+      return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
+    case LWS_CALLBACK_CLIENT_CLOSED:
+      self.socket = nil
+      if end == nil { end = .ended(.closed, "") }
+    default: break
+    }
+    return 0
+  }
+
+  private func send() -> Int32 {
+    guard let socket, let message = wake.take() else { return 0 }
+    // The library writes the frame's header before the payload.
+    let before = space_before_payload()
+    var buffer = [UInt8](repeating: 0, count: before) + message
+    let sent = buffer.withUnsafeMutableBufferPointer {
+      lws_write(socket, $0.baseAddress! + before, message.count, LWS_WRITE_TEXT)
+    }
+    if wake.isWaiting { lws_callback_on_writable(socket) }
+    return sent < 0 ? -1 : 0
+  }
+
+  private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
+    guard lws_frame_is_binary(socket) == 0 else {
+      end = .ended(.binary, "")
+      return -1
+    }
+    guard frame.count + part.count <= FeedFrame.longest else {
+      end = .ended(.tooLong, "")
+      return -1
+    }
+    frame.append(contentsOf: part)
+    if lws_remaining_packet_payload(socket) == 0, lws_is_final_fragment(socket) != 0 {
+      outbox.put(frame, received: UInt64(clamping: WallClock.microseconds))
+      frame = []
+    }
+    return 0
+  }
+}
+
+/// The one socket of this process; set before the library calls back, and used on its thread alone.
+nonisolated(unsafe) private var current: FeedSocket?
+
+private func feedCallback(
+  _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
+  _ bytes: UnsafeMutableRawPointer?, _ count: Int
+) -> Int32 {
+  current?.handle(socket, reason, bytes, count) ?? 0
+}

@@ -1,0 +1,158 @@
+import Encoding
+import Glibc
+import Synchronization
+import SystemIO
+import Traffic
+import TrafficFeed
+
+/// `stepctl-traffic`: libwebsockets in a process of its own.
+///
+/// Its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its own certificate
+/// and its key; each may be empty. What comes on standard input it sends to the bridge, the newest only; what the bridge
+/// sends it writes to standard output, the newest only where that is not read in time.
+@main
+enum TrafficProgram {
+  /// Bytes of address space and seconds of processor time: a day of a busy road takes a tenth of that.
+  private static let limits = (memory: UInt(1 << 30), seconds: UInt(50_000))
+
+  // Never closed before the process ends.
+  private static let input = Descriptor(adopting: STDIN_FILENO)
+  private static let output = Descriptor(adopting: STDOUT_FILENO)
+  private static let outbox = Outbox()
+
+  static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
+
+  private static func run(_ arguments: [String]) -> Int32 {
+    guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
+    guard (try? Confinement.limit(memory: limits.memory, seconds: limits.seconds)) != nil else { return EXIT_FAILURE }
+    // A terminal sends these to the whole group. They are for stepctl, which then closes our input.
+    signal(SIGINT, SIG_IGN)
+    signal(SIGHUP, SIG_IGN)
+    signal(SIGPIPE, SIG_IGN)
+    // The library would take the way that these say, which nobody asked for.
+    for variable in ["http_proxy", "https_proxy", "socks_proxy", "no_proxy"] {
+      unsetenv(variable)
+      unsetenv(variable.uppercased())
+    }
+    let files = arguments[3...].map { $0.isEmpty ? nil : $0 }
+    guard
+      let socket = FeedSocket(
+        host: arguments[0], port: port, path: arguments[2], authorities: files[0], certificate: files[1], key: files[2],
+        outbox: outbox)
+    else {
+      try? output.write(Frames.frame(FeedMessage.ended(.setup, "").body))
+      return EXIT_SUCCESS
+    }
+    // The key has been read.
+    guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
+    let wake = socket.wake
+    do {
+      try DetachedThread.start { readInput(wake) }
+      try DetachedThread.start { writeOutput() }
+    } catch {
+      return EXIT_FAILURE
+    }
+    let reason = socket.run()
+    outbox.end(reason)
+    // The writer ends the process, or whoever reads it does.
+    while true { pause() }
+  }
+
+  private static func readInput(_ wake: FeedSocket.Wake) {
+    var frames = Frames(longest: ClientLocation.longest)
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while let count = try? chunk.withUnsafeMutableBytes({ try input.read(into: $0) }), count > 0 {
+      frames.append(chunk[..<count])
+      do {
+        while let message = try frames.next() { wake.send(message) }
+      } catch {
+        break
+      }
+    }
+    exit(EXIT_SUCCESS)
+  }
+
+  private static func writeOutput() {
+    while let messages = outbox.next() {
+      for message in messages where (try? output.write(Frames.frame(message.body))) == nil { exit(EXIT_SUCCESS) }
+    }
+    exit(EXIT_SUCCESS)
+  }
+}
+
+/// What is to be written: the newest frame, and before it what may not be left out.
+final class Outbox: Sendable {
+  private struct State {
+    var connected = false
+    var frame: (bytes: [UInt8], received: UInt64)?
+    var dropped: UInt32 = 0
+    var end: FeedMessage?
+    var isOver = false
+  }
+
+  private let state = Mutex(State())
+  private let signal = Semaphore()
+
+  func connect() {
+    state.withLock { $0.connected = true }
+    signal.post()
+  }
+
+  func put(_ frame: [UInt8], received: UInt64) {
+    let isFirst = state.withLock { state in
+      let isFirst = state.frame == nil
+      if !isFirst { state.dropped &+= 1 }
+      state.frame = (frame, received)
+      return isFirst
+    }
+    if isFirst { signal.post() }
+  }
+
+  func end(_ message: FeedMessage) {
+    state.withLock { $0.end = message }
+    signal.post()
+  }
+
+  /// Waits for what is to be written next; nil after the end.
+  func next() -> [FeedMessage]? {
+    while true {
+      signal.wait()
+      let messages: [FeedMessage]? = state.withLock { state in
+        guard !state.isOver else { return nil }
+        var messages: [FeedMessage] = []
+        if state.connected {
+          messages.append(.connected)
+          state.connected = false
+        }
+        if let frame = state.frame {
+          messages += FeedMessage.messages(frame.bytes, received: frame.received, dropped: state.dropped)
+          state.frame = nil
+          state.dropped = 0
+        }
+        if let end = state.end {
+          messages.append(end)
+          state.isOver = true
+          signal.post()
+        }
+        return messages
+      }
+      guard let messages else { return nil }
+      if !messages.isEmpty { return messages }
+    }
+  }
+}
+
+/// Counts what was posted and not yet waited for (sem_overview(7)).
+final class Semaphore: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  func post() { sem_post(semaphore) }
+  func wait() { while sem_wait(semaphore) == -1, errno == EINTR {} }
+}

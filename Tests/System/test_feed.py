@@ -1,0 +1,279 @@
+"""A bridge that is not ours (Python's websockets), and what the feed's client makes of it, good or bad."""
+
+import asyncio
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import websockets
+
+from programs import BINARIES
+
+OBJECT = {
+    "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": 9.1829, "z": 0},
+    "speed": {"x": 4, "y": 0, "z": 0}, "shape": {"length": 1.8, "width": 0.6, "height": 0},
+}
+
+
+def frame(late: float = 0, **members) -> dict:
+    stamp = time.time() - late
+    return {"section": "S1", "timestampSecs": str(int(stamp)), "timestampNsecs": str(int(stamp % 1 * 1e9)),
+            "vehicles": [OBJECT]} | members
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """One that vouches for itself, and its key."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True)
+    return certificate, key
+
+
+class Bridge:
+    """Serves each client with what `serve` does, on a thread of its own."""
+
+    def __init__(self, folder: Path, serve: Callable, name: str = "localhost", **options):
+        self.certificate, key = certificate(folder, name)
+        self.client = certificate(folder, "client")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        context.load_verify_locations(self.client[0])
+        context.verify_mode = ssl.CERT_REQUIRED
+        self.locations: list[dict] = []
+        self.loop = asyncio.new_event_loop()
+        started = threading.Event()
+
+        async def handle(socket):
+            first = asyncio.get_running_loop().create_future()
+
+            async def listen():
+                async for message in socket:
+                    self.locations.append(json.loads(message) | {"came": time.time()})
+                    if not first.done():
+                        first.set_result(None)
+
+            listening = asyncio.create_task(listen())
+            try:
+                await first
+                await serve(socket, self)
+            except websockets.ConnectionClosed:
+                pass
+            finally:
+                listening.cancel()
+
+        async def run():
+            self.server = await websockets.serve(handle, "127.0.0.1", 0, ssl=context, **options)
+            self.port = self.server.sockets[0].getsockname()[1]
+            started.set()
+            await self.server.serve_forever()
+
+        def thread():
+            try:
+                self.loop.run_until_complete(run())
+            except asyncio.CancelledError:
+                pass
+
+        threading.Thread(target=thread, daemon=True).start()
+        assert started.wait(10)
+
+    @property
+    def arguments(self) -> tuple:
+        return ("--feed", f"wss://localhost:{self.port}/traffic", "--at", "48.7758,9.1829", "--ca", self.certificate,
+                "--cert", self.client[0], "--key", self.client[1])
+
+    def close(self):
+        self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(self.loop)])
+
+
+@pytest.fixture
+def bridge(tmp_path):
+    bridges = []
+
+    def start(serve, **options) -> Bridge:
+        bridges.append(Bridge(tmp_path, serve, **options))
+        return bridges[-1]
+
+    yield start
+    for one in bridges:
+        one.close()
+
+
+async def steady(socket, bridge, late=0.2, ahead=0.0):
+    """25 frames a second, on a clock that may be ahead."""
+    while True:
+        stamps = {}
+        if bridge.locations:
+            last = bridge.locations[-1]
+            now = time.time() + ahead
+            stamps = {"bridge": {"received": now - 0.01, "sent": now, "echo": last["timestamp"],
+                                 "echoReceived": last["came"] + ahead}}
+        await socket.send(json.dumps(frame(late - ahead, **stamps)))
+        await asyncio.sleep(0.04)
+
+
+def test_the_delay_of_a_live_feed_is_measured_and_recorded(stepctl, bridge, tmp_path):
+    feed, save = bridge(steady), tmp_path / "saved.jsonl"
+    told = stepctl("traffic", "delay", *feed.arguments, "--radius", "200", "--for", "3", "--save", save, "--json").json
+    assert told["count"] > 25 and 199 <= told["min_ms"] < 300
+    assert abs(told["clock_offset_ms"]) <= told["uncertainty_ms"] + 1
+    assert feed.locations[0]["latitude"] == 48.7758 and feed.locations[0]["radius"] == 200
+    assert {"timestamp", "locationAccuracy", "course", "speed", "speedAccuracy", "longitude"} <= feed.locations[0].keys()
+    again = stepctl("traffic", "delay", "--feed", f"file:{save}", "--json").json
+    assert again == told
+    assert stepctl("traffic", "delay", *feed.arguments, "--save", save).status == 74
+
+
+@pytest.mark.parametrize("ahead", [-2.0, 30.0])
+def test_a_clock_that_is_off_does_not_change_the_delay(stepctl, bridge, ahead):
+    feed = bridge(lambda socket, bridge: steady(socket, bridge, ahead=ahead))
+    told = stepctl("traffic", "delay", *feed.arguments, "--for", "2", "--json").json
+    assert told["clock_offset_ms"] == pytest.approx(ahead * 1000, abs=told["uncertainty_ms"] + 1)
+    assert told["p50_ms"] == pytest.approx(200, abs=told["uncertainty_ms"] + 60)
+
+
+async def once(socket, message):
+    await socket.send(message)
+    await asyncio.sleep(5)
+
+
+@pytest.mark.parametrize(
+    "message, status, line",
+    [
+        (b"\0" * 10, 65, "the bridge sent a frame that is not text"),
+        ("x" * (1 << 20) + "y", 65, "the bridge sent a frame of more than 1 MiB"),
+        ("{}", 65, "the feed's frame.section: expected a value"),
+        ('{"section":"a","section":"b"}', 65, "expected each name once"),
+        (json.dumps(frame()).replace("48.7758", "NaN"), 65, "not JSON"),
+        (json.dumps(frame(vehicles=[OBJECT] * 2)), 65, "vehicles[1].id: expected each id once"),
+        (json.dumps(frame(vehicles=[OBJECT | {"id": str(i)} for i in range(2001)])), 65, "at most 2000"),
+    ],
+    ids=["binary", "too long", "empty", "repeated", "NaN", "same id", "too many"],
+)
+def test_what_is_no_frame_ends_it_with_one_line(stepctl, bridge, message, status, line):
+    feed = bridge(lambda socket, _: once(socket, message))
+    ended = stepctl("traffic", "delay", *feed.arguments, "--for", "5")
+    assert (ended.status, line in ended.error) == (status, True), ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_large_frame_is_taken_whole(stepctl, bridge):
+    objects = [OBJECT | {"id": str(i)} for i in range(1500)]
+
+    async def serve(socket, _):
+        for _ in range(5):
+            await socket.send(json.dumps(frame(vehicles=objects)))
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(5)
+
+    feed = bridge(serve)
+    assert stepctl("traffic", "delay", *feed.arguments, "--for", "2", "--json").json["count"] >= 3
+
+
+def test_a_bridge_that_is_another_is_not_spoken_to(stepctl, bridge, tmp_path):
+    feed = bridge(steady)
+    other, _ = certificate(tmp_path, "other")
+    wrong = list(feed.arguments)
+    wrong[wrong.index("--ca") + 1] = other
+    ended = stepctl("traffic", "delay", *wrong, "--for", "2")
+    assert ended.status == 69 and "no connection to the bridge" in ended.error and not feed.locations
+    # A certificate for another name, which is trusted.
+    named = bridge(steady, name="elsewhere")
+    ended = stepctl("traffic", "delay", *named.arguments, "--for", "2")
+    assert ended.status == 69 and not named.locations
+
+
+def test_a_client_without_its_certificate_is_not_served(stepctl, bridge):
+    feed = bridge(steady)
+    ended = stepctl("traffic", "delay", *feed.arguments[:6], "--for", "2")
+    assert ended.status == 69 and not feed.locations
+
+
+def test_a_bridge_that_closes_refuses_or_is_not_there(stepctl, bridge, tmp_path):
+    async def close(socket, _):
+        await socket.close()
+
+    feed = bridge(close)
+    ended = stepctl("traffic", "delay", *feed.arguments, "--for", "5")
+    assert ended.status == 69 and "the bridge closed the connection" in ended.error
+    plain = bridge(steady, process_request=lambda connection, request: connection.respond(200, "hello\n"))
+    ended = stepctl("traffic", "delay", *plain.arguments, "--for", "5")
+    assert ended.status == 69 and "no connection to the bridge" in ended.error
+    nobody = list(feed.arguments)
+    nobody[1] = "wss://localhost:1/"
+    ended = stepctl("traffic", "delay", *nobody, "--for", "5")
+    assert ended.status == 69 and "localhost:1: no connection" in ended.error
+
+
+def test_a_bridge_that_freezes_is_noticed(stepctl, bridge):
+    async def freeze(socket, _):
+        await socket.send(json.dumps(frame()))
+        # Its thread: it answers no ping, either.
+        time.sleep(30)
+
+    feed = bridge(freeze)
+    began = time.monotonic()
+    ended = stepctl("traffic", "delay", *feed.arguments, "--for", "25")
+    assert ended.status == 69 and "closed the connection" in ended.error and time.monotonic() - began < 20
+
+
+def test_whoever_reads_slowly_gets_the_newest_frame(bridge):
+    """The helper program itself, whose output nobody reads for a while."""
+    last = 300
+
+    async def flood(socket, _):
+        for count in range(last + 1):
+            await socket.send(json.dumps(frame(section=str(count), padding="x" * 50_000)))
+        await asyncio.sleep(20)
+
+    feed = bridge(flood)
+    files = [feed.certificate, *feed.client]
+    with subprocess.Popen([BINARIES / "stepctl-traffic", "localhost", str(feed.port), "/", *files],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as helper:
+
+        def message() -> bytes:
+            return helper.stdout.read(int.from_bytes(helper.stdout.read(2), "big"))
+
+        assert message() == b"c"
+        location = json.dumps({
+            "timestamp": time.time(), "locationAccuracy": 1, "course": -1, "speed": -1, "speedAccuracy": -1,
+            "longitude": 9, "latitude": 48}).encode()
+        helper.stdin.write(len(location).to_bytes(2, "big") + location)
+        helper.stdin.flush()
+        time.sleep(2)
+        numbers, dropped = [], 0
+        while not numbers or numbers[-1] < last:
+            said = message()
+            assert said[:1] == b"f"
+            dropped += int.from_bytes(said[9:13], "big")
+            numbers.append(int(json.loads(said[13:])["section"]))
+        assert numbers == sorted(numbers) and dropped == last + 1 - len(numbers) > 0
+        # It ends with its input.
+        helper.stdin.close()
+        assert helper.wait(10) == 0
+
+
+def test_what_is_typed_wrong_is_told_before_anything_is_sent(stepctl, tmp_path):
+    missing = stepctl("traffic", "delay", "--feed", "wss://localhost/", "--at", "1,2", "--ca", tmp_path / "none.pem")
+    assert missing.status == 66 and "none.pem" in missing.error
+    broken = tmp_path / "broken.pem"
+    broken.write_text("no certificate")
+    setup = stepctl("traffic", "delay", "--feed", "wss://localhost/", "--at", "1,2", "--ca", broken)
+    assert setup.status in (69, 78) and len(setup.stderr.splitlines()) == 1
+    for arguments, words in [
+        (("--feed", "ws://localhost/", "--at", "1,2"), "use wss://"),
+        (("--feed", "http://localhost/", "--at", "1,2"), "a feed is wss://"),
+        (("--feed", "wss://localhost/"), "give --at"),
+        (("--feed", "wss://localhost/", "--at", "91,2"), "--at"),
+        (("--feed", "wss://localhost/", "--at", "1,2", "--radius", "5"), "10 to 1000"),
+        (("--feed", "wss://localhost/", "--at", "1,2", "--cert", "a"), "go together"),
+        (("--feed", "file:a", "--at", "1,2"), "for bridges"),
+    ]:
+        ended = stepctl("traffic", "delay", *arguments)
+        assert ended.status == 64 and words in ended.stderr, ended.stderr

@@ -1,0 +1,55 @@
+import Encoding
+import Testing
+import TrafficFeed
+
+@Suite("Feed's address and messages") struct TrafficFeedTests {
+  @Test("an address is read")
+  func addresses() throws {
+    #expect(
+      try FeedAddress("wss://a.example/traffic?x=1") == .bridge(host: "a.example", port: 443, path: "/traffic?x=1"))
+    #expect(try FeedAddress("wss://a.example:8443") == .bridge(host: "a.example", port: 8443, path: "/"))
+    #expect(try FeedAddress("wss://[::1]:8443/b") == .bridge(host: "::1", port: 8443, path: "/b"))
+    #expect(try FeedAddress("wss://[::1]/b") == .bridge(host: "::1", port: 443, path: "/b"))
+    #expect(try FeedAddress("file:a b.jsonl") == .recording("a b.jsonl"))
+  }
+
+  @Test(
+    "what is no address is refused",
+    arguments: [
+      "", "file:", "ws://a/", "wss://", "wss:///a", "wss://a:0/", "wss://a:65536/", "wss://a:+1/", "wss://a:٣/",
+      "wss://a b/",
+      "wss://a/\r\nHost:b", "wss://u@a/", "wss://a/#b", "wss://a?b", "wss://::1/", "wss://[]/", "wss://ä/",
+    ])
+  func noAddress(text: String) { #expect(throws: FeedAddress.Malformed.self) { try FeedAddress(text) } }
+
+  @Test("messages are read as they were written, and frames are put together")
+  func messages() throws {
+    let frame = (0..<150_000).map { UInt8(truncatingIfNeeded: $0) }
+    let messages = FeedMessage.messages(frame, received: 1_700_000_000_000_000, dropped: 3)
+    #expect(messages.count == 3)
+    var assembly = FrameAssembly()
+    for message in messages + [.connected, .ended(.refused, "why")] {
+      #expect(try FeedMessage(body: message.body) == message)
+      switch message {
+      case .part(let part): try assembly.take(part)
+      case .frame(_, _, let rest): #expect(try assembly.finish(rest) == frame)
+      case .connected, .ended: break
+      }
+    }
+    // The next one begins anew.
+    #expect(try assembly.finish([1]) == [1])
+  }
+
+  @Test("what no program of ours says is refused, and a frame without end, too")
+  func malformed() throws {
+    let bodies: [[UInt8]] = [
+      [], [0], Array("cc".utf8), Array("f123456789ab".utf8), [UInt8(ascii: "f")] + [UInt8](repeating: 0xFF, count: 12),
+      Array("e".utf8), [UInt8(ascii: "e"), 0], [UInt8(ascii: "e"), 1] + [UInt8](repeating: 0x41, count: 201),
+    ]
+    for body in bodies { #expect(throws: MalformedMessage()) { try FeedMessage(body: body) } }
+    var assembly = FrameAssembly()
+    let part = [UInt8](repeating: 0, count: FeedMessage.longestPart)
+    for _ in 0..<17 { try assembly.take(part) }
+    #expect(throws: MalformedMessage()) { try assembly.take(part) }
+  }
+}

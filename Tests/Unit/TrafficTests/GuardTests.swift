@@ -1,0 +1,254 @@
+import Domain
+import Geography
+import Testing
+import Traffic
+
+/// A street that runs north, with a vehicle that points north, too; its left side is to the west.
+@Suite("Guard") struct GuardTests {
+  static let here = Coordinate(latitude: 48.7758, longitude: 9.1829)!
+  static let site = TrafficGuard.Site(
+    position: here, heading: 0, length: 4.6, width: 1.9,
+    steps: [
+      .init(id: StepID("left")!, side: .left, from: 1.6, to: 2.6, reach: 0.4),
+      .init(id: StepID("right")!, side: .right, from: 1.6, to: 2.6, reach: 0.4),
+    ])
+  static let plane = LocalPlane(at: here)
+  /// Where the steps are, metres ahead of the vehicle's middle.
+  static let step = 0.2
+
+  static func object(
+    _ category: RoadObject.Category = .bicycle, id: String = "a", ahead: Double, right: Double, speed: Double = 0,
+    drift: Double = 0, heading: Double = 0, length: Double? = 1.8, width: Double? = 0.6
+  ) -> RoadObject {
+    RoadObject(
+      id: id, category: category, position: plane.place(of: Vector(x: ahead, y: right))!,
+      velocity: Vector(x: speed, y: drift), heading: heading, length: length, width: width)
+  }
+
+  /// A feed of 25 Hz that is 0.1 s late.
+  struct Feed {
+    var traffic = TrafficGuard(GuardTests.site)
+    var time = 1000.0
+    var delay = 0.1
+    var clock = ClockOffset.Estimate(offset: 0, uncertainty: 0.01)
+
+    mutating func give(_ objects: [RoadObject], section: String = "S1") {
+      traffic.take(
+        FeedFrame(section: section, time: UnixTime(microseconds: Int64((time * 1e6).rounded())), objects: objects),
+        at: time + delay, clock: clock)
+    }
+
+    /// Frames for some time; what is in each is said by the time since the first.
+    mutating func play(_ seconds: Double, _ objects: (Double) -> [RoadObject] = { _ in [] }) {
+      let begin = time
+      for index in 0..<Int((seconds / 0.04).rounded()) {
+        time = begin + Double(index) * 0.04
+        give(objects(time - begin))
+      }
+      time += 0.04
+    }
+
+    /// Just before the next frame comes.
+    func verdict(_ side: String = "left", later: Double = 0) -> TrafficGuard.Verdict {
+      traffic.verdict(for: StepID(side)!, at: time + delay - 0.001 + later)
+    }
+  }
+
+  struct Pass: CustomTestStringConvertible {
+    let speed: Double
+    let gap: Double
+    let side: String
+    var testDescription: String { "\(speed) km/h, \(gap) m from the body, \(side)" }
+  }
+
+  static let all = [10.0, 15, 20, 25].flatMap { speed in
+    [0.3, 0.6, 1.0].flatMap { gap in ["left", "right"].map { Pass(speed: speed, gap: gap, side: $0) } }
+  }
+
+  @Test("a step waits for a bicycle that passes, from 2 s before until 0.3 s after", arguments: all)
+  func passes(_ pass: Pass) {
+    let speed = pass.speed / 3.6
+    for phase in 0..<10 {
+      var feed = Feed()
+      // It is 8 s away at first.
+      let begin = Self.step - 0.5 - 0.9 - 8 * speed - Double(phase) * 0.004 * speed
+      let right = (pass.side == "right" ? 1 : -1) * (0.95 + pass.gap + 0.3)
+      var seen: [(front: Double, verdict: TrafficGuard.Verdict)] = []
+      feed.play(1) { [Self.object(ahead: begin + speed * $0, right: right, speed: speed)] }
+      for _ in 0..<275 {
+        let passed = feed.time - 1000
+        feed.play(0.04) { _ in [Self.object(ahead: begin + speed * passed, right: right, speed: speed)] }
+        // Where its front is at the moment of asking, behind the step's rear end.
+        let now = feed.time + feed.delay - 0.001 - 1000
+        seen.append((begin + speed * now + 0.9 - (Self.step - 0.5), feed.verdict(pass.side)))
+      }
+      // At 7 s it is not held; nor 0.3 s after it has left the step behind it.
+      #expect(seen.allSatisfy { $0.front > -6.5 * speed || $0.verdict == .clear })
+      #expect(seen.allSatisfy { $0.front < 1 + 1.8 + 0.3 * speed || $0.verdict == .clear })
+      // In between it is, all the time: at 8 m and 15 km/h, and at 11 m and 20 km/h, too.
+      #expect(seen.allSatisfy { !(-max(2 * speed, 8)...0 ~= $0.front) || $0.verdict.holds || speed < 4 })
+      #expect(seen.allSatisfy { !(-2 * speed...0 ~= $0.front) || $0.verdict.holds })
+      // The other side is free all the time.
+      #expect(feed.verdict(pass.side == "left" ? "right" : "left") == .clear)
+    }
+  }
+
+  @Test("what comes, and when, is told")
+  func arrival() {
+    var feed = Feed()
+    // Its front is 8 m behind the step.
+    feed.play(1) { [Self.object(ahead: Self.step - 0.5 - 0.9 - 8 - 4 * (1 - $0), right: -1.9, speed: 4)] }
+    guard case .approaching(.bicycle, let seconds) = feed.verdict() else {
+      Issue.record("\(feed.verdict())")
+      return
+    }
+    #expect(1.3...2.0 ~= seconds)
+  }
+
+  @Test("the opposite lane, 4.2 m off, never holds a step", arguments: [RoadObject.Category.bicycle, .car])
+  func opposite(category: RoadObject.Category) {
+    let car = category == .car
+    for speed in [10.0, 25, 50].map({ $0 / 3.6 }) {
+      var feed = Feed()
+      feed.play(0.5)
+      for index in 0..<200 {
+        let ahead = 5 * speed - speed * Double(index) * 0.04
+        feed.play(0.04) { _ in
+          [
+            Self.object(
+              category, ahead: ahead, right: -0.95 - 4.2, speed: -speed, heading: .pi, length: car ? 4.5 : 1.8,
+              width: car ? 1.8 : 0.6)
+          ]
+        }
+        #expect(feed.verdict() == .clear)
+      }
+    }
+  }
+
+  @Test("a car that is parked close behind, one across the road, and the vehicle itself change nothing")
+  func parked() {
+    var feed = Feed()
+    feed.play(2) { _ in
+      [
+        Self.object(.car, id: "behind", ahead: -4.6 - 0.4, right: 0.1, length: 4.4, width: 1.8),
+        Self.object(.car, id: "across", ahead: 0, right: -6, length: 4.4, width: 1.8),
+        Self.object(.car, id: "own", ahead: 0.2, right: -0.2, length: 4.6, width: 1.9),
+      ]
+    }
+    #expect(feed.verdict("left") == .clear)
+    #expect(feed.verdict("right") == .clear)
+  }
+
+  @Test("what stands at the step obstructs it, and pedestrians do not count")
+  func standing() {
+    var feed = Feed()
+    feed.play(1) { _ in
+      [
+        Self.object(.bicycle, id: "b", ahead: 0, right: -1.8),
+        Self.object(.pedestrian, id: "p", ahead: Self.step, right: 1.5, length: 0.5, width: 0.5),
+      ]
+    }
+    #expect(feed.verdict("left") == .obstructed(.bicycle))
+    #expect(feed.verdict("right") == .clear)
+  }
+
+  @Test("clear takes three frames in a row")
+  func threeFrames() {
+    var feed = Feed()
+    feed.play(2)
+    #expect(feed.verdict() == .clear)
+    feed.play(0.2) { _ in [Self.object(ahead: -8, right: -1.8, speed: 4)] }
+    #expect(feed.verdict().holds)
+    // Its id is given to something far away.
+    var seen: [Bool] = []
+    for _ in 0..<4 {
+      feed.play(0.04) { _ in [Self.object(ahead: 300, right: -1.8, speed: 4)] }
+      seen.append(feed.verdict() == .clear)
+    }
+    #expect(seen == [false, false, true, true])
+  }
+
+  @Test("what vanishes on its way is carried on for 1.5 s")
+  func vanishes() {
+    var feed = Feed()
+    feed.play(1) { [Self.object(ahead: -20 + 4 * $0, right: -1.8, speed: 4)] }
+    feed.play(1.4)
+    #expect(feed.verdict().holds)
+    feed.play(0.4)
+    #expect(feed.verdict() == .clear)
+  }
+
+  @Test("a feed that falls silent in the middle of an approach does not let the step go before it has passed")
+  func silence() {
+    var feed = Feed()
+    // Its front is 10 m away, which it takes 2.5 s for.
+    feed.play(1) { [Self.object(ahead: -11.2 - 4 * (1 - $0), right: -1.8, speed: 4)] }
+    for tenth in 0...25 { #expect(feed.verdict(later: Double(tenth) / 10).holds, "after \(tenth) tenths") }
+    #expect(feed.verdict(later: 4) == .blind(.silent))
+  }
+
+  @Test("why it is blind is told")
+  func blind() {
+    #expect(TrafficGuard(Self.site).verdict(for: StepID("left")!, at: 1) == .blind(.silent))
+    var feed = Feed()
+    feed.play(0.3)
+    #expect(feed.verdict() == .blind(.slow))
+    feed.play(1)
+    #expect(feed.verdict() == .clear)
+    #expect(feed.verdict(later: 0.4) == .blind(.silent))
+    var late = Feed(delay: 1.362)
+    late.play(2) { [Self.object(ahead: -16 + 4 * $0, right: -1.8, speed: 4)] }
+    #expect(late.verdict() == .blind(.late))
+    var unsure = Feed(clock: .init(offset: 0, uncertainty: 0.25))
+    unsure.play(2)
+    #expect(unsure.verdict() == .blind(.clock))
+    var ahead = Feed(delay: -0.5)
+    ahead.play(2)
+    #expect(ahead.verdict() == .blind(.clock))
+    var frozen = Feed()
+    frozen.play(2)
+    for _ in 0..<20 {
+      let time = frozen.time
+      frozen.time = 1001
+      frozen.give([])
+      frozen.time = time + 0.04
+    }
+    #expect(frozen.verdict() == .blind(.silent))
+  }
+
+  @Test("the feed's clock may be any, if it is known")
+  func clock() {
+    var feed = Feed(clock: .init(offset: 500, uncertainty: 0.01))
+    feed.delay = 0.1 - 500
+    feed.play(2) { [Self.object(ahead: -18 + 4 * $0, right: -1.8, speed: 4)] }
+    #expect(feed.verdict().holds)
+  }
+
+  @Test("sections that overlap show an object twice, and it counts once")
+  func overlap() {
+    var feed = Feed()
+    for index in 0..<50 {
+      let objects = [Self.object(ahead: -16 + 0.16 * Double(index), right: -1.8, speed: 4)]
+      feed.play(0.04) { _ in objects }
+      feed.time -= 0.04
+      feed.give(objects, section: "S2")
+      feed.time += 0.04
+    }
+    #expect(feed.verdict("left").holds)
+    #expect(feed.verdict("right") == .clear)
+  }
+
+  @Test("2,000 objects of any kind are judged")
+  func many() {
+    var feed = Feed()
+    var objects: [RoadObject] = []
+    for index in 0..<2000 {
+      let (ahead, right) = (Double(index % 50) * 20 - 500, Double(index / 50) * 20 - 400)
+      let speed = Double(index % 60) - 30
+      objects.append(
+        Self.object(.other, id: "\(index)", ahead: ahead, right: right, speed: speed, length: nil, width: nil))
+    }
+    feed.play(0.2) { _ in objects }
+    _ = feed.verdict()
+  }
+}
