@@ -19,6 +19,7 @@ final class Ride {
   private let now: Int64
   /// The side that the rider asked for.
   private let side: Side?
+  private let limit: Double?
   private var approach: Approach?
 
   /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a hurry.
@@ -32,10 +33,10 @@ final class Ride {
 
   /// - Parameters:
   ///   - radio: what is listened with; nil where nothing is.
-  ///   - limit: how long the radio listens, seconds.
+  ///   - limit: how long the radio listens, seconds; nil for as long as the rider likes.
   ///   - view: where to draw; nil for lines.
   init(
-    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double, _ context: Context, _ console: Console,
+    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context, _ console: Console,
     _ view: LiveView?, _ interruption: Interruption
   ) {
     self.vehicle = vehicle
@@ -45,6 +46,7 @@ final class Ride {
     self.view = view
     self.interruption = interruption
     now = context.seconds
+    self.limit = limit
     guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
   }
 
@@ -172,7 +174,11 @@ final class Ride {
 
   private func draw() throws {
     guard let view, let last else { return }
-    let wish = target.map { approach?.isCommanding == true ? "" : "\($0.rawValue)s when you are there   " } ?? ""
+    var wish = ""
+    if let target, approach?.isCommanding != true {
+      let left = limit.map { ", \(max(0, Int(($0 - last.location.time).rounded(.up)))) s left" } ?? ""
+      wish = "\(target.rawValue)s when you are there\(left)   "
+    }
     let keys = hasKeys ? "\(wish)o open   c close   q quit" : nil
     try view.show(last: [last.line]) { size in
       ApproachFrame(
