@@ -62,7 +62,8 @@ struct Locate: ContextCommand {
     let search = BeaconSearch(
       vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
     if let view = LiveView(context, console, radio: radio) {
-      let ride = Ride(vehicle, side: nil, radio: radio, limit: 0, context, console, view, interruption)
+      let ride = Ride(
+        vehicle, side: nil, radio: radio, limit: presence.timeout.timeout, context, console, view, interruption)
       _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true, as: file.riderAccess)
       return
     }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How long a rider who is located waits until the step moves: from `proof` to `answer   moving`, as stepctl prints them.
+"""How long a rider who is located waits until the step moves: from the line `proof` to the line `answer   moving`.
 
     motion.py --bin .build/release                         # the folder of stepctl and stepd
     motion.py --bin .build/release --beside /old/release   # and another build, in the same rounds
 
-One mosquitto with mutual TLS, stepd and a radio at the end of a socket (Tests/System/adapter.py), on this machine. In each
-round a rider opens the step and closes it again; the broker and stepd run all the time. Printed are the median and the
-99th percentile of all rounds, and of the ratios of a round the median. A build of before connects between the two lines;
-its radio is given back before the first of them, which counts for it.
+One mosquitto with mutual TLS, stepd and a radio at the end of a socket (Tests/System/adapter.py), on this machine. In
+each round a rider opens the step or closes it; the broker and stepd run all the time. Printed are the median and the 99th
+percentile of all rounds, and the median of the ratios of a round. A build that connects between the two lines gives its
+radio back before the first of them, which counts for it.
 
 With --delay each packet to and from the broker takes so much longer, as between a phone and a broker far away.
 """

@@ -39,6 +39,12 @@ class Terminal:
     def types(self, keys: bytes):
         os.write(self._master, keys)
 
+    @property
+    def shows_what_is_typed(self) -> bool:
+        """As a terminal does, line by line."""
+        usual = termios.ECHO | termios.ICANON
+        return termios.tcgetattr(self._master)[3] & usual == usual
+
     def read(self) -> bytes:
         try:
             while chunk := os.read(self._master, 65536):

@@ -22,7 +22,7 @@ final class Guide {
   /// - Parameters:
   ///   - radio: what is listened with; nil where nothing is.
   ///   - hasLines: whether to print lines where there is no terminal.
-  init(_ vehicle: Vehicle, _ radio: RadioSpec?, limit: Double, _ console: Console, hasLines: Bool) {
+  init(_ vehicle: Vehicle, _ radio: RadioSpec?, limit: Double?, _ console: Console, hasLines: Bool) {
     self.vehicle = vehicle
     self.console = console
     self.hasLines = hasLines

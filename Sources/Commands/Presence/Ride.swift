@@ -21,6 +21,7 @@ final class Ride {
   private let now: Int64
   /// The side that the rider asked for.
   private let side: Side?
+  private let limit: Double?
   private var approach: Approach?
 
   /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a hurry.
@@ -34,11 +35,11 @@ final class Ride {
 
   /// - Parameters:
   ///   - radio: what is listened with; nil where nothing is.
-  ///   - limit: how long the radio listens, seconds.
+  ///   - limit: how long the radio listens, seconds; nil for as long as the rider likes.
   ///   - calling: what to call the vehicle with, if not with the radio.
   ///   - view: where to draw; nil for lines.
   init(
-    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double, _ context: Context, _ console: Console,
+    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context, _ console: Console,
     _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil
   ) {
     self.vehicle = vehicle
@@ -49,6 +50,7 @@ final class Ride {
     self.interruption = interruption
     self.calling = calling ?? radio
     now = context.seconds
+    self.limit = limit
     guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
   }
 
@@ -177,7 +179,11 @@ final class Ride {
 
   private func draw() throws {
     guard let view, let last else { return }
-    let wish = target.map { approach?.isCommanding == true ? "" : "\($0.rawValue)s when you are there   " } ?? ""
+    var wish = ""
+    if let target, approach?.isCommanding != true {
+      let left = limit.map { ", \(max(0, Int(($0 - last.location.time).rounded(.up)))) s left" } ?? ""
+      wish = "\(target.rawValue)s when you are there\(left)   "
+    }
     let keys = hasKeys ? "\(wish)o open   c close   q quit" : nil
     try view.show(last: [last.line]) { size in
       ApproachFrame(

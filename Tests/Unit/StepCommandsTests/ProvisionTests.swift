@@ -90,7 +90,7 @@ struct ProvisionTests {
     let file = "\(car)/riders/anna/vehicle.toml"
     let until = dateAndTime(shell.now.microseconds / 1_000_000 + 2 * 86400)
     #expect(ended.output == "anna: left, until \(until) (2 days): \(file)\n")
-    #expect(ended.errors == "try: stepctl open --side facing --vehicle \(file)\n")
+    #expect(ended.errors == "try: stepctl open --vehicle \(file)\n")
     let again = shell.types("provision", "token", car, "--rider", "anna")
     #expect(again.ending == .status(.failure))
     #expect(again.errors == "stepctl: error: \(car)/riders/anna already exists; use --force to renew its token\n")
