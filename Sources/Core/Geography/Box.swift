@@ -1,5 +1,5 @@
 /// A rectangle in a plane: a vehicle seen from above.
-public struct Box: Hashable, Sendable {
+public struct Box: Equatable, Sendable {
   public var center: Vector
   /// A way of 1 m along its length.
   public let forward: Vector

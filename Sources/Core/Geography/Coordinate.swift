@@ -4,7 +4,7 @@ import func Glibc.hypot
 import func Glibc.sin
 
 /// A place on the earth (WGS 84), degrees.
-public struct Coordinate: Hashable, Sendable {
+public struct Coordinate: Equatable, Sendable {
   public let latitude: Double
   public let longitude: Double
 
@@ -35,7 +35,7 @@ public struct Coordinate: Hashable, Sendable {
 }
 
 /// A point or a way in a plane, metres. What its axes are says the plane.
-public struct Vector: Hashable, Sendable {
+public struct Vector: Equatable, Sendable {
   public var x: Double
   public var y: Double
 

@@ -5,7 +5,7 @@ import func Glibc.sin
 ///
 /// It counts degrees as metres with the two radii of curvature that WGS 84 has there, along the meridian and across it. It
 /// differs from the topocentric coordinates of a geodetic library by 1 mm at 100 m, 1 cm at 300 m and 0.1 m at 1 km.
-public struct LocalPlane: Hashable, Sendable {
+public struct LocalPlane: Equatable, Sendable {
   public let origin: Coordinate
   /// Metres a degree.
   private let north: Double
@@ -40,7 +40,7 @@ public struct LocalPlane: Hashable, Sendable {
 /// A frame of reference that lies in another one: where its origin is, and how far it is turned.
 ///
 /// A vehicle's frame in its plane: x forward and y to the right of the vehicle's middle.
-public struct Pose: Hashable, Sendable {
+public struct Pose: Equatable, Sendable {
   public let position: Vector
   /// Radians from the outer x axis to the inner one: a vehicle's heading, clockwise from north.
   public let heading: Double

@@ -4,7 +4,7 @@
 /// the two ways are most alike.
 public struct ClockOffset: Sendable {
   /// Seconds that the other clock is ahead, and how far that can be off: half the time of both ways.
-  public struct Estimate: Hashable, Sendable {
+  public struct Estimate: Equatable, Sendable {
     public let offset: Double
     public let uncertainty: Double
 

@@ -3,7 +3,7 @@ public import Encoding
 import func Glibc.erfc
 
 /// How late a feed's frames are.
-public struct DelayStatistics: Hashable, Sendable {
+public struct DelayStatistics: Equatable, Sendable {
   public let count: Int
   /// Seconds.
   public let least: Double
@@ -25,12 +25,12 @@ public struct DelayStatistics: Hashable, Sendable {
   public let slope: Slope?
   public let histogram: Histogram
 
-  public struct Slope: Hashable, Sendable {
+  public struct Slope: Equatable, Sendable {
     public let value: Double
     public let p: Double
   }
 
-  public struct Histogram: Hashable, Sendable {
+  public struct Histogram: Equatable, Sendable {
     /// Seconds: where the first bar begins, and how wide each one is.
     public let begin: Double
     public let width: Double

@@ -3,7 +3,7 @@ public import Encoding
 public import Geography
 
 /// What a feed says of one section of a road at one moment. FEED.md is the text.
-public struct FeedFrame: Hashable, Sendable {
+public struct FeedFrame: Equatable, Sendable {
   public var section: String
   /// When the objects were where it says, on the feed's clock.
   public var time: UnixTime
@@ -69,7 +69,7 @@ public struct FeedFrame: Hashable, Sendable {
 }
 
 /// An object on the road.
-public struct RoadObject: Hashable, Sendable {
+public struct RoadObject: Equatable, Sendable {
   /// Names it within its section.
   public var id: String
   public var category: Category
@@ -119,7 +119,7 @@ public struct RoadObject: Hashable, Sendable {
   }
 
   /// What the feed has noticed about it.
-  public struct Scenarios: Hashable, Sendable {
+  public struct Scenarios: Equatable, Sendable {
     public var wrongWay = false
     /// 0 keeps its distance, 3 is far too near.
     public var tailGateLevel = 0
@@ -220,7 +220,7 @@ public struct RoadObject: Hashable, Sendable {
 }
 
 /// What a bridge of ours says of time: seconds since 1970 on its clock, but for `echo`.
-public struct BridgeStamps: Hashable, Sendable {
+public struct BridgeStamps: Equatable, Sendable {
   /// When the publisher's frame came to the bridge.
   public var received: Double
   /// When this frame left it.
@@ -254,7 +254,7 @@ public struct BridgeStamps: Hashable, Sendable {
 }
 
 /// What a client tells the bridge: where it is.
-public struct ClientLocation: Hashable, Sendable {
+public struct ClientLocation: Equatable, Sendable {
   /// Seconds since 1970 on the client's clock.
   public var time: Double
   public var position: Coordinate
@@ -317,7 +317,7 @@ public struct ClientLocation: Hashable, Sendable {
 }
 
 /// A frame and when it was received: a line of a recording.
-public struct RecordedFrame: Hashable, Sendable {
+public struct RecordedFrame: Equatable, Sendable {
   public let received: UnixTime
   public let frame: FeedFrame
 

@@ -6,12 +6,12 @@ import func Glibc.exp
 import func Glibc.log
 
 /// A vehicle beside a recorded road, to try a guard there.
-public struct GuardScene: Hashable, Sendable {
+public struct GuardScene: Equatable, Sendable {
   public var site: TrafficGuard.Site
   public var worsening: Worsening
 
   /// By how much the feed is to be worse than it was recorded.
-  public struct Worsening: Hashable, Sendable {
+  public struct Worsening: Equatable, Sendable {
     /// Seconds that each frame comes later.
     public var delay = 0.0
     /// Standard deviation of what is added to each axis of a position, metres.
@@ -121,7 +121,7 @@ public struct GuardScene: Hashable, Sendable {
 }
 
 /// How a guard did at one step.
-public struct StepScore: Hashable, Sendable {
+public struct StepScore: Equatable, Sendable {
   public let step: StepID
   /// How often something came within 0.75 m of the step, and how often of these the guard did not hold all the 2 s before.
   public var approaches = 0

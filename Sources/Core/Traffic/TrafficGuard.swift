@@ -6,7 +6,7 @@ public import Geography
 /// Pure: time is passed in, seconds since 1970 on this computer's clock. FEED.md derives the rules.
 public struct TrafficGuard: Sendable {
   /// Where the vehicle stands, and where its steps are.
-  public struct Site: Hashable, Sendable {
+  public struct Site: Equatable, Sendable {
     /// The middle of the vehicle.
     public var position: Coordinate
     /// Where it points to: radians clockwise from north.
@@ -39,7 +39,7 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  public struct StepPlace: Hashable, Sendable {
+  public struct StepPlace: Equatable, Sendable {
     public var id: StepID
     public var side: Side
     /// Where it begins and ends, metres behind the vehicle's front.
@@ -57,7 +57,7 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  public enum Verdict: Hashable, Sendable {
+  public enum Verdict: Equatable, Sendable {
     case clear
     /// Something will be at the step, after this many seconds.
     case approaching(RoadObject.Category, seconds: Double)
@@ -75,7 +75,7 @@ public struct TrafficGuard: Sendable {
   }
 
   /// Why the guard cannot see.
-  public enum Blindness: String, Hashable, Sendable, CaseIterable {
+  public enum Blindness: String, Sendable, CaseIterable {
     case silent = "the feed is silent"
     case late = "the feed is late"
     case slow = "the feed has too few frames"
