@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|help)
+    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -1058,6 +1058,93 @@ _stepctl_config_import() {
     case "${positional_number}" in
     1)
         __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_traffic() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    delay|guard)
+        # Offer subcommand argument completions
+        "_stepctl_traffic_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'delay guard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_traffic_delay() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_traffic_guard() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--scene)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--scene')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
         return
         ;;
     esac
