@@ -1570,6 +1570,16 @@ NEAREST_ATTACKS = [
 ]
 
 
+# --- Where the vehicle must hear the device as well, and hears it nowhere or at the other step ---
+
+HEARING_ATTACKS = [
+    Attack("everything but a device that is heard", _sent(lambda d: None), "not_heard"),
+    Attack("heard, and nothing else", _sent(_claim(lambda c, t: proto.heard_proof(t))), "proof_not_accepted"),
+    Attack("heard, with more to say", _sent(_claim(lambda c, t: proto.heard_proof(t) | {"step": c.step})), "malformed"),
+    Attack("dynamic tag without being heard", lambda c: (_with_uri(c, _uri(c)), False), "not_heard"),
+]
+
+
 # --- Where a step is reserved for the device that opened it ---
 
 
@@ -1710,7 +1720,7 @@ for _how, _content in {
 
 
 def named(name: str) -> Attack | Variant:
-    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *RESERVING_ATTACKS, *VARIANTS):
+    for attack in (*ATTACKS, *STRICT_ATTACKS, *NEAREST_ATTACKS, *HEARING_ATTACKS, *RESERVING_ATTACKS, *VARIANTS):
         if attack.name == name:
             return attack
     raise SystemExit(f"no attack is named {name!r}")

@@ -50,6 +50,8 @@ class Steps:
     """The controller's policy, and the secrets by which it tells what is new from a copy.
 
     `reserve_ms`: for how long only the device that opened a step may close it.
+    `calls`: whether devices that ask are asked to call, and `both`, whether they must be heard besides. Where they are
+    heard is in `Controller.heard`, by device.
     `beacons`: secret and period of those whose minors rotate. `minors`: those that never change. `labelled`: the UIDs
     of plain tags. `tags`: by UID, the step and the two keys of dynamic ones.
     """
@@ -57,6 +59,8 @@ class Steps:
     methods: tuple = ("beacon",)
     static: bool = True
     zone: str = "near"
+    calls: bool = False
+    both: bool = False
     reserve_ms: int = 30_000
     beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     minors: dict[str, int] = field(default_factory=dict)
@@ -86,6 +90,7 @@ class Controller:
         self.guesses: dict[str, list[int]] = {}
         self.opened: dict[str, tuple[str, int]] = {}  # by whom, and when it came to rest
         self.moved: dict[str, list[int]] = {}  # by device, when its motions began
+        self.heard: dict[str, str] = {}  # by device, the step in whose reach the vehicle's ears hear it
 
     def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
         """The statuses to publish at once, at `clock` milliseconds since the start."""
@@ -102,7 +107,7 @@ class Controller:
             answering["refusal"] = {"code": refusal.code, "retry": proto.REFUSALS[refusal.code]}
             return [self._status(step, clock, answering)]
         if claims["position"] == "unknown":
-            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()}
+            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()} | self._call(device)
             return [self._status(step, clock, answering | given)]
         if claims["position"] == "stop":
             self._void(step)
@@ -130,7 +135,15 @@ class Controller:
         return [self._status(step, clock, answering) for answering in motion.answering]
 
     def _policy(self) -> dict:
-        return {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
+        policy = {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
+        return policy | ({"ext": {"both": True}} if self.steps.both else {})
+
+    def _call(self, device: str) -> dict:
+        """5.1."""
+        if not self.steps.calls:
+            return {}
+        heard = {"heard": self.heard[device]} if device in self.heard else {}
+        return {"ext": {"call": {"slot": 300, "slots": 32} | heard}}
 
     def _challenge(self, device: str, step: str, clock: int) -> str:
         """A new one. The oldest of a device, or of all, makes room for it."""
@@ -214,18 +227,23 @@ class Controller:
         method, content = proof["method"], proof.get("content", "")
         is_dynamic = method == "nfc" and proto.is_dynamic(content)
         rotates = step in self.steps.beacons
-        _refuse_unless(method in self.steps.methods, "proof_not_accepted")
-        is_new = rotates if method == "beacon" else is_dynamic
+        is_alone = method == "heard" and not self.steps.both
+        _refuse_unless(method in self.steps.methods and (method != "heard" or is_alone), "proof_not_accepted")
+        is_new = {"beacon": rotates, "heard": True}.get(method, is_dynamic)
         _refuse_unless(self.steps.static or is_new, "proof_not_accepted")
         _refuse_unless(clock - PROOF_LIFETIME_MS <= proof["time"] <= clock, "stale_proof")
         if method == "beacon":
             self._check_beacons(step, clock, unix_time, proof, device)
         elif is_dynamic:
-            self._check_dynamic_tag(step, proof["uid"], content)
-        else:
+            counter = self._check_dynamic_tag(step, proof["uid"], content)
+        elif method != "heard":
             known = self.steps.labelled.get(step)
             _refuse_unless(proto.step_of_label(content, self.vehicle, self.majors) == step, "wrong_step")
             _refuse_unless(method == "qr" or not known or proof["uid"] in known, "wrong_step")
+        if is_alone or self.steps.both:
+            _refuse_unless(self.heard.get(device) == step, "not_heard")
+        if is_dynamic:
+            self.counters[proof["uid"]] = counter
 
     def _check_beacons(self, step, clock, unix_time, proof, device):
         rotating = self.steps.beacons.get(step)
@@ -254,7 +272,7 @@ class Controller:
         *names, counter = read
         _refuse_unless(its_step == step and names == [self.vehicle, step, uid], "wrong_step")
         _refuse_unless(counter > self.counters.get(uid, -1), "stale_proof")
-        self.counters[uid] = counter
+        return counter
 
     def _status(self, step, clock, answering) -> bytes:
         self.seq += 1

@@ -114,6 +114,19 @@ def beacon() -> dict:
     }
 
 
+def call(asked: proto.Command) -> dict:
+    """Where the vehicle wants to hear the device, the answer to the first question and its frames would be these."""
+    key = proto.call_key(ENCRYPTION, asked.payload)
+    policy = {"proofs": ["beacon", "heard"], "zone": "near", "static": True, "ext": {"both": True}}
+    more = {"challenge": text("challenge"), "policy": policy, "ext": {"call": {"slot": 300, "slots": 32, "heard": STEP}}}
+    frames = [{"slot": slot, "frame": str(proto.call_frame(key, slot))} for slot in (0, 1, 31)]
+    return status("call", 8, 62_250, "close", "idle", asked, more) | {
+        "call-key": key.hex(),
+        "call-frames": frames,
+        "call-data": proto.call_data(proto.call_frame(key, 0)).hex(),
+    }
+
+
 def tag() -> dict:
     uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
     uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
@@ -195,7 +208,7 @@ def example() -> dict:
     stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
     values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
     values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
-    return values | beacon() | tag() | vehicle_code() | notice()
+    return values | call(asked) | beacon() | tag() | vehicle_code() | notice()
 
 
 def block(values: dict, name: str) -> str:
@@ -260,6 +273,12 @@ The answer to a second copy of the same bytes:
 A command to stop, sent when the step is at rest, what is published, and the answer:
 
 {of("stop-claims", "stop-command", "stop-digest", "stopped-claims", "stopped-status")}
+### A call
+
+An answer to the question above, from a vehicle that must hear the device and hears it; the key that both ends
+export, the frames of three slots, and the advertisement of the first (5.1):
+
+{of("call-claims", "call-status", "call-key", "call-frames", "call-data")}
 ### A beacon's minors
 
 The secret of the step's beacon, and its minors at some times (8.1):

@@ -9,6 +9,7 @@ import hmac
 import json
 import os
 import re
+import uuid
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature
@@ -31,6 +32,7 @@ MAX_NOTICE_KEYS = 4
 MAX_CONTENT_BYTES = 512
 MAX_CODE_LEAD_S = 86_400
 STANDARD_PERIOD_S = 8
+SLOTS_MS, LONGEST_CALL_MS = range(100, 1_001), 10_000
 
 REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "malformed": False,
@@ -45,6 +47,7 @@ REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "proof_not_accepted": False,
     "stale_proof": True,
     "not_near": True,
+    "not_heard": True,
     "busy": True,
     "reserved": True,
     "too_often": True,
@@ -272,6 +275,25 @@ def unseal(controller: X25519PrivateKey, payload: bytes) -> str:
         raise ProtocolError("not decrypted") from error
 
 
+def call_key(controller: X25519PrivateKey, payload: bytes) -> bytes:
+    """What only the sender of a question and the controller can compute of it (5.1): the controller's way."""
+    enc = from_base64url(payload.decode().split(".")[1])
+    return HPKE.create_recipient_context(enc, hpke_key(controller)).export(b"stepctl call", 32)
+
+
+def call_frame(key: bytes, slot: int) -> uuid.UUID:
+    """What the device advertises in a slot (5.1)."""
+    code = bytearray(hmac.digest(key, slot.to_bytes(8, "big"), "sha256")[:16])
+    code[6] = code[6] & 0x0F | 0x40
+    code[8] = code[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(code))
+
+
+def call_data(frame: uuid.UUID) -> bytes:
+    """The advertisement with it: one 128-bit service UUID, the low byte first."""
+    return bytes([17, 0x07]) + frame.bytes[::-1]
+
+
 def hpke_key(key):
     return KEMKey.from_pyca_cryptography_key(key)
 
@@ -394,6 +416,7 @@ _PROOFS = {
     },
     "nfc": {"uid": _UID} | _CONTENT,
     "qr": _CONTENT,
+    "heard": {},
 }
 
 
@@ -463,6 +486,7 @@ _STATE = {
     "clock": _number(),
 }
 _POLICY = _object({"proofs": _array(_WORD, 0, MAX_COMMAND_BYTES), "zone": _WORD, "static": _boolean})
+_CALL = _object({"slot": _number(SLOTS_MS[0], SLOTS_MS[-1]), "slots": _number(1, LONGEST_CALL_MS)}, {"heard": _STEP})
 _ANSWER = {
     "fault": _WORD,
     "command": _octets(32),
@@ -580,6 +604,10 @@ def code_proof(content: str, time: int) -> dict:
     return {"method": "qr", "time": time, "content": content}
 
 
+def heard_proof(time: int) -> dict:
+    return {"method": "heard", "time": time}
+
+
 def stopping(statement: dict) -> dict:
     """The claims that a command to stop adds: from any statement of the controller's present run."""
     return {"epoch": statement["epoch"]}
@@ -627,6 +655,11 @@ def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
     if statement["phase"] in ("idle", "moving", "fault"):
         _require(("fault" in statement) == (statement["phase"] == "fault"), "fault and phase differ")
     _require(("policy" in statement) == ("challenge" in statement), "challenge and policy go together")
+    if call := statement.get("ext", {}).get("call"):
+        _CALL(call)
+        _require("challenge" in statement, "a call without a challenge")
+        _require(call["slot"] * call["slots"] <= LONGEST_CALL_MS, "too long a call")
+    _boolean(statement.get("policy", {}).get("ext", {}).get("both", False))
     if "command" in statement:
         _require(not ("challenge" in statement and "refusal" in statement), "a challenge and a refusal")
         unread = statement.get("refusal", {}).get("code") == "malformed"

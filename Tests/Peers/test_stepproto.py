@@ -237,7 +237,8 @@ def bench() -> Bench:
 
 def test_names_are_unique():
     for table in (
-        attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.NEAREST_ATTACKS + attacks.RESERVING_ATTACKS + attacks.VARIANTS,
+        attacks.ATTACKS + attacks.STRICT_ATTACKS + attacks.NEAREST_ATTACKS + attacks.HEARING_ATTACKS
+        + attacks.RESERVING_ATTACKS + attacks.VARIANTS,
         forgeries.FORGERIES + forgeries.LIES + forgeries.NEWER,
     ):
         names = [each.name for each in table]
@@ -274,6 +275,59 @@ def test_the_nearest_zone_is_asked_of_the_zone(attack):
     assert bench.answer(payload, False)["refusal"]["code"] == attack.expected
     payload, _ = attacks.named("honest move").build(bench.context)
     assert bench.answer(payload, False)["phase"] == "moving"
+
+
+@pytest.mark.parametrize("heard", [None, "right"])
+@pytest.mark.parametrize("attack", attacks.HEARING_ATTACKS, ids=str)
+def test_who_is_not_heard_is_refused_whatever_else_is_proved(attack, heard):
+    bench = Bench(methods=("beacon", "nfc", "heard"), calls=True, both=True)
+    device = proto.jwk(bench.context.rider.device.public_key())["x"]
+    if heard:
+        bench.controller.heard[device] = heard
+    asked = bench.context.ask()
+    assert asked["policy"]["ext"] == {"both": True}
+    assert asked["ext"]["call"] == {"slot": 300, "slots": 32} | ({"heard": heard} if heard else {})
+    payload, _ = attack.build(bench.context)
+    assert bench.answer(payload, False)["refusal"]["code"] == attack.expected
+    bench.controller.heard[device] = "left"
+    for name in ("honest move", "dynamic tag"):
+        payload, _ = attacks.named(name).build(bench.context)
+        assert bench.exchange("left", payload, False)[-1]["phase"] == "idle"
+
+
+def test_heard_alone_is_enough_where_it_is_not_asked_for_beside_another():
+    bench = Bench(methods=("heard",), calls=True, static=False)
+    device = proto.jwk(bench.context.rider.device.public_key())["x"]
+    for heard, code in ((None, "not_heard"), ("right", "not_heard"), ("left", None)):
+        if heard:
+            bench.controller.heard[device] = heard
+        asked = bench.context.ask()
+        moving = proto.permission(asked, proto.heard_proof(asked["clock"]))
+        rider = bench.context.rider
+        command = proto.build_command(
+            rider.device, bench.encryption.public_key(), VEHICLE, "left", "open", rider.token, moving
+        )
+        answer = bench.answer(command.payload, False)
+        assert answer.get("refusal", {}).get("code") == code
+
+
+@pytest.mark.parametrize("call", [{"slot": 99, "slots": 1}, {"slot": 300, "slots": 34}, {"slot": 300}, {"slots": 1}])
+def test_a_vehicle_cannot_have_a_device_call_for_ever(call, bench):
+    statement = bench.context.ask() | {"ext": {"call": call}}
+    with pytest.raises(proto.ProtocolError):
+        proto.read_status(proto.status_of(statement, bench.signing), bench.signing.public_key())
+
+
+def test_the_frames_of_a_call_are_what_both_ends_export():
+    key, other = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    payload = proto.seal(key.public_key(), b"a question", ephemeral=other)
+    # The sender's way, by hand: the exporter of a context that has sealed.
+    pair = proto.KEMKeyPair(proto.hpke_key(other), proto.hpke_key(other.public_key()))
+    _, context = proto.HPKE.create_sender_context(proto.hpke_key(key.public_key()), eks=pair)
+    exported = context.export(b"stepctl call", 32)
+    assert exported == proto.call_key(key, payload)
+    frames = [proto.call_frame(exported, slot) for slot in range(32)]
+    assert len(set(frames)) == 32 and {frame.version for frame in frames} == {4}
 
 
 @pytest.mark.parametrize("variant", attacks.VARIANTS, ids=str)

@@ -54,6 +54,14 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether it reports every frame live: bluetoothd passes on two in a second, and no list of services.
+  package var hearsEveryFrame: Bool {
+    switch self {
+    case .hci, .h4: true
+    case .bluez, .btsnoop: false
+    }
+  }
+
   /// Opens the radio: when this returns, it listens.
   ///
   /// - Parameters:

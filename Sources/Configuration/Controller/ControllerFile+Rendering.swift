@@ -37,8 +37,18 @@ extension ControllerFile {
       [policy]
       # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
       zone = "\(policy.zone.rawValue)"
-      # The kinds of proof that are accepted: "beacon", "nfc", "qr".
+      # The kinds of proof that are accepted: "beacon", "nfc", "qr", "heard".
       proofs = [\(proofs.joined(separator: ", "))]
+
+      """
+    if policy.needsHearing {
+      text += """
+        # The vehicle must hear the rider's device, whatever else is proved.
+        both = true
+
+        """
+    }
+    text += """
       # Whether identifiers that can be copied are enough: beacons that always send the same,
       # plain tags, and codes.
       static = \(policy.acceptsStatic)
@@ -66,6 +76,17 @@ extension ControllerFile {
 
         """
       if let radio = beacon.radio { text += "adapter = \(TOMLText.quoted(radio.description))\n" }
+    }
+    for (id, ear) in ears.sorted(by: { $0.key.description < $1.key.description }) {
+      text += """
+
+        [ears.steps.\(id)]
+        # The adapter at this step that hears riders' devices.
+        adapter = \(TOMLText.quoted(ear.radio.description))
+        # The RSSI of a usual device 1 m from it, dBm.
+        measured_power = \(ear.measuredPower)
+
+        """
     }
     if let tagKeys {
       text += """

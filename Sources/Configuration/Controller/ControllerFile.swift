@@ -53,6 +53,17 @@ package struct ControllerFile: Equatable, Sendable {
     }
   }
 
+  /// An adapter at a step that hears riders' devices.
+  package struct Ear: Equatable, Sendable {
+    package var radio: RadioSpec
+    /// The RSSI of a usual device at 1 m of the adapter, dBm.
+    package var measuredPower: Int8
+
+    package init(radio: RadioSpec, measuredPower: Int8 = Hearing.usualPower) {
+      (self.radio, self.measuredPower) = (radio, measuredPower)
+    }
+  }
+
   /// A watchdog of the computer's, which the controller feeds.
   package struct Watchdog: Equatable, Sendable {
     /// The path of its device.
@@ -82,6 +93,8 @@ package struct ControllerFile: Equatable, Sendable {
   package var beaconPeriod: Int
   /// Of the steps whose iBeacons change their minor in each period.
   package var beacons: [StepID: Beacon]
+  /// The adapters that hear riders' devices.
+  package var ears: [StepID: Ear]
   /// The path of the file with the keys of dynamic tags; only its owner may read it.
   package var tagKeys: String?
   package var profile: MotionProfile
@@ -94,8 +107,9 @@ package struct ControllerFile: Equatable, Sendable {
   package init(
     path: String, vehicle: String = "vehicle.toml", journal: String = Self.standardJournal, broker: BrokerLogin,
     keys: KeyFiles, policy: Policy = Self.standardPolicy, beaconPeriod: Int = RotatingMinor.standardPeriod,
-    beacons: [StepID: Beacon] = [:], tagKeys: String? = nil, profile: MotionProfile = Self.standardProfile,
-    servo: ServoHardware, inputs: Inputs = Inputs(), watchdog: Watchdog? = nil, installed: Position = .close
+    beacons: [StepID: Beacon] = [:], ears: [StepID: Ear] = [:], tagKeys: String? = nil,
+    profile: MotionProfile = Self.standardProfile, servo: ServoHardware, inputs: Inputs = Inputs(),
+    watchdog: Watchdog? = nil, installed: Position = .close
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -105,6 +119,7 @@ package struct ControllerFile: Equatable, Sendable {
     self.policy = policy
     self.beaconPeriod = beaconPeriod
     self.beacons = beacons
+    self.ears = ears
     self.tagKeys = tagKeys
     self.profile = profile
     self.servo = servo
@@ -127,7 +142,7 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   private enum Key: String, TOMLKey {
-    case vehicle, journal, broker, keys, policy, beacon, tags, servo, inputs, interlock, watchdog
+    case vehicle, journal, broker, keys, policy, beacon, ears, tags, servo, inputs, interlock, watchdog
   }
 
   private enum TagsKey: String, TOMLKey {
@@ -147,6 +162,10 @@ package struct ControllerFile: Equatable, Sendable {
       try beacon?.optional(.period, .integer(in: RotatingMinor.periods)) ?? RotatingMinor.standardPeriod
     beacons = [:]
     for (step, table) in try beacon?.stepTables(.steps, BeaconStepKey.self) ?? [] { beacons[step] = try Beacon(table) }
+    ears = [:]
+    if let table = try table.table(.ears, EarsKey.self) {
+      for (step, table) in try table.stepTables(.steps, EarKey.self) { ears[step] = try Ear(table) }
+    }
     if let tags = try table.table(.tags, TagsKey.self) { tagKeys = try tags.required(.keys, tags.path) }
     let servo = try table.requiredTable(.servo, ServoKey.self)
     (self.servo, profile) = (try ServoHardware(servo), try MotionProfile(servo))
@@ -161,7 +180,7 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   fileprivate enum PolicyKey: String, TOMLKey {
-    case zone, proofs
+    case zone, proofs, both
     case acceptsStatic = "static"
     case proofAge = "proof_age_s"
     case reserve = "reserve_s"
@@ -174,6 +193,15 @@ package struct ControllerFile: Equatable, Sendable {
 
   fileprivate enum BeaconStepKey: String, TOMLKey {
     case secret, adapter
+  }
+
+  private enum EarsKey: String, TOMLKey {
+    case steps
+  }
+
+  fileprivate enum EarKey: String, TOMLKey {
+    case adapter
+    case measuredPower = "measured_power"
   }
 
   fileprivate enum ServoKey: String, TOMLKey {
@@ -238,9 +266,13 @@ extension Policy {
     self.init(
       methods: try table.optional(.proofs, .words(ProofMethod.allCases)) ?? standard.methods,
       acceptsStatic: try table.optional(.acceptsStatic, .boolean) ?? standard.acceptsStatic,
+      needsHearing: try table.optional(.both, .boolean) ?? standard.needsHearing,
       zone: try table.optional(.zone, .word([.immediate, .near])) ?? standard.zone,
       proofAge: try table.optional(.proofAge, .milliseconds(seconds: 1...60)) ?? standard.proofAge,
       reserve: try table.optional(.reserve, .milliseconds(seconds: 0...600)) ?? standard.reserve)
+    guard !needsHearing || methods.contains(.heard) && methods.count > 1 else {
+      throw table.error(.both, #"true takes "heard" and another proof in proofs"#)
+    }
   }
 }
 
@@ -254,6 +286,18 @@ extension ControllerFile.Beacon {
     guard radio?.canAdvertise == true else {
       throw table.error(.adapter, RadioError.cannotAdvertise(radio: text).description)
     }
+  }
+}
+
+extension ControllerFile.Ear {
+  fileprivate init(_ table: TOMLTable<ControllerFile.EarKey>) throws(ConfigurationError) {
+    let text = try table.required(.adapter, .text)
+    let radio: RadioSpec
+    do { radio = try RadioSpec(text) } catch { throw table.error(.adapter, error.description) }
+    guard radio.hearsEveryFrame else {
+      throw table.error(.adapter, "\(text) cannot hear riders: it takes an adapter (hci0) or a controller (h4:…)")
+    }
+    self.init(radio: radio, measuredPower: try table.optional(.measuredPower, .int8) ?? Hearing.usualPower)
   }
 }
 

@@ -22,6 +22,8 @@ package struct ControllerSetup: Sendable {
   package let watchdog: ControllerFile.Watchdog?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
+  /// The adapters that hear riders' devices; empty where no proof asks for them.
+  package let ears: [StepID: ControllerFile.Ear]
 
   /// Reads all files except certificates and the journal.
   ///
@@ -49,6 +51,7 @@ package struct ControllerSetup: Sendable {
     inputs = file.inputs
     watchdog = file.watchdog
     beaconRadios = file.beacons.compactMapValues(\.radio)
+    ears = file.policy.methods.contains(.heard) ? file.ears : [:]
     let tags = try file.tagKeys.map(TagKeyFile.init(reading:))
     try file.check(against: vehicleFile, tags, in: document)
     keys = Controller.Keys(
@@ -90,6 +93,8 @@ extension ControllerFile {
     }
     try checkKnown(inputs.wirings.keys.compactMap(\.step), "inputs")
     try checkKnown(beacons.keys, "beacon")
+    try checkKnown(ears.keys, "ears")
+    try checkEars(at: steps, in: document)
     for step in steps where beacons[step.id] != nil && step.minor != nil {
       throw document.error(
         at: ["beacon", "steps", step.id.description],
@@ -98,7 +103,8 @@ extension ControllerFile {
     if let tags, let tag = tags.tags.first(where: { vehicleFile.vehicle.step($0.step) == nil }) {
       throw ConfigurationError(tags.path, "\(tag.uid): \(vehicleFile.path) has no step \(tag.step)")
     }
-    guard !policy.acceptsStatic else { return }
+    // What the vehicle hears cannot be copied either.
+    guard !policy.acceptsStatic, policy.needsHearing || !policy.methods.contains(.heard) else { return }
     for step in steps {
       let rotates = policy.methods.contains(.beacon) && beacons[step.id] != nil
       let isDynamic = policy.methods.contains(.nfc) && tags?.tags.contains { $0.step == step.id } == true
@@ -106,6 +112,30 @@ extension ControllerFile {
         throw document.error(
           at: ["policy", "static"],
           "[policy] static: false, and the step \(step.id) has no identifier that cannot be copied")
+      }
+    }
+  }
+}
+
+extension ControllerFile {
+  /// Throws where the vehicle is to hear riders and could not tell at which step.
+  private func checkEars(at steps: [Step], in document: TOMLDocument) throws(ConfigurationError) {
+    for step in steps {
+      guard let ear = ears[step.id] else {
+        if !policy.methods.contains(.heard) { continue }
+        throw document.error(
+          at: ["policy", "proofs"],
+          #"[policy] proofs: "heard" takes an adapter at each step; [ears.steps.\#(step.id)] is missing"#)
+      }
+      func fail(_ reason: String) -> ConfigurationError {
+        document.error(
+          at: ["ears", "steps", step.id.description], "[ears.steps.\(step.id)] adapter: \(ear.radio) \(reason)")
+      }
+      if let other = steps.first(where: { $0.id != step.id && ears[$0.id]?.radio == ear.radio }) {
+        throw fail("hears for the step \(other.id) too, so nobody could tell the sides")
+      }
+      if case .h4 = ear.radio, beacons.values.contains(where: { $0.radio == ear.radio }) {
+        throw fail("sends a beacon, and takes one connection only")
       }
     }
   }

@@ -14,7 +14,7 @@ extension Controller {
       record(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):
       refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
-    case .command(let command, let token):
+    case .command(let command, let token, let key):
       let sender = Sender(request, digest, nonce: command.nonce, token)
       if let code = objection(to: command, sender, token, isRetained: request.isRetained) {
         return refuse(sender, Refusal(code))
@@ -23,12 +23,15 @@ extension Controller {
       case .status:
         record(.answered(step.id, rider: sender.rider))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
-        answer(sender, .challenge(Statement.Challenge(challenge, policy: policy.presence)))
+        let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
+        answer(sender, .challenge(Statement.Challenge(challenge, policy: policy.presence, call: call)))
       case .stop:
         stop(for: sender)
       case .move(let move):
         let undertaking = Undertaking(move, by: sender)
-        switch proofs.judge(move, for: step, by: sender.device, counters: journal.counters, at: now) {
+        let clock = now.clock
+        let place = hearing?.place(of: sender.device, at: clock)
+        switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
         case .refused(let code): refuse(sender, Refusal(code))
         case .accepted(nil): undertake(undertaking)
         case .accepted(let reading?):
@@ -58,6 +61,28 @@ extension Controller {
     if now.wall >= token.expires { return .tokenExpired }
     if notice?.revokes(token) == true { return .tokenRevoked }
     return isNew ? staleness : .replayed
+  }
+
+  /// Has the device call that asked, where the vehicle listens.
+  private mutating func beginCall(of sender: Sender, by key: CallKey, _ challenge: [UInt8]) -> CallRequest? {
+    let clock = now.clock
+    guard let begun = hearing?.begin(key, for: sender, challenge: challenge, at: clock) else { return nil }
+    if !begun.forgotten.isEmpty { effects.append(.forget(begun.forgotten)) }
+    effects.append(.await(begun.awaited))
+    return begun.call.request(heard: hearing?.told(sender.device))
+  }
+
+  /// Tells devices whose place has changed where they are heard now: the answer to their question, once more.
+  mutating func lookWhereCallersAre() {
+    let clock = now.clock
+    guard let (changes, forgotten) = hearing?.decide(at: clock) else { return }
+    if !forgotten.isEmpty { effects.append(.forget(forgotten)) }
+    for (call, heard) in changes {
+      answer(
+        call.sender,
+        .challenge(
+          Statement.Challenge(call.challenge, policy: policy.presence, call: call.request(heard: heard))))
+    }
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.

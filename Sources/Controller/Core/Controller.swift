@@ -15,6 +15,12 @@ package struct Controller {
     case notice([UInt8])
     /// An input changed, or was read for the first time.
     case sensed(SensorReport)
+    /// An adapter of the vehicle heard a frame that is awaited.
+    case heard(HeardFrame)
+    /// An adapter of the vehicle began to listen, or does not any more.
+    case ear(StepID, isListening: Bool)
+    /// Due every `Hearing.interval` while `awaitsCalls`.
+    case listened
     /// Due every `MotionProfile.tick` while `needsTicks`.
     case tick
     /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
@@ -30,6 +36,10 @@ package struct Controller {
     case record(Event)
     /// From here on tokens may be signed by these keys, and by no others.
     case trust([VerificationKey])
+    /// The adapters wait for these frames too.
+    case await([UUID])
+    /// They need not wait for these any more.
+    case forget([UUID])
   }
 
   /// A payload to be published on a step's `status`.
@@ -138,6 +148,8 @@ package struct Controller {
   let motionGuard: any MotionGuard
   var session: Session
   var proofs: ProofCheck
+  /// Nil where the vehicle does not listen.
+  var hearing: Hearing?
   var limit = MotionLimit()
   var readings: Readings
   var steps: [StepID: State] = [:]
@@ -159,7 +171,7 @@ package struct Controller {
   /// - Parameter journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
-    inputs: Inputs = Inputs(), journal: Journal, motionGuard: any MotionGuard = NoGuard(),
+    inputs: Inputs = Inputs(), hearing: Hearing? = nil, journal: Journal, motionGuard: any MotionGuard = NoGuard(),
     epoch: [UInt8] = randomBytes(Statement.epochSize)
   ) {
     self.vehicle = vehicle
@@ -173,6 +185,7 @@ package struct Controller {
     notice = self.journal.notice?.content
     self.motionGuard = motionGuard
     readings = Readings(inputs)
+    self.hearing = hearing
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
     session = Session(epoch: epoch, used: journal.entries.values.compactMap(\.challenge))
     now = ControllerTime(clock: 0, wall: 0)
@@ -194,6 +207,9 @@ package struct Controller {
       || steps.values.contains { if case .resting = $0.activity { false } else { true } }
   }
 
+  /// Whether riders' devices are called for, or were until a moment ago.
+  package var awaitsCalls: Bool { hearing?.isUnderWay == true }
+
   /// Whether nothing moves or is about to, every journal was written or has failed, and every servo that was to be let
   /// go is.
   package var isAtRest: Bool {
@@ -211,6 +227,9 @@ package struct Controller {
     case .servo(let report): take(report)
     case .notice(let payload): receive(notice: payload)
     case .sensed(let report): sense(report)
+    case .heard(let frame): hearing?.hear(frame, at: time.clock)
+    case .ear(let step, let isListening): hearing?.set(step, isListening: isListening)
+    case .listened: lookWhereCallersAre()
     case .tick:
       giveUpLateJournals()
       for step in vehicle.steps { advance(step.id) }

@@ -5,6 +5,8 @@ package struct Policy: Sendable, Equatable {
   package let methods: Set<ProofMethod>
   /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
   package let acceptsStatic: Bool
+  /// Whether the vehicle must hear the rider's device beside whatever else is proved.
+  package let needsHearing: Bool
   /// The farthest zone that is close enough.
   package let zone: Zone
   /// How old a proof may be, milliseconds.
@@ -13,11 +15,12 @@ package struct Policy: Sendable, Equatable {
   package let reserve: Int64
 
   package init(
-    methods: Set<ProofMethod>, acceptsStatic: Bool = true, zone: Zone, proofAge: Int64,
-    reserve: Int64 = Self.standardReserve
+    methods: Set<ProofMethod>, acceptsStatic: Bool = true, needsHearing: Bool = false, zone: Zone,
+    proofAge: Int64, reserve: Int64 = Self.standardReserve
   ) {
     self.methods = methods
     self.acceptsStatic = acceptsStatic
+    self.needsHearing = needsHearing
     self.zone = zone
     self.proofAge = proofAge
     self.reserve = reserve
@@ -27,6 +30,6 @@ package struct Policy: Sendable, Equatable {
 
   /// What a rider is told of it.
   package var presence: PresencePolicy {
-    PresencePolicy(methods: methods, zone: zone, acceptsStatic: acceptsStatic)
+    PresencePolicy(methods: methods, zone: zone, acceptsStatic: acceptsStatic, needsHearing: needsHearing)
   }
 }

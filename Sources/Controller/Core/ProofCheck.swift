@@ -24,10 +24,21 @@ struct ProofCheck: Sendable {
   ///
   /// - Parameters:
   ///   - device: whose proof it is.
+  ///   - heard: the step in whose reach the vehicle's own adapters hear the device, and the zone there.
   ///   - counters: the last accepted reading of each dynamic tag.
   mutating func judge(
-    _ move: Command.Move, for step: Step, by device: VerificationKey, counters: [TagUID: UInt32],
-    at time: ControllerTime
+    _ move: Command.Move, for step: Step, by device: VerificationKey, heard: (step: StepID, zone: Zone)? = nil,
+    counters: [TagUID: UInt32], at time: ControllerTime
+  ) -> Verdict {
+    let verdict = judge(move, for: step, by: device, counters, heard, at: time)
+    // Last, and before a tag's reading is used up: so the rider can try again with it.
+    if case .accepted = verdict, policy.needsHearing, heard?.step != step.id { return .refused(.notHeard) }
+    return verdict
+  }
+
+  private mutating func judge(
+    _ move: Command.Move, for step: Step, by device: VerificationKey, _ counters: [TagUID: UInt32],
+    _ heard: (step: StepID, zone: Zone)?, at time: ControllerTime
   ) -> Verdict {
     guard policy.methods.contains(move.proof.method), policy.acceptsStatic || !isStatic(move.proof, for: step) else {
       return .refused(.proofNotAccepted)
@@ -46,6 +57,11 @@ struct ProofCheck: Sendable {
       return isKnown && isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
     case .code(let content):
       return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
+    case .heard:
+      // Where hearing goes together with another proof, it is none by itself.
+      guard !policy.needsHearing else { return .refused(.proofNotAccepted) }
+      guard let heard, heard.step == step.id else { return .refused(.notHeard) }
+      return policy.presence.isNearEnough(heard.zone, isLocated: true) ? .accepted(nil) : .refused(.notNear)
     }
   }
 
@@ -55,6 +71,7 @@ struct ProofCheck: Sendable {
     case .beacon: secrets.minors[step.id] == nil
     case .tag(_, let content): !DynamicTag.isMeant(by: content)
     case .code: true
+    case .heard: false
     }
   }
 

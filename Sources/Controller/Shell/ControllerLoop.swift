@@ -19,6 +19,8 @@ final class ControllerLoop {
     let servoReports: Mailbox<ServoReport>
     var inputs: InputReader?
     var beacons: [BeaconSender] = []
+    var ears: [Ear] = []
+    var awaited = AwaitedFrames()
     var supervision: Supervision?
     let log: Log
   }
@@ -42,6 +44,7 @@ final class ControllerLoop {
   private let start = ContinuousClock.now
   private var ending = Ending.no
   private var tick: Registration?
+  private var look: Registration?
   private var lastTick = ContinuousClock.now
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
@@ -77,6 +80,9 @@ final class ControllerLoop {
     for sender in parts.beacons {
       registrations.append(try loop.receive(sender.events) { [parts] in parts.log.write($0, of: sender.plan) })
     }
+    for ear in parts.ears {
+      registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
+    }
     defer {
       opener.close()
       for registration in registrations { registration.cancel() }
@@ -90,9 +96,13 @@ final class ControllerLoop {
     try loop.run()
   }
 
+  /// Milliseconds since the start.
+  private func clock(at instant: ContinuousClock.Instant) -> Int64 {
+    Int64(start.duration(to: instant).inSeconds * 1000)
+  }
+
   private func handle(_ input: Controller.Input) {
-    let time = ControllerTime(
-      clock: Int64(start.duration(to: .now).inSeconds * 1000), wall: WallClock.seconds)
+    let time = ControllerTime(clock: clock(at: .now), wall: WallClock.seconds)
     for effect in controller.handle(input, at: time) {
       switch effect {
       case .publish(let publication):
@@ -103,9 +113,12 @@ final class ControllerLoop {
       case .servo(let order): parts.servo.execute(order)
       case .record(let event): parts.log.write(event)
       case .trust(let keys): opener.trust(keys)
+      case .await(let frames): parts.awaited.add(frames)
+      case .forget(let frames): parts.awaited.remove(frames)
       }
     }
     if controller.needsTicks, tick == nil { scheduleTick() }
+    if controller.awaitsCalls, look == nil { scheduleLook() }
     if ending == .settling { settle() }
   }
 
@@ -117,6 +130,25 @@ final class ControllerLoop {
       tick = nil
       checkInputs()
       handle(.tick)
+    }
+  }
+
+  // MARK: - Ears
+
+  private func take(_ event: Ear.Event, from ear: Ear) {
+    switch event {
+    case .listening: handle(.ear(ear.step, isListening: true))
+    case .failed: handle(.ear(ear.step, isListening: false))
+    case .heard(let frame, let rssi, let instant):
+      handle(.heard(HeardFrame(frame, at: ear.step, rssi: rssi, clock: clock(at: instant))))
+    }
+    parts.log.write(event, of: ear)
+  }
+
+  private func scheduleLook() {
+    look = loop.schedule(at: .now + .milliseconds(Hearing.interval)) { [unowned self] in
+      look = nil
+      handle(.listened)
     }
   }
 

@@ -56,7 +56,15 @@ package struct Daemon {
       }
     let controller = Controller(
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
-      inputs: setup.inputs, journal: journal.found)
+      inputs: setup.inputs,
+      hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
+      journal: journal.found)
+    let awaited = AwaitedFrames()
+    var ears: [Ear] = []
+    defer { for ear in ears { ear.close() } }
+    for step in setup.vehicle.steps {
+      if let ear = setup.ears[step.id] { ears.append(try Ear(step.id, ear.radio, awaited)) }
+    }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     for plan in beacons {
@@ -84,7 +92,7 @@ package struct Daemon {
         link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
-        supervision: supervision, log: log))
+        ears: ears, awaited: awaited, supervision: supervision, log: log))
     try loop.run(until: interruption)
   }
 }

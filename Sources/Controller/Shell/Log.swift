@@ -114,6 +114,14 @@ final class Log {
     case .failed(let error): write(.warning, "\(plan.names): off the air: \(error); trying again")
     }
   }
+
+  func write(_ event: Ear.Event, of ear: Ear) {
+    switch event {
+    case .listening: write(.notice, "\(ear.step): listens with \(ear.radio)")
+    case .failed(let error): write(.warning, "\(ear.step): does not listen: \(error); trying again")
+    case .heard: break
+    }
+  }
 }
 
 /// Where the log's lines go. Those that nobody takes are lost, and counted in the next.

@@ -7,6 +7,8 @@ public enum Proof: Hashable, Sendable {
   case tag(uid: TagUID, content: String)
   /// The content of a QR code, as it was read.
   case code(content: String)
+  /// Nothing but a reference to what the vehicle itself hears of the rider's device, which no client can claim.
+  case heard
 
   /// The most that a tag or a code on a step says, bytes.
   public static let maximumContent = 512
@@ -16,6 +18,7 @@ public enum Proof: Hashable, Sendable {
     case .beacon: .beacon
     case .tag: .nfc
     case .code: .qr
+    case .heard: .heard
     }
   }
 }
@@ -28,11 +31,14 @@ public struct PresencePolicy: Hashable, Sendable {
   public let zone: Zone
   /// Whether identifiers that can be copied are enough: beacons that always send the same, plain tags, and codes.
   public let acceptsStatic: Bool
+  /// Whether the vehicle must hear the rider's device beside whatever else is proved.
+  public let needsHearing: Bool
 
-  public init(methods: Set<ProofMethod>, zone: Zone, acceptsStatic: Bool) {
+  public init(methods: Set<ProofMethod>, zone: Zone, acceptsStatic: Bool, needsHearing: Bool = false) {
     self.methods = methods
     self.zone = zone
     self.acceptsStatic = acceptsStatic
+    self.needsHearing = needsHearing
   }
 
   /// Whether what was heard is close enough.

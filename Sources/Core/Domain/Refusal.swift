@@ -40,6 +40,8 @@ public enum RefusalCode: OpenWord {
   case staleProof
   /// At this side, but not located, or not within the zone that the policy asks for.
   case notNear
+  /// The vehicle does not hear the rider's device at this step.
+  case notHeard
   /// The step is moving.
   case busy
   /// Something is in the way.
@@ -59,7 +61,8 @@ public enum RefusalCode: OpenWord {
 
   public static let known: [RefusalCode] = [
     .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained, .replayed,
-    .expired, .proofNotAccepted, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+    .expired, .proofNotAccepted, .staleProof, .notNear, .notHeard, .busy, .obstructed, .reserved, .vehicleMoving,
+    .tooOften, .stopped,
     .unavailable,
   ]
 
@@ -77,6 +80,7 @@ public enum RefusalCode: OpenWord {
     case .proofNotAccepted: "proof_not_accepted"
     case .staleProof: "stale_proof"
     case .notNear: "not_near"
+    case .notHeard: "not_heard"
     case .busy: "busy"
     case .obstructed: "obstructed"
     case .reserved: "reserved"
@@ -90,7 +94,7 @@ public enum RefusalCode: OpenWord {
 
   fileprivate var retryCanHelp: Bool {
     switch self {
-    case .expired, .staleProof, .notNear, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
+    case .expired, .staleProof, .notNear, .notHeard, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
       .unavailable:
       true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained,

@@ -89,6 +89,8 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
 /// How presence at a step was found.
 public enum ProofMethod: String, Sendable, CaseIterable {
   case beacon, nfc, qr
+  /// The vehicle's own adapters hear the rider's device.
+  case heard
 }
 
 /// The name of a step in topics and files: 1 to 32 of `a`–`z`, `0`–`9`, `-` and `_`.

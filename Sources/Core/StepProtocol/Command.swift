@@ -74,7 +74,8 @@ public struct Command: Sendable, Equatable {
   /// Signs and encrypts. Every call gives other bytes, because the encapsulated key is fresh.
   public func sealed(by device: SigningKey, to controller: EncryptionKey) -> SealedCommand {
     let signed = SignedObject.sign(claims, as: .command, by: device)
-    return SealedCommand(EncryptedObject.seal(Array(signed.utf8), to: controller))
+    let (text, context) = EncryptedObject.seal(Array(signed.utf8), to: controller)
+    return SealedCommand(text, context)
   }
 
   private var claims: JSON {
@@ -108,13 +109,19 @@ public struct Command: Sendable, Equatable {
 public struct SealedCommand: Sendable {
   /// The compact form, ASCII.
   public let text: String
+  private let context: HPKE.Sender
 
-  init(_ text: String) { self.text = text }
+  init(_ text: String, _ context: HPKE.Sender) {
+    self.text = text
+    self.context = context
+  }
 
   /// What is published.
   public var bytes: [UInt8] { Array(text.utf8) }
   /// What an answer names the command by.
   public var digest: CommandDigest { CommandDigest(of: bytes) }
+  /// By which the device can call that sent it. Only the controller can compute it too.
+  public var callKey: CallKey { CallKey(context) }
 }
 
 /// The SHA-256 of a command's compact form, as it was published.

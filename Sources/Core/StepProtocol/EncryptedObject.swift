@@ -12,12 +12,13 @@ enum EncryptedObject {
   private static let suite = HPKE.Ciphersuite.Curve25519_SHA256_ChachaPoly
   private static let type = "step-command+jwe"
 
-  static func seal(_ content: [UInt8], to key: EncryptionKey) -> String {
+  /// - Returns: the compact form, and the sender's context, which exports secrets that only the recipient has too.
+  static func seal(_ content: [UInt8], to key: EncryptionKey) -> (text: String, context: HPKE.Sender) {
     let header = header(for: key.thumbprint)
     // A checked key and a fresh ephemeral one: nothing is left that can fail but memory.
     var sender = try! HPKE.Sender(recipientKey: key.key, ciphersuite: suite, info: .init())
     let ciphertext = try! sender.seal(content, authenticating: Array(header.utf8))
-    return "\(header).\(Base64URL.encode(sender.encapsulatedKey))..\(Base64URL.encode(ciphertext))."
+    return ("\(header).\(Base64URL.encode(sender.encapsulatedKey))..\(Base64URL.encode(ciphertext)).", sender)
   }
 
   /// The header as this library writes it.
@@ -27,13 +28,14 @@ enum EncryptedObject {
   }
 
   static func open(_ text: some StringProtocol, with key: DecryptionKey) throws(ProtocolError) -> [UInt8] {
-    try open(utf8: Array(text.utf8), with: key, usualHeader: [])
+    try open(utf8: Array(text.utf8), with: key, usualHeader: []).content
   }
 
   /// - Parameter usualHeader: one that is right, so that it need not be read.
+  /// - Returns: what was sealed, and the context, which exports secrets that only the sender has too.
   static func open(
     utf8 text: [UInt8], with key: DecryptionKey, usualHeader: [UInt8]
-  ) throws(ProtocolError) -> [UInt8] {
+  ) throws(ProtocolError) -> (content: [UInt8], context: HPKE.Recipient) {
     let parts = compactParts(of: text)
     // What costs least comes first: most of a flood ends before it is decoded.
     guard parts.count == 5, parts[2].isEmpty, parts[4].isEmpty, parts[1].count == 43 else {
@@ -61,14 +63,14 @@ enum EncryptedObject {
   /// RFC 9180 5.1.1 and 5.2, with the check of the agreed secret that 7.1.4 demands.
   static func open(
     _ ciphertext: [UInt8], _ encapsulated: [UInt8], info: [UInt8], additional: [UInt8], with key: DecryptionKey
-  ) throws(ProtocolError) -> [UInt8] {
+  ) throws(ProtocolError) -> (content: [UInt8], context: HPKE.Recipient) {
     // The points that 7.1.4 is about, by name: to agree on a secret and look at it would double what opening costs.
     guard !isLowOrder(encapsulated),
       var recipient = try? HPKE.Recipient(
         privateKey: key.key, ciphersuite: suite, info: .init(info), encapsulatedKey: .init(encapsulated)),
       let content = try? recipient.open(ciphertext, authenticating: additional)
     else { throw .undecipherable }
-    return Array(content)
+    return (Array(content), recipient)
   }
 }
 

@@ -7,18 +7,27 @@ import Encoding
 /// What may be skipped stands in `ext`; what may not, though it stands there, is named in `crit` (as in RFC 7515 4.1.11).
 struct ObjectReader {
   private var rest: [JSON.Member]
+  /// The value of `ext`, an object; nil where there is none.
+  let extensions: JSON?
 
   /// - Parameter isExtensible: whether it may have `ext` and `crit`. The objects of other standards may not, nor labels.
   /// - Throws: `malformed` also for a `crit` that names what this version does not understand.
   init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
     guard let members = value.object else { throw .malformed("\(what) is not an object") }
     rest = members
-    guard isExtensible else { return }
-    let extensions = try takeIfPresent("ext", "an object") { $0.object?.map(\.name) } ?? []
+    guard isExtensible else {
+      extensions = nil
+      return
+    }
+    let extensions = members.first { identical($0.name, "ext") }?.value
+    let present = extensions?.object ?? []
+    self.extensions = extensions
+    rest.removeAll { identical($0.name, "ext") }
+    guard extensions == nil || extensions?.object != nil else { throw .malformed("ext is not an object") }
     let critical = try takeIfPresent("crit", "a list of members of ext, each once") { value -> [String]? in
       guard let names = value.array?.compactMap(\.string), names.count == value.array?.count, !names.isEmpty,
         Set(names.map { Array($0.utf8) }).count == names.count,
-        names.allSatisfy({ name in extensions.contains { identical($0, name) } })
+        names.allSatisfy({ name in present.contains { identical($0.name, name) } })
       else { return nil }
       return names
     }

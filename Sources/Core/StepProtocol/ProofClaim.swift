@@ -26,6 +26,8 @@ extension Proof {
       ]
     case .code(let content):
       ["method": .string(method.rawValue), "time": .integer(time), "content": .string(content)]
+    case .heard:
+      ["method": .string(method.rawValue), "time": .integer(time)]
     }
   }
 
@@ -57,6 +59,8 @@ extension Proof {
       proof = .tag(uid: uid, content: try content(&members))
     case .qr:
       proof = .code(content: try content(&members))
+    case .heard:
+      proof = .heard
     }
     try members.end()
     return (proof, time)

@@ -1,3 +1,4 @@
+import Crypto
 import Domain
 import Encoding
 
@@ -10,8 +11,9 @@ public enum ReceivedCommand: Sendable, Equatable {
   case unauthenticated(ProtocolError)
   /// A rider's, but not a command as version 1 defines it; the nonce is there when it could be read.
   case malformed(ProtocolError, token: Token, nonce: [UInt8]?)
-  /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged.
-  case command(Command, token: Token)
+  /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged. A question has a key by
+  /// which the rider's device can call.
+  case command(Command, token: Token, call: CallKey?)
 
   /// The words for what a command asks, its `position`.
   enum Asked: String { case unknown, open, close, stop }
@@ -62,11 +64,13 @@ public struct CommandReader: Sendable {
     let claims: JSON
     let token: Token
     let tokenText: String
+    let context: HPKE.Recipient
     do throws(ProtocolError) {
       guard payload.count <= Command.maximumSize else { throw .malformed("larger than \(Command.maximumSize) bytes") }
       // The compact form is ASCII; anything else ends here, before it costs a decryption.
       guard payload.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
-      let content = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
+      let content: [UInt8]
+      (content, context) = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
       guard content.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
       let object = try SignedObject(utf8: content, as: .command)
       guard let text = object.payload["token"]?.string else { throw .malformed("token is missing") }
@@ -79,7 +83,8 @@ public struct CommandReader: Sendable {
       return .unauthenticated(error)
     }
     do throws(ProtocolError) {
-      return .command(try Command(claims: claims, token: tokenText), token: token)
+      let command = try Command(claims: claims, token: tokenText)
+      return .command(command, token: token, call: command.request == .status ? CallKey(context) : nil)
     } catch {
       let nonce = claims["nonce"]?.string.flatMap { Base64URL.decode($0) }
       return .malformed(error, token: token, nonce: nonce?.count == Command.nonceSize ? nonce : nil)

@@ -47,10 +47,13 @@ public struct Statement: Sendable, Equatable {
     public let bytes: [UInt8]
     /// Which proofs a command of this rider for this step may give.
     public let policy: PresencePolicy
+    /// Where the vehicle wants to hear the device: how, and where it does so far.
+    public let call: CallRequest?
 
-    public init(_ bytes: [UInt8], policy: PresencePolicy) {
+    public init(_ bytes: [UInt8], policy: PresencePolicy, call: CallRequest? = nil) {
       self.bytes = bytes
       self.policy = policy
+      self.call = call
     }
   }
 
@@ -107,6 +110,7 @@ public struct Statement: Sendable, Equatable {
       case .challenge(let challenge):
         members.append(.init("challenge", .string(Base64URL.encode(challenge.bytes))))
         members.append(.init("policy", challenge.policy.json))
+        if let call = challenge.call { members.append(.init("ext", ["call": call.json])) }
       case .obeyed:
         break
       case .refused(let refusal):
@@ -140,6 +144,7 @@ public struct Statement: Sendable, Equatable {
     let challenge = try members.bytesIfPresent("challenge", count: Statement.challengeSize)
     let policy = try members.objectIfPresent("policy").map(PresencePolicy.init)
     let refusal = try members.objectIfPresent("refusal").map(Refusal.init)
+    let call = try members.extensions?["call"].map(CallRequest.init)
     try members.end()
     switch phase {
     case .fault: guard fault != nil else { throw .malformed("a fault without its kind") }
@@ -147,6 +152,7 @@ public struct Statement: Sendable, Equatable {
     case .other: break
     }
     guard (policy == nil) == (challenge == nil) else { throw .malformed("challenge and policy go together") }
+    guard call == nil || challenge != nil else { throw .malformed("a call without a challenge") }
 
     guard let command else {
       guard nonce == nil, challenge == nil, refusal == nil else { throw .malformed("an answer without its command") }
@@ -155,7 +161,7 @@ public struct Statement: Sendable, Equatable {
     }
     let outcome: Outcome
     switch (challenge, policy, refusal) {
-    case (let challenge?, let policy?, nil): outcome = .challenge(Challenge(challenge, policy: policy))
+    case (let challenge?, let policy?, nil): outcome = .challenge(Challenge(challenge, policy: policy, call: call))
     case (nil, nil, let refusal?): outcome = .refused(refusal)
     case (nil, nil, nil): outcome = .obeyed
     default: throw .malformed("both a challenge and a refusal")
@@ -174,10 +180,12 @@ extension Refusal {
 
 extension PresencePolicy {
   fileprivate var json: JSON {
-    [
-      "proofs": .array(ProofMethod.allCases.filter(methods.contains).map { .string($0.rawValue) }),
-      "zone": .string(zone.rawValue), "static": .bool(acceptsStatic),
+    var members: [JSON.Member] = [
+      .init("proofs", .array(ProofMethod.allCases.filter(methods.contains).map { .string($0.rawValue) })),
+      .init("zone", .string(zone.rawValue)), .init("static", .bool(acceptsStatic)),
     ]
+    if needsHearing { members.append(.init("ext", ["both": true])) }
+    return .object(members)
   }
 
   /// A method that is not known here cannot be used from here, and a zone that is not known is taken for the nearest.
@@ -189,9 +197,11 @@ extension PresencePolicy {
       return words.compactMap(ProofMethod.init(exactly:))
     }
     let zone = try members.take("zone", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    let both = members.extensions?["both"]
+    guard both == nil || both?.bool != nil else { throw .malformed("both is not true or false") }
     self.init(
       methods: Set(methods), zone: identical(zone, Zone.near.rawValue) ? .near : .immediate,
-      acceptsStatic: try members.bool("static"))
+      acceptsStatic: try members.bool("static"), needsHearing: both?.bool == true)
     try members.end()
   }
 }

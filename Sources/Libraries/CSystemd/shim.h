@@ -22,5 +22,8 @@ FUNCTION(sd_bus_message_get_sender);
 FUNCTION(sd_bus_message_get_error);
 FUNCTION(sd_bus_message_get_reply_cookie);
 FUNCTION(sd_bus_message_is_signal);
+FUNCTION(sd_bus_message_is_method_call);
+FUNCTION(sd_bus_message_new_method_return);
+FUNCTION(sd_bus_reply_method_errno);
 FUNCTION(sd_bus_message_unref);
 #undef FUNCTION

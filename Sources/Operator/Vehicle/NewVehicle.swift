@@ -92,7 +92,7 @@ extension VehiclePlan {
     let rotates = vehicle.steps.allSatisfy { beaconRadios[$0.id] != nil }
     let standard = ControllerFile.standardPolicy
     return Policy(
-      methods: rotates ? [.beacon, .nfc] : Set(ProofMethod.allCases), acceptsStatic: !rotates, zone: standard.zone,
+      methods: rotates ? [.beacon, .nfc] : [.beacon, .nfc, .qr], acceptsStatic: !rotates, zone: standard.zone,
       proofAge: standard.proofAge)
   }
 

@@ -159,6 +159,7 @@ extension RefusalCode {
       "it does not accept this proof; use a dynamic tag or a rotating beacon"
     case .staleProof: "the proof is too old, or was used before"
     case .notNear: "you are too far from the step"
+    case .notHeard: "it does not hear your device at this step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
     case .reserved: "somebody else has just opened the step, and only that rider may close it now"

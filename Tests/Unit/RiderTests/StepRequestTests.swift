@@ -36,7 +36,7 @@ import Testing
       digest = CommandDigest(of: payload)
       let received = ReceivedCommand(
         payload, controller: World.keys.decryption, operatorKey: World.keys.operator.verificationKey)
-      guard case .command(let command, _) = received else { throw ProtocolError.undecipherable }
+      guard case .command(let command, _, _) = received else { throw ProtocolError.undecipherable }
       nonce = command.nonce
       epoch = if case .stop(let epoch) = command.request { epoch } else { nil }
     }

@@ -215,7 +215,7 @@ private final class PlayedVehicle: Sendable {
 
   private func answer(_ payload: [UInt8]) {
     let received = ReceivedCommand(payload, controller: setup.keys.decryption, operatorKey: setup.keys.operatorKey)
-    guard case .command(let command, _) = received else { return }
+    guard case .command(let command, _, _) = received else { return }
     let statement = script.withLock { script -> Statement? in
       if script.isGone { return nil }
       script.sequence += 1

@@ -40,6 +40,10 @@ final class Bench {
   var policy = Policy(methods: [.beacon], zone: .near, proofAge: 10_000)
   var secrets = StepSecrets()
   var inputs = Inputs()
+  /// What each step's ear takes for 1 m, dBm; empty where there are none.
+  var ears: [StepID: Int8] = [:]
+  /// What the ears wait for.
+  var awaited: Set<UUID> = []
   var vehicle = car
   private let reports: Reports
 
@@ -63,11 +67,13 @@ final class Bench {
     servo.crash()
     reports.waiting = []
     events = []
+    awaited = []
     controller = Controller(
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
-      policy: policy, secrets: secrets, profile: profile, inputs: inputs, journal: journal.medium,
-      motionGuard: motionGuard)
+      policy: policy, secrets: secrets, profile: profile, inputs: inputs,
+      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), journal: journal.medium, motionGuard: motionGuard)
+    for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }
 
   /// Gives the controller an input, and then all that journal and servo say to what it does.
@@ -85,6 +91,8 @@ final class Bench {
         case .servo(let order): servo.execute(order)
         case .record(let event): events.append(event)
         case .trust(let keys): trusted = keys
+        case .await(let frames): awaited.formUnion(frames)
+        case .forget(let frames): awaited.subtract(frames)
         }
       }
       inputs += reports.waiting

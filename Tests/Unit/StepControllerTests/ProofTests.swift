@@ -238,6 +238,18 @@ import Testing
     #expect(refusal(.tag(uid: tag, content: message), as: rider) == .staleProof)
   }
 
+  @Test("a reading is not used up by a command that is refused because the vehicle does not hear its device")
+  func notHeard() {
+    withTag()
+    bench.policy = Policy(methods: [.nfc, .heard], needsHearing: true, zone: .near, proofAge: 10_000, reserve: 0)
+    bench.ears = [left: -59, right: -59]
+    bench.start()
+    #expect(refusal(.tag(uid: tag, content: message), as: bench.rider()) == .notHeard)
+    bench.policy = Policy(methods: [.nfc, .qr], zone: .near, proofAge: 10_000, reserve: 0)
+    bench.start()
+    #expect(refusal(.tag(uid: tag, content: message), as: bench.rider()) == nil)
+  }
+
   @Test("a step that is moving is said to be busy, and the reading is used up")
   func busy() {
     withTag()

@@ -76,7 +76,7 @@ private final class FilledLink: CommandLink, Sendable {
       return
     }
     #expect(request.payload == asked && request.step == left)
-    guard case .command(_, let token)? = request.command else {
+    guard case .command(_, let token, _)? = request.command else {
       Issue.record("not opened")
       return
     }
@@ -112,7 +112,7 @@ private final class FilledLink: CommandLink, Sendable {
     link.happens(.connected)
     let arrivals = try arrivals()
     let riders = arrivals.compactMap { arrival -> String? in
-      guard case .request(let request) = arrival, case .command(_, let token)? = request.command else { return nil }
+      guard case .request(let request) = arrival, case .command(_, let token, _)? = request.command else { return nil }
       return token.subject
     }
     #expect(riders == ["ann"])

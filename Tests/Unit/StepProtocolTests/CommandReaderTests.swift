@@ -49,7 +49,7 @@ import struct FoundationEssentials.Data
   @Test("remembers whose tokens are good, and that of no other token, whatever stands in it")
   mutating func memory() {
     let good = token(by: operatorKey)
-    guard case .command(_, let token)? = reader.read(question(good, by: device), admits: { _ in true }) else {
+    guard case .command(_, let token, _)? = reader.read(question(good, by: device), admits: { _ in true }) else {
       Issue.record("not read")
       return
     }

@@ -53,7 +53,7 @@ import Testing
     let command = Self.command(.stop(epoch: epoch))
     let sealed = command.sealed(by: Self.device, to: Self.controller.encryptionKey)
     guard
-      case .command(let read, _) = ReceivedCommand(
+      case .command(let read, _, nil) = ReceivedCommand(
         sealed.bytes, controller: Self.controller, operatorKey: Self.operatorKey.verificationKey)
     else {
       Issue.record("not read")

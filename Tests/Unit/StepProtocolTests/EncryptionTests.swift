@@ -1,3 +1,4 @@
+import Crypto
 import Encoding
 import Testing
 
@@ -15,7 +16,12 @@ import Testing
     let opened = try EncryptedObject.open(
       first.hexadecimal("ct"), vector.hexadecimal("enc"), info: vector.hexadecimal("info"),
       additional: first.hexadecimal("aad"), with: key)
-    #expect(opened == first.hexadecimal("pt"))
+    #expect(opened.content == first.hexadecimal("pt"))
+    for export in vector["exports"]!.array! {
+      let context = export.hexadecimal("exporter_context")
+      let secret = try opened.context.exportSecret(context: context, outputByteCount: 32)
+      #expect(secret.withUnsafeBytes { Array($0) } == export.hexadecimal("exported_value"))
+    }
   }
 
   @Test("opens what the draft of HPKE in JOSE gives as HPKE-4, compact")
@@ -25,7 +31,8 @@ import Testing
     // The draft's header has not our explicit type, so only what is below the header check is tried.
     let parts = vector.text("compact").split(separator: ".", omittingEmptySubsequences: false)
     let opened = try EncryptedObject.open(
-      Base64URL.decode(parts[3])!, Base64URL.decode(parts[1])!, info: [], additional: Array(parts[0].utf8), with: key)
+      Base64URL.decode(parts[3])!, Base64URL.decode(parts[1])!, info: [], additional: Array(parts[0].utf8), with: key
+    ).content
     #expect(String(decoding: opened, as: UTF8.self) == vector.text("plaintext"))
     #expect(throws: ProtocolError.self) { try EncryptedObject.open(vector.text("compact"), with: key) }
   }
@@ -33,8 +40,8 @@ import Testing
   @Test("round trip, and every sealing is another")
   func roundTrip() throws {
     let key = DecryptionKey()
-    let first = EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey)
-    #expect(first != EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey))
+    let first = EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey).text
+    #expect(first != EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey).text)
     #expect(try EncryptedObject.open(first, with: key) == Array("open".utf8))
     #expect(throws: ProtocolError.unknownKey) { try EncryptedObject.open(first, with: DecryptionKey()) }
   }
@@ -65,7 +72,8 @@ import Testing
     let reason = isCanonical ? "a point of low order, which protects nothing" : "not in its canonical form"
     #expect(throws: KeyError.unusable("the X25519 key is \(reason)")) { try EncryptionKey(point) }
     let key = DecryptionKey()
-    let parts = EncryptedObject.seal([1], to: key.encryptionKey).split(separator: ".", omittingEmptySubsequences: false)
+    let parts = EncryptedObject.seal([1], to: key.encryptionKey).text
+      .split(separator: ".", omittingEmptySubsequences: false)
     let forged = "\(parts[0]).\(Base64URL.encode(point))..\(parts[3])."
     #expect(throws: ProtocolError.undecipherable) { try EncryptedObject.open(forged, with: key) }
   }
@@ -73,7 +81,7 @@ import Testing
   @Test("all that cannot be opened looks alike")
   func alike() throws {
     let key = DecryptionKey()
-    let parts = EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey)
+    let parts = EncryptedObject.seal(Array("open".utf8), to: key.encryptionKey).text
       .split(separator: ".", omittingEmptySubsequences: false)
     let ciphertext = Base64URL.decode(parts[3])!
     for changed in [[], Array(ciphertext.dropLast()), ciphertext + [0], [ciphertext[0] ^ 1] + ciphertext.dropFirst()] {

@@ -27,7 +27,7 @@ import Testing
       let payload = Array(example.text("\(name)-command").utf8)
       #expect(CommandDigest(of: payload).text == example.text("\(name)-digest"))
       guard
-        case .command(let command, let token) = ReceivedCommand(
+        case .command(let command, let token, _) = ReceivedCommand(
           payload, controller: controller, operatorKey: operatorKey)
       else {
         Issue.record("\(name) was not read")
@@ -73,6 +73,31 @@ import Testing
       Issue.record("no refusal")
       return
     }
+  }
+
+  @Test("a call's frames are those that Python's HPKE and hmac give, and the rider reads the call")
+  func call() throws {
+    let controller = try DecryptionKey(jwk: example["controller-encryption-key"]!)
+    let operatorKey = try VerificationKey(jwk: example["operator-key"]!)
+    let payload = Array(example.text("unknown-command").utf8)
+    guard
+      case .command(_, _, let key?) = ReceivedCommand(payload, controller: controller, operatorKey: operatorKey)
+    else {
+      Issue.record("no call")
+      return
+    }
+    for entry in example["call-frames"]!.array! {
+      #expect(key.frame(ofSlot: Int(entry["slot"]!.integer!)).description == entry.text("frame"))
+    }
+    let statement = try Statement(
+      payload: Array(example.text("call-status").utf8),
+      verifiedBy: VerificationKey(jwk: example["controller-signing-key"]!))
+    guard case .challenge(let challenge)? = statement.answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
+    #expect(challenge.policy.needsHearing && challenge.policy.methods == [.beacon, .heard])
+    #expect(challenge.call == CallRequest(slot: 300, slots: 32, heard: StepID("left")))
   }
 
   @Test("the beacon's minors are those that Python's hmac gives")

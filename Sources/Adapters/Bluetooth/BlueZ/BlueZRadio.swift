@@ -112,16 +112,7 @@ final class BlueZRadio: Radio {
       ("DuplicateData", { message in message.append("v", of: "b") { message.append(true) } }),
       ("RSSI", { [threshold] message in message.append("v", of: "n") { message.append(threshold) } }),
     ]
-    let reply = try call("SetDiscoveryFilter") { message in
-      message.append("a", of: "{sv}") {
-        for (key, appendValue) in filter {
-          message.append("e", of: "sv") {
-            message.append(key)
-            appendValue(message)
-          }
-        }
-      }
-    }
+    let reply = try call("SetDiscoveryFilter") { $0.append(filter) }
     daemon = reply.sender
     isOpen = true
     do {

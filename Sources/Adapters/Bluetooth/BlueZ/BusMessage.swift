@@ -28,6 +28,12 @@ final class BusMessage {
     library.messageIsSignal(pointer, interface, member) > 0
   }
 
+  var isCall: Bool { library.messageIsMethodCall(pointer, nil, nil) > 0 }
+
+  func isCall(_ interface: String, _ member: String) -> Bool {
+    library.messageIsMethodCall(pointer, interface, member) > 0
+  }
+
   /// The number of the call that it replies to.
   var replyCookie: UInt64? {
     var cookie: UInt64 = 0
@@ -42,11 +48,28 @@ final class BusMessage {
 
   // MARK: - Writing
 
+  // Strings are passed themselves, other values by where they are.
   func append(_ text: String) { text.withCString { append("s", $0) } }
+
+  func append(path: String) { path.withCString { append("o", $0) } }
+
+  func append(_ value: UInt32) { withUnsafePointer(to: value) { append("u", $0) } }
 
   func append(_ value: Int16) { withUnsafePointer(to: value) { append("n", $0) } }
 
   func append(_ value: Bool) { withUnsafePointer(to: Int32(value ? 1 : 0)) { append("b", $0) } }
+
+  /// Appends a dictionary from names to values; each value appends a variant.
+  func append(_ entries: [(String, (BusMessage) -> Void)]) {
+    append("a", of: "{sv}") {
+      for (key, appendValue) in entries {
+        append("e", of: "sv") {
+          append(key)
+          appendValue(self)
+        }
+      }
+    }
+  }
 
   /// Appends an array, a dictionary entry or a variant.
   func append(_ type: Unicode.Scalar, of contents: String, _ body: () -> Void) {

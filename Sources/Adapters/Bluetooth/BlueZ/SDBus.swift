@@ -26,6 +26,9 @@ struct SDBus {
   let messageGetError: sd_bus_message_get_error_f
   let messageGetReplyCookie: sd_bus_message_get_reply_cookie_f
   let messageIsSignal: sd_bus_message_is_signal_f
+  let messageIsMethodCall: sd_bus_message_is_method_call_f
+  let messageNewMethodReturn: sd_bus_message_new_method_return_f
+  let replyMethodErrno: sd_bus_reply_method_errno_f
   let messageUnref: sd_bus_message_unref_f
 
   /// Why there is no libsystemd, in the loader's words.
@@ -57,6 +60,9 @@ struct SDBus {
     messageGetError = try function("message_get_error")
     messageGetReplyCookie = try function("message_get_reply_cookie")
     messageIsSignal = try function("message_is_signal")
+    messageIsMethodCall = try function("message_is_method_call")
+    messageNewMethodReturn = try function("message_new_method_return")
+    replyMethodErrno = try function("reply_method_errno")
     messageUnref = try function("message_unref")
   }
 

@@ -9,11 +9,16 @@ final class SystemBus {
   private let interruption: Interruption?
   /// Messages that came while a call waited for its reply.
   private var setAside: ArraySlice<BusMessage> = []
+  /// Answers others' calls; false for one that there is no answer to.
+  private let answer: (SystemBus, BusMessage) -> Bool
   /// When there was last nothing to read: whatever is read now came later.
   private(set) var emptied = ContinuousClock.now
 
-  init(_ interruption: Interruption?) throws(BusError) {
+  init(
+    _ interruption: Interruption?, answer: @escaping (SystemBus, BusMessage) -> Bool = { _, _ in false }
+  ) throws(BusError) {
     self.interruption = interruption
+    self.answer = answer
     do { library = try SDBus() } catch { throw .unavailable(reason: error.reason) }
     var pointer: OpaquePointer?
     let status = library.openSystem(&pointer)
@@ -54,6 +59,15 @@ final class SystemBus {
     throw .noReply
   }
 
+  /// Replies to a call.
+  func reply(to call: BusMessage, _ arguments: (BusMessage) -> Void = { _ in }) {
+    var pointer: OpaquePointer?
+    guard library.messageNewMethodReturn(call.pointer, &pointer) >= 0, let pointer else { return }
+    let reply = BusMessage(adopting: pointer, library)
+    arguments(reply)
+    _ = library.send(bus, pointer, nil)
+  }
+
   /// Waits for the next message.
   ///
   /// - Returns: nil when the deadline passed and no message waits.
@@ -67,7 +81,12 @@ final class SystemBus {
       if interruption?.isPending == true { throw .interrupted }
       var pointer: OpaquePointer?
       let progress = try check(library.process(bus, &pointer))
-      if let pointer { return BusMessage(adopting: pointer, library) }
+      if let pointer {
+        let message = BusMessage(adopting: pointer, library)
+        guard message.isCall else { return message }
+        if !answer(self, message) { _ = library.replyMethodErrno(pointer, ENOSYS, nil) }
+        continue
+      }
       if progress > 0 { continue }
       if setAside.isEmpty { emptied = .now }
       let ready: [Bool]

@@ -1,0 +1,96 @@
+import Domain
+import SystemIO
+
+/// An adapter that bluetoothd calls with for us, without any privilege (BlueZ's doc/advertising-api.txt).
+///
+/// Each frame is an advertisement of its own, of type `broadcast`: the kernel gives each a new address that nobody can
+/// resolve.
+final class BlueZCaller: Caller {
+  private static let manager = "org.bluez.LEAdvertisingManager1"
+  private static let advertisement = "org.bluez.LEAdvertisement1"
+  private static let properties = "org.freedesktop.DBus.Properties"
+  /// Milliseconds between two packets. The kernel's own, 1.28 s, would be three in a call.
+  private static let interval: UInt32 = 100
+
+  private let name: String
+  private let path: String
+  private let bus: SystemBus
+  private let content = Content()
+  private var number = 0
+  private var registered: String?
+
+  /// What bluetoothd is told when it asks.
+  private final class Content {
+    var frame: UUID?
+    var path = ""
+  }
+
+  /// - Parameter number: the number in `bluez:hci0`.
+  init(adapter number: UInt16, _ interruption: Interruption?) throws(RadioError) {
+    let name = RadioSpec.bluez(number).description
+    self.name = name
+    path = "/org/bluez/hci\(number)"
+    do {
+      bus = try SystemBus(interruption) { [content] bus, call in Self.answer(call, content, bus) }
+    } catch {
+      throw RadioError(error, radio: name)
+    }
+  }
+
+  deinit { close() }
+
+  func call(_ frame: UUID) throws(RadioError) {
+    if let registered {
+      self.registered = nil
+      try call("UnregisterAdvertisement") { $0.append(path: registered) }
+    }
+    number += 1
+    content.frame = frame
+    content.path = "/stepctl/call\(number)"
+    try call("RegisterAdvertisement") { [content] message in
+      message.append(path: content.path)
+      message.append([])
+    }
+    registered = content.path
+  }
+
+  func close() {
+    guard let registered else { return }
+    self.registered = nil
+    // If this fails, the advertisement ends with the connection.
+    _ = try? call("UnregisterAdvertisement", timeout: .seconds(1)) { $0.append(path: registered) }
+  }
+
+  private func call(
+    _ method: String, timeout: Duration = .seconds(5), _ arguments: (BusMessage) -> Void
+  ) throws(RadioError) {
+    do {
+      _ = try bus.call(method, of: Self.manager, at: path, on: "org.bluez", timeout: timeout, arguments)
+    } catch {
+      throw RadioError(error, radio: name, method: method)
+    }
+  }
+
+  /// Whoever asks may know: it is on the air.
+  private static func answer(_ call: BusMessage, _ content: Content, _ bus: SystemBus) -> Bool {
+    guard call.path == content.path, let frame = content.frame else { return false }
+    // bluetoothd does not need the advertisement any more.
+    if call.isCall(advertisement, "Release") {
+      bus.reply(to: call)
+      return true
+    }
+    guard call.isCall(properties, "GetAll") else { return false }
+    bus.reply(to: call) { reply in
+      reply.append([
+        ("Type", { value in value.append("v", of: "s") { value.append("broadcast") } }),
+        (
+          "ServiceUUIDs",
+          { value in value.append("v", of: "as") { value.append("a", of: "s") { value.append(frame.description) } } }
+        ),
+        ("MinInterval", { value in value.append("v", of: "u") { value.append(interval) } }),
+        ("MaxInterval", { value in value.append("v", of: "u") { value.append(interval) } }),
+      ])
+    }
+    return true
+  }
+}

@@ -1,0 +1,78 @@
+import Crypto
+public import Domain
+import Encoding
+
+/// By which a rider's device calls the vehicle: a secret that only the two have, exported from the HPKE context of the
+/// question that the device sent (RFC 9180 5.3).
+///
+/// Who reads the question and every answer to it cannot compute it.
+public struct CallKey: Sendable, Equatable {
+  /// Bytes.
+  private static let size = 32
+  private static let exporterContext = Array("stepctl call".utf8)
+  private let key: SymmetricKey
+
+  // An export of this length cannot fail.
+  init(_ context: HPKE.Sender) {
+    key = try! context.exportSecret(context: Self.exporterContext, outputByteCount: Self.size)
+  }
+
+  init(_ context: HPKE.Recipient) {
+    key = try! context.exportSecret(context: Self.exporterContext, outputByteCount: Self.size)
+  }
+
+  /// What the device advertises in a slot: a service UUID of version 4 (RFC 9562 5.4), that is 122 bits of
+  /// HMAC-SHA-256 over the slot's number. Without the key, nobody can tell it from one that is random.
+  public func frame(ofSlot slot: Int) -> UUID {
+    var message: [UInt8] = []
+    for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: slot >> shift)) }
+    let code = Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(16))
+    func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
+    return UUID(
+      high: number(code[..<8]) & ~0xF000 | 0x4000,
+      low: number(code[8...]) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+  }
+}
+
+/// How a vehicle asks to be called, and where it hears the caller.
+///
+/// A slot's frame is sent in that slot alone. The slots follow each other from the moment of the answer.
+public struct CallRequest: Sendable, Equatable {
+  /// Milliseconds that a slot can have.
+  public static let slotLengths: ClosedRange<Int64> = 100...1_000
+  /// The longest that a vehicle may have a device call, milliseconds: for more it has to be asked again.
+  public static let longest: Int64 = 10_000
+
+  /// The length of a slot, milliseconds.
+  public let slot: Int64
+  /// How many slots there are.
+  public let slots: Int
+  /// The step in whose reach the vehicle hears the device, and in no other's; nil while that is not known.
+  public let heard: StepID?
+
+  public init(slot: Int64, slots: Int, heard: StepID? = nil) {
+    precondition(Self.slotLengths.contains(slot) && slots > 0 && Int64(slots) <= Self.longest / slot, "too long a call")
+    self.slot = slot
+    self.slots = slots
+    self.heard = heard
+  }
+
+  init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "call")
+    slot = try members.take("slot", "100 to 1000 ms") { value in
+      value.integer.flatMap { Self.slotLengths.contains($0) ? $0 : nil }
+    }
+    let longest = Self.longest / slot
+    slots = try members.take("slots", "1 to \(longest)") { value in
+      value.integer.flatMap { (1...longest).contains($0) ? Int($0) : nil }
+    }
+    heard = try members.takeIfPresent("heard", "the id of a step") { $0.string.flatMap { StepID($0) } }
+    try members.end()
+  }
+
+  var json: JSON {
+    var members: [JSON.Member] = [.init("slot", .integer(slot)), .init("slots", .integer(Int64(slots)))]
+    if let heard { members.append(.init("heard", .string(heard.description))) }
+    return .object(members)
+  }
+}
