@@ -105,7 +105,8 @@ let package = Package(
 
     // Controller: the vehicle's side.
     module(
-      "StepController", in: "Controller/Core", ["Domain", "Encoding", "Ranging", "StepProtocol"], exclude: ["MOTION.md"]),
+      "StepController", in: "Controller/Core", ["Domain", "Encoding", "Ranging", "StepProtocol"],
+      exclude: ["MOTION.md"]),
     module(
       "StepDaemon", in: "Controller/Shell",
       [

@@ -43,7 +43,7 @@ struct Stop: ContextCommand {
       case .failed(let error):
         if steps.count > 1 { console.note("answer", "\(step): \(error)") }
         try console.outcome(of: error, [.init("step", .string(step.description))])
-      case .send, .answered, .moving: break
+      case .send, .answered, .call, .heard, .moving: break
       }
     }
     console.note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")

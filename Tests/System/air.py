@@ -2,6 +2,8 @@
 
     python3 air.py left=tcp-server:127.0.0.1:9001 rider=tcp-server:127.0.0.1:9002 --level left:rider=-50
 
+With --echo an adapter sends what another sends once more, some time later, from where it is itself.
+
 Any of Bumble's transports does; `vhci` makes it an adapter of this machine's kernel. Bumble's own link reports every
 frame at -50 dBm and as a scan response too, and legacy ones only of senders that can be connected to; here each pair
 has a level of its own. Who has none is not heard.
@@ -95,12 +97,16 @@ class Adapter(Controller):
 class Air(LocalLink):
     """Has a level for each pair: the RSSI of the sender at the receiver, in dBm."""
 
-    def __init__(self, levels: dict[tuple[str, str], int]):
+    def __init__(self, levels: dict[tuple[str, str], int], echoes: list[tuple[str, str, float]]):
         super().__init__()
-        self.levels = levels
+        self.levels, self.echoes = levels, echoes
         self._chance = random.Random(1)
 
     def send_advertising_pdu(self, sender_controller, packet):
+        for source, copier, delay in self.echoes:
+            if source == sender_controller.name:
+                adapter = next(each for each in self.controllers if each.name == copier)
+                asyncio.get_running_loop().call_later(delay, self.send_advertising_pdu, adapter, packet)
         for receiver in self.controllers:
             level = self.levels.get((sender_controller.name, receiver.name))
             if level is not None:
@@ -113,14 +119,21 @@ def pair(text: str) -> tuple[tuple[str, str], int]:
     return (sender, receiver), int(level)
 
 
+def echo(text: str) -> tuple[str, str, float]:
+    names, _, delay = text.partition("=")
+    source, _, copier = names.partition(":")
+    return source, copier, float(delay)
+
+
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("adapters", nargs="+", metavar="NAME=TRANSPORT")
     parser.add_argument("--level", action="append", type=pair, default=[], metavar="SENDER:RECEIVER=DBM")
+    parser.add_argument("--echo", action="append", type=echo, default=[], metavar="SENDER:COPIER=SECONDS")
     parser.add_argument("--sets", type=int, default=4, help="how many beacons each can be at a time")
     parser.add_argument("--bt4", action="store_true", help="without Bluetooth 5's commands")
     arguments = parser.parse_args()
-    air = Air(dict(arguments.level))
+    air = Air(dict(arguments.level), arguments.echo)
     transports = []
     for number, text in enumerate(arguments.adapters, start=1):
         name, _, spec = text.partition("=")

@@ -31,7 +31,7 @@ struct FindingReport {
     case .sighted(let sighting):
       switch sighting.evidence {
       case .beacons(let location): LocationReport(vehicle: vehicle, location: location).lines
-      case .tag, .code: ["\(sighting.step.id.description.aligned(to: 8)) \(sighting.source)"]
+      case .tag, .code, .vehicle: ["\(sighting.step.id.description.aligned(to: 8)) \(sighting.source)"]
       }
     }
   }
@@ -43,7 +43,7 @@ struct FindingReport {
       switch sighting.evidence {
       case .beacons(let location): LocationReport(vehicle: vehicle, location: location).json
       case .tag(let uid): json(of: sighting, [.init("uid", .string(uid.description))])
-      case .code: json(of: sighting, [])
+      case .code, .vehicle: json(of: sighting, [])
       }
     }
   }
@@ -83,7 +83,7 @@ extension Sighting {
   var summary: String {
     let place = "at the \(step.id) step"
     switch evidence {
-    case .tag, .code: return "\(place): \(source) (\(method.rawValue))"
+    case .tag, .code, .vehicle: return "\(place): \(source) (\(method.rawValue))"
     case .beacons(let location):
       let reading = location.reading(of: step)
       // Zone and distance as they were measured: being located is a decision of its own.
@@ -97,6 +97,7 @@ extension Sighting {
     switch evidence {
     case .tag(let uid): "tag \(uid)"
     case .code: "the code on it"
+    case .vehicle: "the vehicle hears this device"
     case .beacons: "beacons"
     }
   }

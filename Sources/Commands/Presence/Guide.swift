@@ -139,6 +139,10 @@ extension Shortfall {
     case .method(let accepted):
       let words = ProofMethod.allCases.filter(accepted.contains).map(\.noun)
       return "the vehicle does not accept \(sighting.method.noun), but \(words.joined(separator: " or "))"
+    case .notHeard(let place?):
+      return "the vehicle hears you at the \(place) step"
+    case .notHeard(nil):
+      return "\(sighting.step.id): the vehicle does not hear you there yet"
     case .copy:
       return "the vehicle does not accept \(sighting.method.noun) that can be copied"
     }
@@ -158,6 +162,7 @@ extension ProofMethod {
     case .beacon: "radio"
     case .nfc: "tag"
     case .qr: "code"
+    case .heard: "vehicle"
     }
   }
 
@@ -166,6 +171,7 @@ extension ProofMethod {
     case .beacon: "a beacon"
     case .nfc: "a tag"
     case .qr: "a code"
+    case .heard: "being heard"
     }
   }
 }

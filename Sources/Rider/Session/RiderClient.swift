@@ -65,6 +65,9 @@ public final class RiderClient {
 
   deinit { close() }
 
+  /// The step of that name.
+  package func step(_ id: StepID) -> Step? { access.vehicle.step(id) }
+
   /// Ends the connection. Idempotent; after it, nothing else may be called.
   public func close() {
     for registration in registrations { registration.cancel() }
@@ -205,7 +208,7 @@ public final class RiderClient {
         }
       case .done(let statement): results[step] = .success(statement)
       case .failed(let error): results[step] = .failure(error)
-      case .answered, .commanded, .moving: break
+      case .answered, .call, .heard, .commanded, .moving: break
       }
       try tell(step, update)
     }

@@ -180,6 +180,7 @@ extension Proof {
       "another step's beacon was heard as well as this one's, or what was heard as this step's is a copy of it"
     case .tag: "the tag is not one of those on this step"
     case .code: "the code is not the one on this step"
+    case .heard: "the vehicle hears you at another step"
     }
   }
 }

@@ -47,6 +47,10 @@ public struct StepRequest: Sendable {
     case send(topic: String, payload: [UInt8])
     /// The vehicle told how the step stands, and which proofs it accepts from this rider.
     case answered(Answer, PresencePolicy)
+    /// The vehicle wants to hear this device. What was to be called before ends.
+    case call(Call)
+    /// In which step's reach the vehicle hears this device, and in no other's; nil where in none.
+    case heard(StepID?)
     /// The command was given to the connection.
     case commanded
     /// The vehicle confirmed that the step moves.
@@ -83,8 +87,11 @@ public struct StepRequest: Sendable {
 
   /// What the vehicle answered to a question.
   private struct Offer: Sendable {
+    let question: Sent
     let answer: Answer
     let challenge: Statement.Challenge
+    /// Of the newest statement that says where the device is heard.
+    var sequence: Int64
   }
 
   /// A stop that was sent, and the run of the controller that it is good for.
@@ -95,8 +102,15 @@ public struct StepRequest: Sendable {
 
   /// What the answers to a command have to name.
   private struct Sent: Sendable, Equatable {
+    let command: SealedCommand
     let digest: CommandDigest
     let nonce: [UInt8]
+
+    init(_ command: SealedCommand, nonce: [UInt8]) {
+      (self.command, digest, self.nonce) = (command, command.digest, nonce)
+    }
+
+    static func == (a: Sent, b: Sent) -> Bool { a.digest == b.digest }
   }
 
   public let goal: Goal
@@ -136,15 +150,18 @@ public struct StepRequest: Sendable {
     case .asking(let question):
       if case .stop = goal { return stop(answer, question, []) }
       switch outcome(of: answer, to: question) {
-      case .challenge(let challenge): return proceed(answer, challenge)
+      case .challenge(let challenge): return proceed(answer, challenge, question)
       case .refused(let refusal): return refuse(refusal)
       // No answer to a question is of this kind; the right one may follow.
       case .obeyed, nil: return []
       }
-    case .ready(_, let question):
+    case .ready(let offer, let question):
+      if case .challenge(let challenge) = outcome(of: answer, to: offer.question) {
+        return hear(answer, challenge, offer, question)
+      }
       guard let question else { return [] }
       switch outcome(of: answer, to: question) {
-      case .challenge(let challenge): return proceed(answer, challenge)
+      case .challenge(let challenge): return proceed(answer, challenge, question)
       case .refused(let refusal): return refuse(refusal)
       case .obeyed, nil: return []
       }
@@ -232,14 +249,31 @@ public struct StepRequest: Sendable {
     return content.nonce == sent.nonce ? content.outcome : nil
   }
 
-  private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge) -> [Update] {
+  private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge, _ question: Sent) -> [Update] {
     let told = Update.answered(answer, challenge.policy)
     if case .status = goal { return [told] + end(answer.statement) }
-    let offer = Offer(answer: answer, challenge: challenge)
+    let offer = Offer(
+      question: question, answer: answer, challenge: challenge, sequence: answer.statement.sequence)
     if presented != nil { return [told] + command(offer, at: answer.received) }
     stage = .ready(offer, question: nil)
     limit = answer.received + Self.challengeAge
-    return [told]
+    guard let request = challenge.call else { return [told] }
+    return [
+      told, .call(Call(question.command.callKey, request, begun: answer.received)), .heard(request.heard),
+    ]
+  }
+
+  /// The same answer once more: the vehicle hears this device somewhere else.
+  private mutating func hear(
+    _ answer: Answer, _ challenge: Statement.Challenge, _ offer: Offer, _ question: Sent?
+  ) -> [Update] {
+    guard let call = challenge.call, challenge.bytes == offer.challenge.bytes,
+      answer.statement.epoch == offer.answer.statement.epoch, answer.statement.sequence > offer.sequence
+    else { return [] }
+    var offer = offer
+    offer.sequence = answer.statement.sequence
+    stage = .ready(offer, question: question)
+    return [.heard(call.heard)]
   }
 
   /// Asks for another challenge. Until it comes, the one at hand is good.
@@ -330,7 +364,7 @@ public struct StepRequest: Sendable {
     let command = Command(vehicle: access.vehicle.uuid, step: step, request: request, token: access.tokenText)
     let sealed = command.sealed(by: access.device, to: access.encryptionKey)
     return (
-      Sent(digest: sealed.digest, nonce: command.nonce),
+      Sent(sealed, nonce: command.nonce),
       .send(topic: access.topic.setPosition(step), payload: sealed.bytes)
     )
   }

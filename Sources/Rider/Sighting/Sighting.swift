@@ -15,6 +15,8 @@ public struct Sighting: Sendable {
     case beacons(Location)
     case tag(TagUID)
     case code
+    /// The vehicle told that it hears this device there.
+    case vehicle
   }
 
   public var method: ProofMethod { proof.method }
@@ -27,6 +29,11 @@ public struct Sighting: Sendable {
   /// A step's code that was read.
   public init(code content: String, of step: Step, found: ContinuousClock.Instant) {
     self.init(step, .code(content: content), found, .code)
+  }
+
+  /// The step in whose reach the vehicle hears this device.
+  package init(heardAt step: Step, found: ContinuousClock.Instant) {
+    self.init(step, .heard, found, .vehicle)
   }
 
   /// What the beacons say, where that is enough to locate the rider.

@@ -1,0 +1,23 @@
+public import Domain
+public import StepProtocol
+
+/// What a vehicle wants to hear of this device, and when (PROTOCOL.md, 5.1).
+public struct Call: Sendable {
+  private let key: CallKey
+  private let request: CallRequest
+  /// When the first slot began here.
+  private let begun: ContinuousClock.Instant
+
+  public init(_ key: CallKey, _ request: CallRequest, begun: ContinuousClock.Instant) {
+    self.key = key
+    self.request = request
+    self.begun = begun
+  }
+
+  /// What to send at a moment, and until when; nil when the call is over.
+  public func frame(at now: ContinuousClock.Instant) -> (frame: UUID, until: ContinuousClock.Instant)? {
+    let length = Duration.milliseconds(request.slot)
+    let slot = max(0, Int(begun.duration(to: now) / length))
+    return slot < request.slots ? (key.frame(ofSlot: slot), begun + length * (slot + 1)) : nil
+  }
+}

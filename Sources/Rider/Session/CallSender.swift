@@ -1,0 +1,102 @@
+package import Bluetooth
+import Domain
+package import SystemIO
+
+/// Calls a vehicle with a radio: each frame in its slot alone, and nothing after the last.
+///
+/// The radio is used on a thread of its own; an adapter that does not answer holds up nobody.
+package final class CallSender {
+  package enum Event: Sendable {
+    /// The first frame is on the air.
+    case calling
+    /// The radio cannot call, or no longer. The next call tries it again.
+    case failed(RadioError)
+  }
+
+  package let events: Mailbox<Event>
+  /// False after the radio has failed.
+  package private(set) var canCall = true
+  private let calls: Mailbox<Call>
+  private let end: Interruption
+  private let ended: Wakeup
+
+  /// Starts the thread.
+  package init(_ radio: RadioSpec) throws(SystemError) {
+    events = try Mailbox()
+    calls = try Mailbox()
+    end = try Interruption.manual()
+    ended = try Wakeup()
+    try DetachedThread.start { [events, calls, end, ended] in
+      var sending = Sending(radio, events, calls, end)
+      sending.run()
+      ended.signal()
+    }
+  }
+
+  deinit { end.interrupt() }
+
+  /// Calls from now on, in place of what was called before.
+  package func call(_ call: Call) { calls.post(call) }
+
+  /// Takes note of an event.
+  package func take(_ event: Event) {
+    switch event {
+    case .calling: canCall = true
+    case .failed: canCall = false
+    }
+  }
+
+  /// Ends the call. Does not wait.
+  package func stop() { end.interrupt() }
+
+  /// Ends the call, and waits until nothing is on the air: 2 s at most, which a controller that answers never takes.
+  package func close() {
+    stop()
+    _ = try? waitReadable([ended.number], until: .now + .seconds(2))
+  }
+}
+
+/// The thread's.
+private struct Sending {
+  private let radio: RadioSpec
+  private let events: Mailbox<CallSender.Event>
+  private let calls: Mailbox<Call>
+  private let end: Interruption
+  private var caller: (any Caller)?
+
+  init(
+    _ radio: RadioSpec, _ events: Mailbox<CallSender.Event>, _ calls: Mailbox<Call>, _ end: Interruption
+  ) {
+    (self.radio, self.events, self.calls, self.end) = (radio, events, calls, end)
+  }
+
+  mutating func run() {
+    var call: Call?
+    while true {
+      while let newer = calls.take() { call = newer }
+      var due: ContinuousClock.Instant?
+      do throws(RadioError) {
+        if let now = call?.frame(at: .now) {
+          let isFirst = caller == nil
+          if isFirst { caller = try radio.caller(interruption: end) }
+          try caller?.call(now.frame)
+          if isFirst { events.post(.calling) }
+          due = now.until
+        } else {
+          call = nil
+          caller?.close()
+          caller = nil
+        }
+      } catch {
+        caller?.close()
+        (caller, call) = (nil, nil)
+        if error == .interrupted { return }
+        events.post(.failed(error))
+      }
+      guard let ready = try? waitReadable([calls.descriptor, end.number], until: due), !ready[1] else {
+        caller?.close()
+        return
+      }
+    }
+  }
+}
