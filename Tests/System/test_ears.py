@@ -91,7 +91,7 @@ def opens(vehicle: Vehicle, air: Air, side: str, *arguments, claims: str | None 
     """A rider who hears the beacons of the side that is claimed, and calls from where the air has the device."""
     radio = vehicle.radio(claims or side)
     return vehicle.rider(name).types(
-        "open", side, "--radio", radio, "--call-radio", air.radio("rider"), *arguments, timeout=40
+        "open", side, "--radio", radio, "--call-radio", air.radio("rider"), *arguments
     )
 
 
@@ -125,7 +125,7 @@ def test_without_a_call_nothing_opens_and_the_rider_is_told_what_is_missing(new_
     air.starts(**AT_LEFT)
     starts(vehicle)
     alice = vehicle.rider("alice")
-    refused = alice.types("open", "left", "--radio", vehicle.radio("left"), timeout=40)
+    refused = alice.types("open", "left", "--radio", vehicle.radio("left"))
     assert refused.status == 3, refused
     assert "the vehicle cannot hear you: btsnoop:" in refused.stderr
     assert "not heard: left: the vehicle does not hear you there yet" in refused.error
@@ -276,7 +276,7 @@ def test_an_ordinary_adapter_calls_while_it_listens(new_vehicle, commands):
     vehicle.edit("stepd.toml", period_s=8)
     air.starts(*commands, left_rider=HERE, right_rider=AWAY, **AT_LEFT)
     starts(vehicle)
-    opened = vehicle.rider("alice").types("open", "left", "--radio", "hci2", timeout=60)
+    opened = vehicle.rider("alice").types("open", "left", "--radio", "hci2")
     assert opened.status == 0, opened
     assert "call     calling the vehicle with hci2" in opened.stderr
     assert vehicle.motions == [("left", "close", "open")]

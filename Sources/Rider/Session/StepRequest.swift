@@ -259,7 +259,7 @@ public struct StepRequest: Sendable {
     limit = answer.received + Self.challengeAge
     guard let request = challenge.call else { return [told] }
     return [
-      told, .call(Call(question.command.callKey, request, begun: answer.received)), .heard(request.heard),
+      .call(Call(question.command.callKey, request, begun: answer.received)), .heard(request.heard), told,
     ]
   }
 
