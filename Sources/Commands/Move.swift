@@ -46,6 +46,13 @@ struct MoveOptions: ParsableArguments {
   @Flag(help: "Draw a picture while you walk up to it.")
   var watch = false
 
+  @Option(
+    help: ArgumentHelp(
+      "What to call a vehicle with that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
+      valueName: "spec"),
+    completion: RadioOptions.completion)
+  var callRadio: String?
+
   @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var output: OutputOptions
@@ -56,6 +63,13 @@ struct MoveOptions: ParsableArguments {
     }
     if let place, let side, place != side {
       throw ValidationError("--side \(side.rawValue) contradicts \(place.rawValue).")
+    }
+  }
+
+  func caller() throws -> RadioSpec? {
+    guard let callRadio else { return nil }
+    do throws(MalformedRadioSpec) { return try RadioSpec(callRadio) } catch {
+      throw CommandFailure(.usage, "--call-radio: \(error)")
     }
   }
 
@@ -86,7 +100,7 @@ extension MoveCommand {
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
       vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
-      move.watch ? LiveView(context, console, radio: radio) : nil, interruption)
+      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller())
     do {
       switch try ride.run(Self.target, searches, patience: settings.patience, as: { access }) {
       case .moved(let sighting, let statement):
@@ -123,6 +137,11 @@ extension CommandFailure {
         details: [.init("step", .string(step.description))])
     case .zone:
       self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
+    case .notHeard(let place):
+      self.init(
+        place == nil ? .notLocated : .otherSide, "not heard: \(shortfall.sentence(of: sighting))",
+        hint: "hold the device in front of you, towards the step",
+        details: place.map { [.init("heard", .string($0.description))] } ?? [])
     case .method, .copy:
       self.init(.notLocated, "not located: \(shortfall.sentence(of: sighting))")
     }

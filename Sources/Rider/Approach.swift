@@ -19,6 +19,8 @@ package final class Approach {
     /// This does: it becomes the command.
     case sighted(Sighting)
     case request(StepRequest.Update)
+    /// What the user should know of the calls: a sentence without a full stop.
+    case calls(String)
   }
 
   /// How it ended, where no error ended it.
@@ -44,15 +46,19 @@ package final class Approach {
     let asksFirst: Bool
     /// Whether the way goes on after a command.
     let goesOn: Bool
+    /// What calls a vehicle that listens for this device; nil for nothing.
+    let calling: RadioSpec?
 
     package init(
-      steps: [StepID], side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false
+      steps: [StepID], side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false,
+      calling: RadioSpec? = nil
     ) {
       self.steps = steps
       self.side = side
       self.isReplay = isReplay
       self.asksFirst = asksFirst
       self.goesOn = goesOn
+      self.calling = calling
     }
   }
 
@@ -73,6 +79,13 @@ package final class Approach {
   /// Why the vehicle says no more of each step.
   private var failures: [StepID: RiderError] = [:]
   private var ending: Ending?
+
+  private var sender: CallSender?
+  private var senderEvents: Registration?
+  /// Set while nothing but the vehicle's ears is waited for.
+  private var lastWait: Registration?
+  /// How long that may take: so long another proof is good.
+  private static let patience = Duration.seconds(10)
 
   /// - Parameters:
   ///   - search: of which nothing was started.
@@ -102,6 +115,8 @@ package final class Approach {
     defer {
       watch.cancel()
       search.stop()
+      stopCalling()
+      lastWait?.cancel()
       client?.close()
       self.tell = { _ in }
     }
@@ -160,6 +175,10 @@ package final class Approach {
     if case .failed = update {} else { try tell(.request(update)) }
     switch update {
     case .send, .commanded, .moving: return
+    case .call(let call): try self.call(call)
+    case .heard(let place):
+      presence.take(heard: place.flatMap { client?.step($0) }.map { Sighting(heardAt: $0, found: .now) })
+      try proceed()
     case .answered(_, let policy):
       presence.take(policy, at: step)
       if !isSearching { try listen() }
@@ -174,6 +193,39 @@ package final class Approach {
     }
   }
 
+  private func call(_ call: Call) throws {
+    guard let radio = goal.calling, commanded == nil else { return }
+    if sender == nil {
+      let sender = try CallSender(radio)
+      self.sender = sender
+      senderEvents = try loop.receive(sender.events) { [unowned self] event in
+        self.sender?.take(event)
+        switch event {
+        case .calling: try tell(.calls("calling the vehicle with \(radio), which listens for you"))
+        case .failed(let error):
+          try tell(.calls("the vehicle cannot hear you: \(error)"))
+          try proceed()
+        }
+      }
+    }
+    sender?.call(call)
+  }
+
+  private func stopCalling() {
+    senderEvents?.cancel()
+    sender?.close()
+    (sender, senderEvents) = (nil, nil)
+  }
+
+  private func waitForEars() {
+    guard lastWait == nil else { return }
+    lastWait = loop.schedule(at: .now + Self.patience) { [unowned self] in
+      if commanded == nil, case .lacks(let sighting, let shortfall) = presence.verdict {
+        end(.lacking(sighting, shortfall))
+      }
+    }
+  }
+
   /// Commands, if that can be done now.
   private func proceed() throws {
     guard commanded == nil, let target, let client, ending == nil else { return }
@@ -184,11 +236,16 @@ package final class Approach {
       try client.present(sighting, to: target)
       // Last: to give a radio back takes time.
       if !goal.goesOn { search.stop() }
+      sender?.stop()
     case .asks(let sighting):
       if let error = failures[sighting.step.id] { return try fail(error) }
       try tell(.asks(sighting))
     case .lacks(let sighting, let shortfall):
       guard isSearching, !search.isRunning else { return try tell(.lacks(sighting, shortfall)) }
+      if sender?.canCall == true, presence.awaitsHearing(shortfall, at: sighting.step.id) {
+        waitForEars()
+        return try tell(.lacks(sighting, shortfall))
+      }
       end(.lacking(sighting, shortfall))
     case .nothing: return
     }
@@ -210,6 +267,7 @@ package final class Approach {
   /// The command has come to its end, and the way goes on. The client may be the caller.
   private func forget() {
     let client = client
+    stopCalling()
     (target, commanded, self.client) = (nil, nil, nil)
     loop.schedule(at: .now) { client?.close() }
   }

@@ -16,6 +16,8 @@ final class Ride {
   private let guide: Guide
   private let view: LiveView?
   private let interruption: Interruption
+  /// What calls a vehicle that listens for this device.
+  private let calling: RadioSpec?
   private let now: Int64
   /// The side that the rider asked for.
   private let side: Side?
@@ -34,10 +36,11 @@ final class Ride {
   /// - Parameters:
   ///   - radio: what is listened with; nil where nothing is.
   ///   - limit: how long the radio listens, seconds; nil for as long as the rider likes.
+  ///   - calling: what to call the vehicle with, if not with the radio.
   ///   - view: where to draw; nil for lines.
   init(
     _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context, _ console: Console,
-    _ view: LiveView?, _ interruption: Interruption
+    _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil
   ) {
     self.vehicle = vehicle
     self.side = side
@@ -45,6 +48,7 @@ final class Ride {
     self.console = console
     self.view = view
     self.interruption = interruption
+    self.calling = calling ?? radio
     now = context.seconds
     self.limit = limit
     guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
@@ -73,7 +77,7 @@ final class Ride {
       if !isValid { tell("token", token.line) }
     }
     let goal = Approach.Goal(
-      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn)
+      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling)
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
       let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)
@@ -131,7 +135,8 @@ final class Ride {
       say(error.description, for: 5)
       target = nil
     case .request(.answered(_, let policy)): console.detail("the vehicle accepts \(policy.summary)")
-    case .request(.send): break
+    case .calls(let text): tell("call", text)
+    case .request(.send), .request(.call), .request(.heard): break
     }
     try draw()
   }

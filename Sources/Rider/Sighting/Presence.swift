@@ -21,6 +21,8 @@ package struct Presence: Sendable {
   /// The side that the rider asked for; nil for whichever the rider is at.
   private let side: Side?
   private var policies: [StepID: PresencePolicy] = [:]
+  /// Where the vehicle hears this device: what it says itself, so it is a sighting by itself and a part of others.
+  private var heard: Sighting?
   /// In the order in which they were found. Of a live radio only the last decision counts, and of a recording each: it is
   /// heard in a moment, and the vehicle's answer may come after its end.
   private var sightings: [Sighting] = []
@@ -43,9 +45,18 @@ package struct Presence: Sendable {
     if let sighting { sightings.append(sighting) }
   }
 
+  /// Takes in which step's reach the vehicle hears this device; nil where in none.
+  package mutating func take(heard sighting: Sighting?) { heard = sighting }
+
+  /// Whether it would do if the vehicle heard this device.
+  package func awaitsHearing(_ shortfall: Shortfall, at step: StepID) -> Bool {
+    if case .notHeard = shortfall { return true }
+    return policies[step].map { $0.methods.contains(.heard) && !$0.needsHearing } ?? false
+  }
+
   package var verdict: Verdict {
     var best = Verdict.nothing
-    for sighting in sightings {
+    for sighting in sightings + alone {
       switch verdict(on: sighting) {
       case .suffices: return .suffices(sighting)
       case .asks: if case .asks = best { continue } else { best = .asks(sighting) }
@@ -56,10 +67,18 @@ package struct Presence: Sendable {
     return best
   }
 
+  /// Where the vehicle hears this device, unless that counts only together with something else.
+  private var alone: [Sighting] {
+    guard let heard, !policies.values.contains(where: \.needsHearing) else { return [] }
+    return [heard]
+  }
+
   private func verdict(on sighting: Sighting) -> Verdict {
     if let side, side != sighting.step.side { return .lacks(sighting, .otherSide) }
     guard let policy = policies[sighting.step.id] else { return .asks(sighting) }
-    return policy.shortfall(of: sighting.proof).map { .lacks(sighting, $0) } ?? .suffices(sighting)
+    if let shortfall = policy.shortfall(of: sighting.proof) { return .lacks(sighting, shortfall) }
+    guard policy.needsHearing, heard?.step != sighting.step else { return .suffices(sighting) }
+    return .lacks(sighting, .notHeard(at: heard?.step.id))
   }
 }
 
@@ -73,18 +92,23 @@ package enum Shortfall: Hashable, Sendable {
   case copy
   /// The rider is located at the step, and not in the zone that the vehicle asks for.
   case zone(Zone)
+  /// The vehicle does not hear this device at the step, but at another or at none.
+  case notHeard(at: StepID?)
 }
 
 extension PresencePolicy {
   /// Why the vehicle would not accept a proof, as far as the rider's side can know; nil where it would. Whether a beacon
   /// can be copied only the vehicle knows.
   package func shortfall(of proof: Proof) -> Shortfall? {
-    guard methods.contains(proof.method) else { return .method(accepted: methods) }
+    guard methods.contains(proof.method), proof.method != .heard || !needsHearing else {
+      return .method(accepted: needsHearing ? methods.subtracting([.heard]) : methods)
+    }
     switch proof {
     case .beacon(let measured, let isLocated, _):
       return isNearEnough(measured, isLocated: isLocated) ? nil : .zone(zone)
     case .tag(_, let content): return acceptsStatic || DynamicTag.isMeant(by: content) ? nil : .copy
     case .code: return acceptsStatic ? nil : .copy
+    case .heard: return nil
     }
   }
 }

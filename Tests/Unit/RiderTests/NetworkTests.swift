@@ -17,6 +17,7 @@ import Testing
       switch update {
       case .send: "send"
       case .answered: "answered"
+      case .call, .heard: "called"
       case .commanded: "commanded"
       case .moving: "moving"
       case .done: "done"
