@@ -74,17 +74,15 @@ private final class Listening {
       do throws(RadioError) {
         let radio = try radio.open(interruption: stop)
         defer { radio.close() }
-        // The radio's clock began a little before: so a frame seems to come late rather than early.
-        let start = ContinuousClock.now
-        begun = start
+        begun = .now
         told = nil
         events.post(.listening)
         while true {
           guard case .heard(let advertisement) = try radio.next(until: nil) else { continue }
           guard let rssi = advertisement.rssi, let frame = CallFrame.read(advertisement.data), awaited.contains(frame)
           else { continue }
-          let age = advertisement.time.seconds(since: radio.start)
-          events.post(.heard(frame, rssi, start + .microseconds(Int64(age * 1e6))))
+          // A frame that was read late counts as heard late, which can only make it worthless.
+          events.post(.heard(frame, rssi, .now))
         }
       } catch {
         if error == .interrupted { return }
