@@ -18,10 +18,11 @@ pytestmark = rig.needs_kernel
     "file, chosen, options, least",
     [
         ("test_beacons.py", "not provision and not bought and not check", ("--scn", "none", "--noup"), 10),
+        ("test_ears.py", "ordinary or unprivileged or opens_for_a_device", ("--scn", "none", "--noup"), 6),
         ("test_doctor.py", "", (), 15),
         ("test_hardware.py", "", ("--scn", "none", "--kernel", "i2c-stub.chip_addr=0x40"), 2),
     ],
-    ids=["beacons", "doctor", "hardware"],
+    ids=["beacons", "ears", "doctor", "hardware"],
 )
 def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
     # It takes minutes, and each test in there is watched.
