@@ -78,7 +78,7 @@ package struct Daemon {
     limits.holdsBack = true
     let link = try MQTTConnection(
       broker: setup.broker,
-      subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted() 
+      subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted()
         + [setup.topic.availability, setup.topic.notice],
       will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
       limits: limits)

@@ -48,7 +48,8 @@ import Testing
     updates.compactMap { if case .call(let call) = $0 { call } else { nil } }.first
   }
 
-  @Test("the answer to its own question has it call, with frames that the controller computes too, and for their time only")
+  @Test(
+    "the answer to its own question has it call, with frames that the controller computes too, and for their time only")
   func frames() throws {
     var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
     let question = try Question(request.begin())
