@@ -1,3 +1,4 @@
+import Bluetooth
 import Configuration
 import Domain
 import MQTT
@@ -66,15 +67,15 @@ struct ControllerFileTests {
       ),
       (
         "proofs = [\"beacon\"]", "proofs = []",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found an empty array"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\", \"qr\" or \"heard\", found an empty array"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = [\"beacon\", \"becon\"]",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"becon\" in it"
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\", \"qr\" or \"heard\", found \"becon\" in it"
       ),
       (
         "proofs = [\"beacon\"]", "proofs = \"beacon\"",
-        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\" or \"qr\", found \"beacon\""
+        "stepd.toml:15: [policy] proofs: expected an array of \"beacon\", \"nfc\", \"qr\" or \"heard\", found \"beacon\""
       ),
       (
         "proof_age_s = 5", "proof_age_s = 60.5",
@@ -319,6 +320,8 @@ struct ControllerFileTests {
     #expect(try read(file.render()) == file)
     file.inputs = try read(Sample.controller + Self.wired).inputs
     file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
+    file.policy = Policy(methods: [.beacon, .heard], needsHearing: true, zone: .near, proofAge: 1_250)
+    file.ears = [Sample.left: .init(radio: .hci(1)), Sample.right: .init(radio: .hci(2), measuredPower: -64)]
     file.servo = .pca9685(
       PCA9685Outputs(
         address: 0x55, channels: [Sample.left: PCA9685Channel(channel: 15, pulses: ServoPulses(closed: 600))]))

@@ -44,7 +44,7 @@ import Testing
     updates.compactMap { if case .heard(let place) = $0 { .some(place) } else { nil } }
   }
 
-  private func call(_ updates: [StepRequest.Update]) -> Call? {
+  private func requested(_ updates: [StepRequest.Update]) -> Call? {
     updates.compactMap { if case .call(let call) = $0 { call } else { nil } }.first
   }
 
@@ -53,7 +53,7 @@ import Testing
   func frames() throws {
     var request = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
     let question = try Question(request.begin())
-    let call = try #require(call(request.receive(answer(question))))
+    let call = try #require(requested(request.receive(answer(question))))
     for slot in 0..<32 {
       let sent = try #require(call.frame(at: now + .milliseconds(300 * slot + 150)))
       #expect(sent.frame == question.key.frame(ofSlot: slot))
@@ -70,7 +70,7 @@ import Testing
     var stranger = StepRequest(.prepare(step.id), with: World.access, limit: now + .seconds(10))
     let foreign = try Question(stranger.begin())
     #expect(request.receive(answer(foreign)).isEmpty)
-    #expect(call(request.receive(answer(question, calls: false))) == nil)
+    #expect(requested(request.receive(answer(question, calls: false))) == nil)
   }
 
   @Test("it takes the newest word on where it is heard, and does not begin to call anew")
@@ -79,7 +79,7 @@ import Testing
     let question = try Question(request.begin())
     #expect(places(request.receive(answer(question, sequence: 5))) == [nil])
     let told = request.receive(answer(question, heard: step.id, sequence: 7))
-    #expect(places(told) == [step.id] && call(told) == nil)
+    #expect(places(told) == [step.id] && requested(told) == nil)
     // A copy, an older one, and one of another challenge.
     #expect(request.receive(answer(question, sequence: 7)).isEmpty)
     #expect(request.receive(answer(question, heard: other.id, sequence: 6)).isEmpty)
