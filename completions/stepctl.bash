@@ -188,13 +188,17 @@ _stepctl_open() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
+        return
+        ;;
+    '--call-radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--by')
@@ -235,13 +239,17 @@ _stepctl_close() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
+        return
+        ;;
+    '--call-radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--by')
