@@ -61,7 +61,7 @@ import Testing
     #expect(RefusalCode.known.compactMap { RefusalCode(rawValue: $0.rawValue) } == RefusalCode.known)
     #expect(Phase.known.compactMap { Phase(rawValue: $0.rawValue) } == Phase.known)
     #expect(Fault.known.compactMap { Fault(rawValue: $0.rawValue) } == Fault.known)
-    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 18)
+    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 20)
     #expect(Set(Fault.known.map(\.rawValue)).count == 8)
   }
 
