@@ -503,7 +503,7 @@ def test_example_is_the_pages():
     page = make_example.PAGE.read_text()
     assert json.loads((make_example.HERE / "example.json").read_bytes()) == values
     blocks = dict(re.findall(r"^```(?:json|text) (\S+)\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL))
-    shown = {name: json.loads(text) if text.startswith("{\n") else text for name, text in blocks.items()}
+    shown = {name: json.loads(text) if text.startswith(("{\n", "[\n")) else text for name, text in blocks.items()}
     assert shown == {name: value for name, value in values.items() if not name.endswith("-thumbprint")}
 
 

@@ -77,7 +77,8 @@ final class Ride {
       if !isValid { tell("token", token.line) }
     }
     let goal = Approach.Goal(
-      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling)
+      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling
+    )
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
       let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)

@@ -18,8 +18,7 @@ import Testing
     "ControllerFile.PolicyKey": [("stepd.toml.5", "[policy]")],
     "ControllerFile.BeaconKey": [("stepd.toml.5", "[beacon]")],
     "ControllerFile.BeaconStepKey": [("stepd.toml.5", "[beacon.steps.ID]")],
-    // A table of tables alone.
-    "ControllerFile.EarsKey": [],
+    "ControllerFile.EarsKey": [("stepd.toml.5", "[ears]")],
     "ControllerFile.EarKey": [("stepd.toml.5", "[ears.steps.ID]")],
     "ControllerFile.TagsKey": [("stepd.toml.5", "[tags]")],
     "ControllerFile.ServoKey": [("stepd.toml.5", "[servo]")],
