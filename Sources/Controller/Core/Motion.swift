@@ -26,10 +26,6 @@ package struct MotionProfile: Sendable, Equatable {
     min(1, Double(MotionProfile.tick) / Double(travel) / (1 - MotionProfile.ramp))
   }
 
-  /// How far a step backs off from what is in its way, as a share of the whole way: 5 %, and two strides, because the
-  /// step is behind its pulse, and the pulse is a stride further when the sensor is read.
-  package var retreat: Double { 0.05 + 2 * longestStride }
-
   /// The share of the way that is done after a share of the time: a trapezoid of speed, so that the step neither
   /// jerks at its start nor hits its end.
   static func progress(at time: Double) -> Double {
@@ -56,6 +52,9 @@ package enum Approach {
 
 /// A way between two places: slow, fast, slow. Places: 0 closed, 1 open. Times in milliseconds.
 struct Leg: Sendable {
+  /// How far a step backs off from what is in its way, as a share of the whole way.
+  static let retreat = 0.05
+
   /// Where the step set out. `from` lies behind it where the leg is the last part of a way.
   let start: Double
   let from: Double
@@ -93,13 +92,13 @@ struct Leg: Sendable {
 
   /// A little way back, but not past where the step set out; nil where it has not left that place.
   ///
-  /// It takes the time of one ramp or more: twice as long as the profile takes for that way.
+  /// In the time of one ramp the speed stays far below the profile's.
   func retreat(_ profile: MotionProfile) -> Leg? {
-    let way = min(profile.retreat, abs(place - start))
+    let way = min(Leg.retreat, abs(place - start))
     guard way > 0 else { return nil }
     return Leg(
       start: place, from: place, to: place + (start < place ? -way : way),
-      travel: Int64(Double(profile.travel) * max(MotionProfile.ramp, 2 * way)))
+      travel: Int64(Double(profile.travel) * MotionProfile.ramp))
   }
 }
 

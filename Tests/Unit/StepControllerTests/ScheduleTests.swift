@@ -305,13 +305,13 @@ private final class Schedule {
         if let (place, direction) = blocked[step] {
           // The first place of a motion has no direction yet.
           let way = next - (place ?? next)
-          if place == nil || abs(way) > bench.profile.retreat + 1e-9 || way * direction > 1e-9 {
+          if place == nil || abs(way) > 0.05 + 1e-9 || way * direction > 1e-9 {
             violate("\(step) moves to \(next), and something was in its way at \(place ?? -1)")
           }
         }
         if let way = extended[step], let last {
           extended[step] = next > last ? way + next - last : 0
-          if extended[step]! > bench.profile.retreat + 1e-9 { violate("\(step) extends while the vehicle moves") }
+          if extended[step]! > 0.05 + 1e-9 { violate("\(step) extends while the vehicle moves") }
         }
       }
     }

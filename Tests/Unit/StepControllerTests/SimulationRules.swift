@@ -103,7 +103,7 @@ extension Simulation {
       plant.late < time, let (isActive, since) = told[.clear(plant.id)], isActive == false, since == time
     else { return }
     // A tenth of it is left to what the pulse had before the first stride.
-    if abs(wire - place) < 0.9 * min(profile.retreat, abs(place - start)) {
+    if abs(wire - place) < 0.9 * min(0.05, abs(place - start)) {
       violate("does not back off", "\(plant.id) was obstructed at \(place), and its pulse is at \(wire)")
     }
   }
@@ -206,7 +206,7 @@ extension Simulation {
     }
     guard let motion = plant.motion, (change > 0) != (motion.target == .open) else { return }
     if let obstructed = motion.obstructed {
-      if abs(place - obstructed) > profile.retreat + 2 * profile.longestStride {
+      if abs(place - obstructed) > 0.05 + 2 * profile.longestStride {
         violate("backs off too far", "\(plant.id) goes back from \(obstructed) to \(place)")
       }
     } else if let turned = motion.turned {
