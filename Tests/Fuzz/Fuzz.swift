@@ -86,7 +86,7 @@ enum Fuzz {
         var members = payload.object ?? []
         members.append(.init("token", .string(Keys.token)))
         let signed = SignedObject.sign(.object(members), as: .command, by: Keys.signing)
-        let sealed = EncryptedObject.seal(Array(signed.utf8), to: Keys.controller.encryptionKey)
+        let sealed = EncryptedObject.seal(Array(signed.utf8), to: Keys.controller.encryptionKey).text
         _ = ReceivedCommand(Array(sealed.utf8), controller: Keys.controller, operatorKey: Keys.operatorKey)
       }
     },
