@@ -231,6 +231,8 @@ package final class Approach {
     guard commanded == nil, let target, let client, ending == nil else { return }
     switch presence.verdict {
     case .suffices(let sighting):
+      // Its request has ended: nothing would be sent, and nothing would come.
+      if let error = failures[sighting.step.id] { return try fail(error) }
       commanded = sighting
       try tell(.sighted(sighting))
       try client.present(sighting, to: target)

@@ -87,12 +87,13 @@ struct ConfigImport: ContextCommand {
     if let key = handover.operatorKey?.thumbprint {
       // 43 characters, in two lines of a terminal of 80 columns.
       console.note("operator  \(key.grouped)")
-      let isPinned = place.known?.operatorKey != nil
-      let new =
-        handover.isSigned
-        ? "new: compare it with what the operator shows"
-        : "new, and nothing here is signed: accept it from the operator only"
-      console.note("          \(isPinned ? "the same as before" : new)")
+      let origin =
+        if let pinned = place.known?.operatorKey {
+          pinned == handover.operatorKey ? "the same as before" : "new: the key before it vouches for it"
+        } else if handover.isSigned {
+          "new: compare it with what the operator shows"
+        } else { "new, and nothing here is signed: accept it from the operator only" }
+      console.note("          \(origin)")
     } else {
       console.note("operator  not named: nothing shows who made this")
     }

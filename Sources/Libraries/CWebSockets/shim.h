@@ -2,5 +2,5 @@
 
 // Macros that Swift does not import.
 static inline size_t space_before_payload(void) { return LWS_PRE; }
-// TLS, and the certificate's chain, name and time checked: nothing more is allowed.
-static inline int use_tls(void) { return LCCSCF_USE_SSL; }
+// TLS, and the certificate's chain, name and time checked: nothing more is allowed. A redirection could lead to http.
+static inline int use_tls(void) { return LCCSCF_USE_SSL | LCCSCF_HTTP_NO_FOLLOW_REDIRECT; }

@@ -1,5 +1,6 @@
 package import Configuration
 import Domain
+import Encoding
 import Glibc
 import MQTT
 package import StepProtocol
@@ -48,7 +49,8 @@ package struct ImportedVehicle: Sendable {
     vehicle.vehicleFile.broker?.tls?.identity = .init(
       certificate: RiderPaths.certificate, key: EnrolledDevice.certificateKeyPath)
     vehicle.vehicleFile.rider = .init(
-      name: access.token.subject, deviceKey: EnrolledDevice.deviceKeyPath, token: RiderPaths.token)
+      // A vehicle file with a control character in it could not be read any more, and would be in every import's way.
+      name: printable(access.token.subject), deviceKey: EnrolledDevice.deviceKeyPath, token: RiderPaths.token)
     vehicle.access = access
     self = vehicle
   }
