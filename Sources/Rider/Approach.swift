@@ -201,7 +201,7 @@ package final class Approach {
       senderEvents = try loop.receive(sender.events) { [unowned self] event in
         self.sender?.take(event)
         switch event {
-        case .calling: try tell(.calls("calling the vehicle with \(radio), which listens for you"))
+        case .calling: try tell(.calls("calling the vehicle with \(radio), because it listens for you"))
         case .failed(let error):
           try tell(.calls("the vehicle cannot hear you: \(error)"))
           try proceed()

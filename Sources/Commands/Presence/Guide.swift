@@ -138,7 +138,7 @@ extension Shortfall {
       return "\(sighting.step.id): \(distance); the vehicle asks for \(asked)"
     case .method(let accepted):
       let words = ProofMethod.allCases.filter(accepted.contains).map(\.noun)
-      return "the vehicle does not accept \(sighting.method.noun), but \(words.joined(separator: " or "))"
+      return "the vehicle does not accept \(sighting.method.noun); it accepts \(words.joined(separator: " or "))"
     case .notHeard(let place?):
       return "the vehicle hears you at the \(place) step"
     case .notHeard(nil):
