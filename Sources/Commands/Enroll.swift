@@ -35,7 +35,7 @@ struct Enroll: ContextCommand {
     console.note("\(isNew ? "made this device's key" : "this device's key"), in \(place); it stays there:")
     console.note(key.grouped)
     try handover.put(request, console)
-    console.note("give it to your operator; what comes back: stepctl config import FILE")
+    console.note("give it to your operator; then import the answer: stepctl config import FILE")
   }
 
   private func userName(_ context: Context) throws -> RiderName {

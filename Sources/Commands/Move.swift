@@ -48,7 +48,7 @@ struct MoveOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "What to call a vehicle with that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
+      "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
       valueName: "spec"),
     completion: RadioOptions.completion)
   var callRadio: String?

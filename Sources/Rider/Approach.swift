@@ -4,19 +4,20 @@ package import Ranging
 package import StepProtocol
 package import SystemIO
 
-/// A rider on the way to a step: the searches run, the vehicle is asked meanwhile for a challenge and for what it accepts,
-/// and the first sighting that it accepts becomes the command.
+/// A rider on the way to a step. The searches run, and meanwhile the vehicle is asked for a challenge and for its
+/// policy. The first sighting that the vehicle accepts becomes the command.
 ///
-/// **Threads.** One thread makes it and runs it. `want` and `quit` are for what it tells and for the handlers of its loop.
+/// **Threads.** One thread makes it and runs it. `want` and `quit` may be called from `tell` and from handlers of its
+/// loop.
 package final class Approach {
-  /// What whoever shows the way wants to know.
+  /// What happens on the way, for the user interface.
   package enum Event {
     case search(ProofMethod, SearchEvent)
-    /// Whether this does the vehicle has not told yet.
+    /// The vehicle has not said yet whether this is enough.
     case asks(Sighting)
-    /// What was found does not do, and the searches go on.
+    /// What was found is not enough, and the searches go on.
     case lacks(Sighting, Shortfall)
-    /// This does: it becomes the command.
+    /// This is enough: it becomes the command.
     case sighted(Sighting)
     case request(StepRequest.Update)
     /// What the user should know of the calls: a sentence without a full stop.
@@ -28,7 +29,7 @@ package final class Approach {
     case moved(Sighting, Statement)
     /// The beacons did not say enough, or nothing was wanted of them, and no other search is left.
     case undecided(Location, RadioSpec)
-    /// What was found does not do, and no search is left.
+    /// What was found is not enough, and no search is left.
     case lacking(Sighting, Shortfall)
     /// The rider did not want to wait any longer.
     case quit
@@ -74,7 +75,7 @@ package final class Approach {
   private var client: RiderClient?
   private var presence: Presence
   private var isSearching = false
-  /// What the command rests on that is under way.
+  /// The sighting that the present command rests on.
   private var commanded: Sighting?
   /// Why the vehicle says no more of each step.
   private var failures: [StepID: RiderError] = [:]
@@ -84,7 +85,7 @@ package final class Approach {
   private var senderEvents: Registration?
   /// Set while nothing but the vehicle's ears is waited for.
   private var lastWait: Registration?
-  /// How long that may take: so long another proof is good.
+  /// How long that may take. Another proof stays good for as long.
   private static let patience = Duration.seconds(10)
 
   /// - Parameters:
@@ -129,8 +130,7 @@ package final class Approach {
     return ending!
   }
 
-  /// Has the step opened or closed as soon as there is a sighting that does. While a command is under way, nothing
-  /// happens.
+  /// Has the step opened or closed as soon as a sighting is enough. Does nothing while a command is under way.
   package func want(_ target: Command.Move.Target) throws {
     guard commanded == nil else { return }
     self.target = target
@@ -201,7 +201,7 @@ package final class Approach {
       senderEvents = try loop.receive(sender.events) { [unowned self] event in
         self.sender?.take(event)
         switch event {
-        case .calling: try tell(.calls("calling the vehicle with \(radio), which listens for you"))
+        case .calling: try tell(.calls("calling the vehicle with \(radio), because it listens for you"))
         case .failed(let error):
           try tell(.calls("the vehicle cannot hear you: \(error)"))
           try proceed()

@@ -275,8 +275,8 @@ A command to stop, sent when the step is at rest, what is published, and the ans
 {of("stop-claims", "stop-command", "stop-digest", "stopped-claims", "stopped-status")}
 ### A call
 
-An answer to the question above, from a vehicle that must hear the device and hears it; the key that both ends
-export, the frames of three slots, and the advertisement of the first (5.1):
+An answer to the question above, from a vehicle that must hear the device and hears it; the key that device and
+controller export; the frames of three slots; and the advertisement of the first frame (5.1):
 
 {of("call-claims", "call-status", "call-key", "call-frames", "call-data")}
 ### A beacon's minors

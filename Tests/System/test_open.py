@@ -161,7 +161,7 @@ def test_a_proof_that_the_vehicle_does_not_accept_is_not_sent(parked, tmp_path):
     parked.starts_all()
     ended = parked.rider("alice").moves("open", "left")
     assert ended.status == 3
-    assert ended.error == "not located: the vehicle does not accept a beacon, but a tag"
+    assert ended.error == "not located: the vehicle does not accept a beacon; it accepts a tag"
     assert parked.is_unmoved()
 
 

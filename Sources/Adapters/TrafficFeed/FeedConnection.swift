@@ -120,9 +120,9 @@ package enum FeedError: Failure, Equatable {
     case .ended(.binary, let name, _): "\(name): the bridge sent a frame that is not text"
     case .ended(.tooLong, let name, _): "\(name): the bridge sent a frame of more than 1 MiB"
     case .ended(.setup, let name, _): "\(name): TLS cannot be set up with these certificates and this key"
-    case .gaveUp(let name): "\(name): stepctl-traffic ended, which speaks with the bridge"
+    case .gaveUp(let name): "\(name): stepctl-traffic, which speaks with the bridge, has ended"
     case .noProgram:
-      "stepctl-traffic is not there, which speaks with bridges: install it beside stepctl, or in ../libexec/stepctl"
+      "stepctl-traffic, which speaks with bridges, is missing: install it beside stepctl, or in ../libexec/stepctl"
     case .interrupted: "interrupted"
     }
   }

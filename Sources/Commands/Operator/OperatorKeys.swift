@@ -61,7 +61,7 @@ struct OperatorKeysRetire: ContextCommand {
 
   @OptionGroup var place: PlaceOptions
 
-  @Flag(help: "Also where riders with tokens of the old key are locked out.")
+  @Flag(help: "Retire the old key even if riders with its tokens are locked out.")
   var force = false
 
   @OptionGroup var publish: PublishOptions

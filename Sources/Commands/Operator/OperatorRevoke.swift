@@ -51,7 +51,7 @@ struct OperatorRevoke: ContextCommand {
     }
     try publish.publish(operatorPlace.letters(now: now), context, console)
     console.note(
-      "the vehicles refuse it from the moment when they have the notice; nothing shows that one was withheld")
+      "a vehicle refuses it once the notice has arrived there; nobody can tell if a notice is withheld")
   }
 }
 

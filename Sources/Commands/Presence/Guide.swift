@@ -6,8 +6,9 @@ import Rider
 import SystemIO
 import Terminal
 
-/// Leads the rider while searches go on: which step, how far, what to do, how long it waits. On a terminal that is a line
-/// that changes; elsewhere, where lines are wanted, a line whenever there is something else to do.
+/// Leads the rider while searches go on: says which step is near, how far it is, what to do, and how long the search
+/// lasts. On a terminal this is one changing line. Elsewhere, if lines are wanted, it is a new line whenever the advice
+/// changes.
 final class Guide {
   private let vehicle: Vehicle
   private let console: Console
@@ -138,7 +139,7 @@ extension Shortfall {
       return "\(sighting.step.id): \(distance); the vehicle asks for \(asked)"
     case .method(let accepted):
       let words = ProofMethod.allCases.filter(accepted.contains).map(\.noun)
-      return "the vehicle does not accept \(sighting.method.noun), but \(words.joined(separator: " or "))"
+      return "the vehicle does not accept \(sighting.method.noun); it accepts \(words.joined(separator: " or "))"
     case .notHeard(let place?):
       return "the vehicle hears you at the \(place) step"
     case .notHeard(nil):

@@ -59,7 +59,7 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Only renew the certificates of broker and controller.")
   var renew = false
 
-  @Flag(help: "Only bring broker and riders' files into line with vehicle.toml, after it was changed.")
+  @Flag(help: "Only update the broker's and the riders' files after a change of vehicle.toml.")
   var update = false
 
   @OptionGroup var output: OutputOptions
@@ -115,13 +115,13 @@ struct ProvisionVehicle: ContextCommand {
         "without_step": .array(stale.withoutStep.map { .string($0) }),
       ])
     }
-    try console.result("\(place.path) is in line with its vehicle.toml; restart its broker and its controller")
+    try console.result("\(place.path) is updated from its vehicle.toml; restart its broker and its controller")
     for rider in stale.reissued { try console.result("\(rider): has a new \(place.path)/riders/\(rider)/vehicle.toml") }
     for rider in stale.others {
       try console.result("\(printable(rider)): needs the vehicle's code, from `stepctl provision qr`")
     }
     for rider in stale.withoutStep {
-      try console.result("\(printable(rider)): has a token for a step that is gone; give a new one")
+      try console.result("\(printable(rider)): has a token for a step that no longer exists; give a new one")
     }
   }
 
@@ -195,14 +195,14 @@ struct ProvisionVehicle: ContextCommand {
     let known = try fleet?.record(of: place.name).loss(now: context.seconds)
     guard let loss = try known ?? place.loss(now: context.seconds) else { return }
     let console = Console(context)
-    console.note("this replaces \(printable(loss.name)), with its keys; what others hold of it is worth nothing then:")
+    console.note("this replaces \(printable(loss.name)) and its keys; these will be worthless:")
     console.note("  riders      \(loss.riders.isEmpty ? "none" : printable(loss.riders.joined(separator: ", ")))")
     console.note("  tokens      \(loss.tokens) that have not ended")
     console.note("  tags        \(loss.tags) dynamic ones")
     console.note("the old files are kept, in \(place.path)/replaced-TIME")
     let answer = try Questions(context, context.interruption()).ask("type the vehicle's name to replace it: ")
     guard answer == loss.name else {
-      throw CommandFailure(.failure, "that is not its name; nothing was changed")
+      throw CommandFailure(.failure, "that is not the vehicle's name; nothing was changed")
     }
   }
 

@@ -15,7 +15,7 @@ struct FeedOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Where on the road to be, for the bridge: latitude and longitude, as in 48.7758,9.1829.",
+      "The place on the road, for a bridge: latitude and longitude, as in 48.7758,9.1829.",
       valueName: "place"))
   var at: Place?
 
@@ -23,7 +23,7 @@ struct FeedOptions: ParsableArguments {
   var radius: Double?
 
   @Option(
-    help: ArgumentHelp("Certificates of who may say who the bridge is (default: the system's).", valueName: "file"),
+    help: ArgumentHelp("Certificates of the authorities for the bridge (default: the system's).", valueName: "file"),
     completion: .file(extensions: ["pem"]))
   var ca: String?
 
@@ -39,7 +39,7 @@ struct FeedOptions: ParsableArguments {
     if let radius, !ClientLocation.radii.contains(radius) { throw ValidationError("--radius takes 10 to 1000 metres.") }
     if (cert == nil) != (key == nil) { throw ValidationError("--cert and --key go together.") }
     switch feed {
-    case .bridge: if at == nil { throw ValidationError("A bridge has to be told a place: give --at.") }
+    case .bridge: if at == nil { throw ValidationError("A bridge needs a place: give --at.") }
     case .recording:
       if at != nil || radius != nil || ca != nil || cert != nil {
         throw ValidationError("--at, --radius, --ca, --cert and --key are for bridges.")
@@ -49,7 +49,7 @@ struct FeedOptions: ParsableArguments {
 
   /// Gives each frame as it comes, until the time is over, the recording ends or `take` says that it is enough.
   ///
-  /// - Returns: how many frames were left out because they came faster than they were taken.
+  /// - Returns: how many frames were left out because they came faster than they were read.
   func frames(
     for seconds: Double, in context: Context, _ console: Console, _ take: (RecordedFrame) throws -> Void
   ) throws -> Int {

@@ -12,13 +12,13 @@ struct TrafficDelay: ContextCommand {
     abstract: "Say how late a feed is, how far that is on the road, and record it.",
     usage: "stepctl traffic delay --feed <feed> <options>",
     discussion: """
-      The delay of a frame is from the time that it is stamped with to when it was received. Where the bridge says its own \
-      time, the difference of the clocks is taken out of it.
+      The delay of a frame is the time from its stamp until it is received. If the bridge sends its own time, the \
+      difference of the clocks is subtracted.
       """)
 
   @OptionGroup var feed: FeedOptions
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("How long (default: 60).", valueName: "seconds"))
+  @Option(name: .customLong("for"), help: ArgumentHelp("How long to receive (default: 60).", valueName: "seconds"))
   var duration: Double?
 
   @Option(
@@ -45,7 +45,7 @@ struct TrafficDelay: ContextCommand {
       times.append((received, Double(frame.frame.time.microseconds) / 1e6))
       try file?.write(frame)
     }
-    if dropped > 0 { console.note("\(dropped) frames came faster than they were taken, and were left out") }
+    if dropped > 0 { console.note("\(dropped) frames came faster than they were read, and were left out") }
     let offset = clock.estimate
     let statistics = DelayStatistics(times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) })
     guard let statistics else {
@@ -88,7 +88,7 @@ struct TrafficDelay: ContextCommand {
       row("jitter", ms(delay.jitter)), row("gaps", "\(delay.gaps), the longest \(ms(delay.longestGap))"),
       row(
         "clocks",
-        offset.map { "\(ms($0.offset)) apart, ± \(ms($0.uncertainty))" } ?? "taken for the same: the feed says no time"),
+        offset.map { "\(ms($0.offset)) apart, ± \(ms($0.uncertainty))" } ?? "taken as equal: the feed sends no time"),
     ]
     if let slope = delay.slope {
       let chance = slope.p < 0.001 ? "p < 0.001" : "p = \((slope.p * 1000).rounded() / 1000)"
@@ -100,7 +100,7 @@ struct TrafficDelay: ContextCommand {
       let bar = String(repeating: "#", count: (count * 40 + most - 1) / most)
       lines.append("\(begin)  \("\(count)".aligned(to: 7, right: true))  \(bar)")
     }
-    lines.append("In that time something goes (metres: min, mean, max)")
+    lines.append("Distance travelled in that time (metres: min, mean, max)")
     for speed in stride(from: 10.0, through: 200, by: 10)
     where speed <= 50 || speed.truncatingRemainder(dividingBy: 50) == 0 {
       let ways = [delay.least, delay.mean, delay.most].map {

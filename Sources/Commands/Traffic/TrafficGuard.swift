@@ -11,17 +11,17 @@ struct TrafficGuardTrial: ContextCommand {
     abstract: "Say how the guard would have done beside a recorded road.",
     usage: "stepctl traffic guard <recording> --scene <file>",
     discussion: """
-      The recording is taken for the truth. The guard gets it frame by frame, as late as it was received or as the scene \
-      says, and is asked for each step 50 times a second. See stepctl-traffic-guard(1) for what is counted.
+      The recording is taken as the truth. The guard gets each frame when it was received, or later if the scene says \
+      so, and is asked about each step 50 times a second. See stepctl-traffic-guard(1) for what is counted.
       """)
 
   @Argument(
-    help: ArgumentHelp("A recording of a feed, a frame a line.", valueName: "recording"),
+    help: ArgumentHelp("A recording of a feed, one frame on each line.", valueName: "recording"),
     completion: .file(extensions: ["jsonl"]))
   var recording: String
 
   @Option(
-    help: ArgumentHelp("Where the vehicle stands, and by how much the feed is to be worse.", valueName: "file"),
+    help: ArgumentHelp("Where the vehicle stands, and how much worse to make the feed.", valueName: "file"),
     completion: .file(extensions: ["json"]))
   var scene: String
 

@@ -143,7 +143,7 @@ extension ControllerFile {
       text += """
 
         [watchdog]
-        # Starts the computer anew when the controller has hung for this long.
+        # Restarts the computer when the controller has hung for this long.
         device = \(TOMLText.quoted(watchdog.device))
         timeout_s = \(watchdog.timeout)
 

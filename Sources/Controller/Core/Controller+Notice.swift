@@ -2,8 +2,8 @@ import Domain
 import Encoding
 package import StepProtocol
 
-/// What the operator tells the controller. It is on the medium before it is in force, so that no restart and no older
-/// notice brings back what was withdrawn.
+/// The operator's notices to the controller. A notice is on the medium before it is in force, so that neither a restart
+/// nor an older notice brings back what was withdrawn.
 extension Controller {
   /// The keys that tokens and notices may be signed by.
   package var operatorKeys: [VerificationKey] { notice?.keys ?? [keys.operatorKey] }

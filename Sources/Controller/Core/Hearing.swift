@@ -22,15 +22,15 @@ package struct HeardFrame: Sendable, Equatable {
 
 /// Where riders' devices are, as the vehicle's own adapters hear them: one adapter at each step.
 ///
-/// It is `Ranging` turned round. There, a rider hears a beacon at each step; here, an adapter at each step hears the
-/// rider. The path is the same, and so is the law. What is not known is how loud the device is: that shifts the levels at
-/// all adapters alike, so it moves how near the device seems, and not at which side.
+/// It is `Ranging` in the other direction. There, a rider hears a beacon at each step; here, an adapter at each step
+/// hears the rider. The path is the same, and so is the law. The loudness of the device is unknown. It shifts the
+/// levels at all adapters alike, so it changes how near the device seems, and not at which side.
 package struct Hearing: Sendable {
   /// Milliseconds that one frame is sent for.
   static let slot: Int64 = 300
   static let slots = 32
-  /// How long the answer that begins a call may take to the device, milliseconds. With `slot` it is less than a second,
-  /// so a copy that comes a second later is refused.
+  /// How long the answer that begins a call may take to reach the device, milliseconds. Together with `slot` that is
+  /// less than a second, so a copy that comes a second later is refused.
   static let delay: Int64 = 500
   /// How often one adapter counts one frame. A device sends three in a slot; more would let copies crowd them out.
   static let countsPerSlot = 8
@@ -138,7 +138,7 @@ package struct Hearing: Sendable {
     callers[caller].locator.hear(frame, rssi: heard.rssi, at: Double(heard.clock) / 1000)
   }
 
-  /// An adapter listens, or does not any more. With one ear nobody can tell sides, so then nobody is heard.
+  /// An adapter listens, or no longer does. With one ear the sides cannot be told apart, so then nobody is heard.
   mutating func set(_ ear: StepID, isListening: Bool) {
     if isListening { lost.remove(ear) } else { lost.insert(ear) }
     for index in callers.indices { callers[index].locator = Locator(steps: ears) }
@@ -146,8 +146,8 @@ package struct Hearing: Sendable {
 
   /// Looks where everybody is.
   ///
-  /// - Returns: whose place has changed, with the step in whose reach they are now; and the frames that need not be waited
-  ///   for any more.
+  /// - Returns: whose place has changed, with the step in whose reach they are now; and the frames that need not
+  ///   be waited for any more.
   mutating func decide(at clock: Int64) -> (changes: [(call: Call, heard: StepID?)], forgotten: [UUID]) {
     var changes: [(call: Call, heard: StepID?)] = []
     var forgotten: [UUID] = []

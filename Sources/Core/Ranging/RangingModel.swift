@@ -14,8 +14,8 @@ package enum RangingModel {
   static let zoneWindow = 8.0
   /// What the side and being located rest on, seconds.
   package static let window = 6.0
-  /// What the distance and the RSSI rest on, seconds, and what the longer windows are compared with: half of it is by how
-  /// much a distance lags behind a rider who walks.
+  /// What the distance and the RSSI rest on, seconds, and what the longer windows are compared with: half of it is by
+  /// how much a distance lags behind a rider who walks.
   package static let momentWindow = 2.0
   /// With fewer frames a beacon's zone is unknown.
   static let least = 2
@@ -55,7 +55,7 @@ package enum RangingModel {
   // Located: the rider is in reach of this step, and of no other.
 
   package static let locatedLeast = 3
-  /// The level that is certain: what remains when the error of few frames is taken off.
+  /// The certain level: the mean level minus the error that comes with few frames.
   static let locatedBeginLevel = -7.75
   static let locatedStayLevel = -12.0
   /// How near a rider is told to come, metres: in free space a dozen frames are enough there.
@@ -65,8 +65,8 @@ package enum RangingModel {
   /// The share of the frames that must have this level. There must also be `locatedLeast` of them.
   static let locatedShare = 0.3
   static let supportLevel = -10.0
-  /// When the rider walks away, the level falls in the last moment: how many frames that takes, and by how many decibels
-  /// their mean may lie below the one of the window's other frames.
+  /// When the rider walks away, the level falls in the last moment: how many frames that takes, and by how many
+  /// decibels their mean may lie below the one of the window's other frames.
   static let momentLeast = 2
   static let momentFall = 7.0
   /// What a body takes that stands between: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
@@ -76,7 +76,8 @@ package enum RangingModel {
 
   /// The path loss exponent of free space.
   static let exponent = 2.0
-  /// 80 % of places lie within this many decibels of the law, and 80 % of single frames within this many of their place.
+  /// 80 % of places lie within this many decibels of the law, and 80 % of single frames within this many of their
+  /// place.
   static let shadowing80 = 8.2
   static let fading80 = 5.8
 

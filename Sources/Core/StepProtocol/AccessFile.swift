@@ -1,11 +1,11 @@
 import Domain
 import Encoding
 
-/// All that an operator gives a device that has asked, in one text: the vehicle's code, a token, and a certificate for the
-/// broker. No secret is in it: the token is worth nothing without the device's private key.
+/// The operator's answer to a device's request, in one text: the vehicle's code, a token, and a certificate for the
+/// broker. It contains no secret: the token is worth nothing without the device's private key.
 ///
-/// Nobody has signed the whole, and nobody needs to: the operator has signed the code and the token, and the authority in
-/// the code the certificate. (PROTOCOL.md, section 9.2)
+/// The text as a whole is not signed, and need not be. The operator has signed the code and the token; the authority in
+/// the code has signed the certificate. (PROTOCOL.md, section 9.2)
 public struct AccessFile: Sendable, Equatable {
   /// Bytes.
   public static let maximumSize = 16_384
@@ -37,8 +37,8 @@ public struct AccessFile: Sendable, Equatable {
     try self.init(parsing: JSON.object(members).text, now: nil)
   }
 
-  /// Reads an access file: code and token are by one key, and for one vehicle. Whether that key is the operator's, and the
-  /// token's times, are for the reader to judge.
+  /// Reads an access file: code and token are by one key, and for one vehicle. Whether that key is the operator's, and
+  /// the token's times, are for the reader to judge.
   ///
   /// - Parameter now: seconds of Unix time; nil where nobody knows the time.
   public init(parsing text: String, now: Int64?) throws(ProtocolError) {

@@ -2,10 +2,10 @@ import Crypto
 public import Domain
 import Encoding
 
-/// By which a rider's device calls the vehicle: a secret that only the two have, exported from the HPKE context of the
-/// question that the device sent (RFC 9180 5.3).
+/// The key with which a rider's device calls the vehicle: a secret that only the two have, exported from the HPKE
+/// context of the device's question (RFC 9180 5.3).
 ///
-/// Who reads the question and every answer to it cannot compute it.
+/// Somebody who reads the question and every answer to it cannot compute the key.
 public struct CallKey: Sendable, Equatable {
   /// Bytes.
   private static let size = 32
@@ -40,7 +40,7 @@ public struct CallKey: Sendable, Equatable {
 public struct CallRequest: Sendable, Equatable {
   /// Milliseconds that a slot can have.
   public static let slotLengths: ClosedRange<Int64> = 100...1_000
-  /// The longest that a vehicle may have a device call, milliseconds: for more it has to be asked again.
+  /// For how long a vehicle may have a device call, milliseconds. For more, the device has to ask again.
   public static let longest: Int64 = 10_000
 
   /// The length of a slot, milliseconds.

@@ -1,11 +1,11 @@
 import Encoding
 
-/// What a rider's device asks an operator for: access for its key. No secret is in it, and no private key leaves the
-/// device.
+/// A request of a rider's device to an operator: access for the device's key. It contains no secret, and no private key
+/// leaves the device.
 ///
-/// A JWS that the device signs. Its header has the device's public key, as a vehicle's code has its operator's: it shows
-/// that whoever asks holds the private key, and not who they are. The operator has to know whose request it is.
-/// (PROTOCOL.md, section 9.2)
+/// A JWS that the device signs. Its header has the device's public key, as a vehicle's code has its operator's. It
+/// shows that the sender holds the private key, and not who the sender is. The operator has to know whose request it
+/// is. (PROTOCOL.md, section 9.2)
 public struct DeviceRequest: Sendable, Equatable {
   /// The most that a QR code holds, bytes.
   public static let maximumSize = VehicleCode.maximumSize

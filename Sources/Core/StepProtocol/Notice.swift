@@ -3,8 +3,8 @@ public import Encoding
 
 /// What the operator tells one vehicle's controller: which keys count, and which tokens and devices no longer do.
 ///
-/// A JWT that the broker keeps (`TopicPrefix.notice`). A later one takes the place of all before it. Whoever can keep it
-/// from the controller keeps a revocation from it, and the controller cannot notice: so tokens have to be short.
+/// A JWT that the broker keeps (`TopicPrefix.notice`). A later notice replaces all earlier ones. Whoever can withhold a
+/// notice withholds a revocation, and the controller cannot tell: so tokens have to be short.
 /// (PROTOCOL.md, section 9.1)
 public struct Notice: Sendable, Equatable {
   /// Of the compact form, bytes. The vehicle's broker takes no larger packet than a command's.
@@ -12,7 +12,7 @@ public struct Notice: Sendable, Equatable {
   /// The present key, the next one, and the one before while its tokens last.
   public static let maximumKeys = 4
 
-  /// What is not good any more.
+  /// What no longer counts.
   public enum Subject: Hashable, Sendable {
     /// One token, by its `jti`.
     case token(String)
@@ -22,7 +22,7 @@ public struct Notice: Sendable, Equatable {
 
   public struct Revocation: Hashable, Sendable {
     public let subject: Subject
-    /// When the last token that it concerns ends, seconds of Unix time. No later notice needs to repeat it then.
+    /// When the last token that it concerns ends, seconds of Unix time. Notices after that need not repeat it.
     public let until: Int64
 
     public init(_ subject: Subject, until: Int64) {
@@ -88,7 +88,7 @@ public struct Notice: Sendable, Equatable {
     return notice
   }
 
-  /// What a controller's journal keeps, whose signature was checked when it arrived.
+  /// Reads a notice from a controller's journal. Its signature was checked when it arrived.
   public init(claims: JSON) throws(ProtocolError) {
     var members = try ObjectReader(claims, of: "the notice")
     vehicle = try members.uuid("vehicle")

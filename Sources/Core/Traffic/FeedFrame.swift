@@ -2,7 +2,7 @@ public import Domain
 public import Encoding
 public import Geography
 
-/// What a feed says of one section of a road at one moment. FEED.md is the text.
+/// A feed's message about one section of a road at one moment. FEED.md describes it.
 public struct FeedFrame: Equatable, Sendable {
   public var section: String
   /// When the objects were where it says, on the feed's clock.
@@ -98,7 +98,7 @@ public struct RoadObject: Equatable, Sendable {
     self.scenarios = scenarios
   }
 
-  /// What it is. A word that is none of these is `other`.
+  /// The kind of object. Any other word is `other`.
   public enum Category: String, Sendable, CaseIterable {
     case bus, car, truck, motorcycle, bicycle, pedestrian, other
 

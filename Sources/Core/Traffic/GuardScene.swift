@@ -16,7 +16,7 @@ public struct GuardScene: Equatable, Sendable {
     public var delay = 0.0
     /// Standard deviation of what is added to each axis of a position, metres.
     public var noise = 0.0
-    /// Seconds after which that has become another one; 0 for each frame anew.
+    /// Seconds for which an error of position lasts; 0 when each frame has another one.
     public var correlation = 0.0
     /// Metres that every position is off, in a direction that the seed says.
     public var bias = 0.0

@@ -5,7 +5,7 @@ import Glibc
 package import StepProtocol
 import SystemIO
 
-/// The keys of this user's device, which never leave it: they are in a folder beside the vehicles.
+/// The keys of this user's device, in a folder beside the vehicles. They never leave the device.
 package struct EnrolledDevice: Sendable {
   private static let folder = "device"
   private static let deviceKey = "device.jwk"

@@ -27,11 +27,11 @@ package enum RequestError: Failure, Equatable {
   package var description: String {
     switch self {
     case .malformed(let error): "not a device's request, or a damaged one: \(error)"
-    case .foreignName: "the request asks for a certificate in a name that is not a rider's"
+    case .foreignName: "the request asks for a certificate with another name than `rider`"
     case .unusable(let reason): reason
     case .notEnrolled: "this computer has no device key"
     case .otherDevice(let asked, let own):
-      "this access is for the device \(asked), and this one is \(own)"
+      "this access is for the device \(asked), but this device is \(own)"
     case .older(let path): "this access is older than the one in \(path)"
     case .unusableName(let name): "\(name): not a rider's name"
     }

@@ -265,13 +265,13 @@ package enum LedgerError: Failure, Equatable {
   package var description: String {
     switch self {
     case .damaged(let path): "\(path) is damaged: nothing was changed"
-    case .nothingToRevoke: "no token that has not ended is of that name"
+    case .nothingToRevoke: "no unexpired token matches"
     case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
     case .deviceRevoked(let device): "the device \(device) is revoked"
     case .stillChanging: "the key before the present one still counts"
-    case .nothingToRetire: "no key is to be retired"
+    case .nothingToRetire: "there is no old key to retire"
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
-    case .notKept(let broker): "\(broker) does not keep the notice: its access list has no operator"
+    case .notKept(let broker): "\(broker) does not keep the notice: its access list does not let the operator write"
     case .noAnswer(let broker): "\(broker) has not confirmed the notice"
     case .notFleet(let path): "\(path) is not the folder of an operator of several vehicles"
     case .taken(let path): "\(path) is a vehicle of this operator with the same name, UUID or topic"

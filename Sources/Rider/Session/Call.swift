@@ -1,7 +1,7 @@
 public import Domain
 public import StepProtocol
 
-/// What a vehicle wants to hear of this device, and when (PROTOCOL.md, 5.1).
+/// The frames that a vehicle wants to hear from this device, and when (PROTOCOL.md, 5.1).
 public struct Call: Sendable {
   private let key: CallKey
   private let request: CallRequest

@@ -177,7 +177,7 @@ extension Proof {
   fileprivate var otherStep: String {
     switch self {
     case .beacon:
-      "another step's beacon was heard as well as this one's, or what was heard as this step's is a copy of it"
+      "another step's beacon was heard more strongly than this step's, or the beacon is a copy"
     case .tag: "the tag is not one of those on this step"
     case .code: "the code is not the one on this step"
     case .heard: "the vehicle hears you at another step"

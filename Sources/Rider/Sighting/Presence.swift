@@ -1,18 +1,17 @@
 package import Domain
 import StepProtocol
 
-/// What is known of a rider's presence, and whether a vehicle is content with it.
+/// The evidence of a rider's presence so far, and whether a vehicle accepts it.
 ///
-/// A value without I/O and clock. Whatever is to be given besides a sighting, or together with it, is asked for in
-/// `verdict`.
+/// A value without I/O and clock. `verdict` says whether a sighting is enough, alone or together with another one.
 package struct Presence: Sendable {
   /// What is to be done next.
   package enum Verdict: Sendable {
     /// The vehicle accepts this.
     case suffices(Sighting)
-    /// The vehicle has not told yet what it accepts at this step.
+    /// The vehicle has not said yet what it accepts at this step.
     case asks(Sighting)
-    /// This was found, and does not do.
+    /// This was found, and is not enough.
     case lacks(Sighting, Shortfall)
     /// Nothing was found yet.
     case nothing
@@ -21,10 +20,10 @@ package struct Presence: Sendable {
   /// The side that the rider asked for; nil for whichever the rider is at.
   private let side: Side?
   private var policies: [StepID: PresencePolicy] = [:]
-  /// Where the vehicle hears this device: what it says itself, so it is a sighting by itself and a part of others.
+  /// Where the vehicle hears this device, as the vehicle says. It is a sighting by itself, and a part of other proofs.
   private var heard: Sighting?
-  /// In the order in which they were found. Of a live radio only the last decision counts, and of a recording each: it is
-  /// heard in a moment, and the vehicle's answer may come after its end.
+  /// In the order in which they were found. For a live radio only the last decision counts. For a recording every
+  /// decision counts: it is read in a moment, and the vehicle's answer may come after its end.
   private var sightings: [Sighting] = []
 
   package init(side: Side?) { self.side = side }
@@ -48,7 +47,7 @@ package struct Presence: Sendable {
   /// Takes in which step's reach the vehicle hears this device; nil where in none.
   package mutating func take(heard sighting: Sighting?) { heard = sighting }
 
-  /// Whether it would do if the vehicle heard this device.
+  /// Whether the sighting would be enough if the vehicle heard this device.
   package func awaitsHearing(_ shortfall: Shortfall, at step: StepID) -> Bool {
     if case .notHeard = shortfall { return true }
     return policies[step].map { $0.methods.contains(.heard) && !$0.needsHearing } ?? false
@@ -82,7 +81,7 @@ package struct Presence: Sendable {
   }
 }
 
-/// Why a sighting does not do.
+/// Why a sighting is not enough.
 package enum Shortfall: Hashable, Sendable {
   /// The rider is at another step than the one that was asked for.
   case otherSide
@@ -97,8 +96,8 @@ package enum Shortfall: Hashable, Sendable {
 }
 
 extension PresencePolicy {
-  /// Why the vehicle would not accept a proof, as far as the rider's side can know; nil where it would. Whether a beacon
-  /// can be copied only the vehicle knows.
+  /// Why the vehicle would not accept a proof, as far as the rider's side can know; nil where it would. Whether a
+  /// beacon can be copied only the vehicle knows.
   package func shortfall(of proof: Proof) -> Shortfall? {
     guard methods.contains(proof.method), proof.method != .heard || !needsHearing else {
       return .method(accepted: needsHearing ? methods.subtracting([.heard]) : methods)
