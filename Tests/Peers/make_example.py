@@ -116,14 +116,14 @@ def beacon() -> dict:
 
 def call(asked: proto.Command) -> dict:
     """Where the vehicle wants to hear the device, the answer to the first question and its frames would be these."""
-    key = proto.call_key(ENCRYPTION, asked.payload)
+    key, challenge = proto.call_key(ENCRYPTION, asked.payload), octets("challenge", 16)
     policy = {"proofs": ["beacon", "heard"], "zone": "near", "static": True, "ext": {"both": True}}
     more = {"challenge": text("challenge"), "policy": policy, "ext": {"call": {"slot": 300, "slots": 32, "heard": STEP}}}
-    frames = [{"slot": slot, "frame": str(proto.call_frame(key, slot))} for slot in (0, 1, 31)]
+    frames = [{"slot": slot, "frame": str(proto.call_frame(key, challenge, slot))} for slot in (0, 1, 31)]
     return status("call", 8, 62_250, "close", "idle", asked, more) | {
         "call-key": key.hex(),
         "call-frames": frames,
-        "call-data": proto.call_data(proto.call_frame(key, 0)).hex(),
+        "call-data": proto.call_data(proto.call_frame(key, challenge, 0)).hex(),
     }
 
 

@@ -282,9 +282,9 @@ def call_key(controller: X25519PrivateKey, payload: bytes) -> bytes:
     return HPKE.create_recipient_context(enc, hpke_key(controller)).export(b"stepctl call", 32)
 
 
-def call_frame(key: bytes, slot: int) -> uuid.UUID:
+def call_frame(key: bytes, challenge: bytes, slot: int) -> uuid.UUID:
     """What the device advertises in a slot (5.1)."""
-    code = bytearray(hmac.digest(key, slot.to_bytes(8, "big"), "sha256")[:16])
+    code = bytearray(hmac.digest(key, challenge + slot.to_bytes(8, "big"), "sha256")[:16])
     code[6] = code[6] & 0x0F | 0x40
     code[8] = code[8] & 0x3F | 0x80
     return uuid.UUID(bytes=bytes(code))

@@ -326,7 +326,7 @@ def test_the_frames_of_a_call_are_what_both_ends_export():
     _, context = proto.HPKE.create_sender_context(proto.hpke_key(key.public_key()), eks=pair)
     exported = context.export(b"stepctl call", 32)
     assert exported == proto.call_key(key, payload)
-    frames = [proto.call_frame(exported, slot) for slot in range(32)]
+    frames = [proto.call_frame(exported, b"challenge", slot) for slot in range(32)]
     assert len(set(frames)) == 32 and {frame.version for frame in frames} == {4}
 
 

@@ -267,7 +267,7 @@ def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
     several = stepctl("locate", "--radio", radio, **where)
     assert (several.status, several.error) == (
         78,
-        "vehicle: not given, and there are several: use --vehicle rolling or second",
+        "several of your vehicles are heard: rolling, second",
     )
     paths = stepctl("config", "path", "--json", **where)
     assert paths.status == 0

@@ -106,8 +106,8 @@ package struct Hearing: Sendable {
   mutating func begin(
     _ key: CallKey, for sender: Sender, challenge: [UInt8], at clock: Int64
   ) -> (call: Call, awaited: [UUID], forgotten: [UUID]) {
-    let call = Call(
-      sender: sender, challenge: challenge, begun: clock, frames: (0..<Self.slots).map(key.frame(ofSlot:)))
+    let frames = (0..<Self.slots).map { key.frame(ofSlot: $0, challenge: challenge) }
+    let call = Call(sender: sender, challenge: challenge, begun: clock, frames: frames)
     var forgotten: [UUID] = []
     var index = callers.firstIndex { $0.device == sender.device }
     if index == nil {

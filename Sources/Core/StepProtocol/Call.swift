@@ -22,9 +22,12 @@ public struct CallKey: Sendable, Equatable {
   }
 
   /// What the device advertises in a slot: a service UUID of version 4 (RFC 9562 5.4), that is 122 bits of
-  /// HMAC-SHA-256 over the slot's number. Without the key, nobody can tell it from one that is random.
-  public func frame(ofSlot slot: Int) -> UUID {
-    var message: [UInt8] = []
+  /// HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from one that is random.
+  ///
+  /// The challenge is there because a controller that was restarted takes an old question once more: then a recording of
+  /// the frames of that time must be worth nothing.
+  public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
+    var message = challenge
     for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: slot >> shift)) }
     let code = Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(16))
     func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }

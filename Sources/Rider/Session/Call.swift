@@ -4,12 +4,15 @@ public import StepProtocol
 /// The frames that a vehicle wants to hear from this device, and when (PROTOCOL.md, 5.1).
 public struct Call: Sendable {
   private let key: CallKey
+  private let challenge: [UInt8]
   private let request: CallRequest
   /// When the first slot began here.
   private let begun: ContinuousClock.Instant
 
-  public init(_ key: CallKey, _ request: CallRequest, begun: ContinuousClock.Instant) {
+  /// - Parameter challenge: the one that came with the request.
+  public init(_ key: CallKey, _ challenge: [UInt8], _ request: CallRequest, begun: ContinuousClock.Instant) {
     self.key = key
+    self.challenge = challenge
     self.request = request
     self.begun = begun
   }
@@ -18,6 +21,7 @@ public struct Call: Sendable {
   public func frame(at now: ContinuousClock.Instant) -> (frame: UUID, until: ContinuousClock.Instant)? {
     let length = Duration.milliseconds(request.slot)
     let slot = max(0, Int(begun.duration(to: now) / length))
-    return slot < request.slots ? (key.frame(ofSlot: slot), begun + length * (slot + 1)) : nil
+    guard slot < request.slots else { return nil }
+    return (key.frame(ofSlot: slot, challenge: challenge), begun + length * (slot + 1))
   }
 }

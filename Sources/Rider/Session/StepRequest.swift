@@ -259,7 +259,8 @@ public struct StepRequest: Sendable {
     limit = answer.received + Self.challengeAge
     guard let request = challenge.call else { return [told] }
     return [
-      .call(Call(question.command.callKey, request, begun: answer.received)), .heard(request.heard), told,
+      .call(Call(question.command.callKey, challenge.bytes, request, begun: answer.received)), .heard(request.heard),
+      told,
     ]
   }
 

@@ -56,7 +56,7 @@ import Testing
     let call = try #require(requested(request.receive(answer(question))))
     for slot in 0..<32 {
       let sent = try #require(call.frame(at: now + .milliseconds(300 * slot + 150)))
-      #expect(sent.frame == question.key.frame(ofSlot: slot))
+      #expect(sent.frame == question.key.frame(ofSlot: slot, challenge: challenge))
       #expect(sent.until == now + .milliseconds(300 * (slot + 1)))
     }
     #expect(call.frame(at: now + .milliseconds(9_600)) == nil)

@@ -31,13 +31,16 @@ import Testing
     /// What it sends at a moment of the controller's clock, where the answer took a while to arrive.
     func frame(at clock: Int64, late: Int64 = 0) -> UUID? {
       let slot = Int((clock - late - begun) / call.slot)
-      return clock >= begun + late && slot < call.slots ? key.frame(ofSlot: slot) : nil
+      return clock >= begun + late && slot < call.slots ? key.frame(ofSlot: slot, challenge: challenge) : nil
     }
   }
 
-  private func asks(_ rider: Rider? = nil, at step: StepID = left) -> Device {
+  /// - Parameter question: an older one, sent again.
+  private func asks(_ rider: Rider? = nil, at step: StepID = left, again question: SealedCommand? = nil) -> Device {
     let rider = rider ?? bench.rider()
-    let sealed = Command(vehicle: car.uuid, step: step, request: .status, token: rider.token)
+    let sealed =
+      question
+      ?? Command(vehicle: car.uuid, step: step, request: .status, token: rider.token)
       .sealed(by: rider.device, to: rider.controller)
     let statement = bench.send(sealed.bytes, to: step)[0]
     guard case .challenge(let challenge)? = statement.answer?.outcome, let call = challenge.call else {
@@ -228,13 +231,33 @@ import Testing
       start(both: true)
       let device = asks()
       for slot in 4..<20 {
-        let frame = device.key.frame(ofSlot: slot)
+        let frame = device.key.frame(ofSlot: slot, challenge: device.challenge)
         bench.time = ControllerTime(
           clock: device.begun + Int64(slot) * device.call.slot + offset, wall: bench.time.wall)
         for _ in 0..<3 { hear(frame, Self.atLeft) }
       }
       #expect((refusal(device) == nil) == counts, "\(offset)")
     }
+  }
+
+  @Test(
+    "after a restart an old question has new frames: a recording of the old ones counts for nothing",
+    arguments: [true, false])
+  func recording(isOld: Bool) {
+    start(both: true)
+    let rider = bench.rider()
+    let question = Command(vehicle: car.uuid, step: left, request: .status, token: rider.token)
+      .sealed(by: rider.device, to: rider.controller)
+    let old = asks(rider, again: question)
+    start(both: true)
+    let new = asks(rider, again: question)
+    #expect(old.key == new.key && old.challenge != new.challenge)
+    for slot in 4..<20 {
+      bench.time = ControllerTime(clock: new.begun + Int64(slot) * new.call.slot, wall: bench.time.wall)
+      let frame = new.key.frame(ofSlot: slot, challenge: isOld ? old.challenge : new.challenge)
+      for _ in 0..<3 { hear(frame, Self.atLeft) }
+    }
+    #expect(refusal(new) == (isOld ? .notHeard : nil))
   }
 
   @Test("a frame that is told late or for the future counts for nothing")
@@ -244,10 +267,12 @@ import Testing
     // Slot 5 was over 1.2 s ago.
     for slot in 0..<6 {
       let clock = device.begun + Int64(slot) * device.call.slot
-      hear(device.key.frame(ofSlot: slot), Self.atLeft, at: clock)
+      hear(device.key.frame(ofSlot: slot, challenge: device.challenge), Self.atLeft, at: clock)
     }
     for slot in 11..<30 {
-      hear(device.key.frame(ofSlot: slot), Self.atLeft, at: device.begun + Int64(slot) * device.call.slot)
+      hear(
+        device.key.frame(ofSlot: slot, challenge: device.challenge), Self.atLeft,
+        at: device.begun + Int64(slot) * device.call.slot)
     }
     #expect(refusal(device) == .notHeard)
   }
