@@ -42,10 +42,11 @@ EPOCH = 0x00DCDDB30F2F8000 + 1_767_225_600_000_000
 
 
 class Rider:
-    """Walks along corners and looks ahead; `mirror` is 1 on the left and -1 on the right."""
+    """Walks along corners to a step and looks ahead."""
 
-    def __init__(self, mirror):
-        corners = [(-4.0, -6.0), (-4.0, -1.5), (-3.0, 0.0), (-1.6, 0.0)]
+    def __init__(self, side, stop):
+        mirror = 1 if side == "left" else -1
+        corners = [(-4.0, -6.0), (-4.0, -1.5), (-3.0, 0.0), (STEPS["left"][1][0] - stop, 0.0)]
         self.corners = [(mirror * x, y) for x, y in corners]
         self.end = sum(map(math.dist, self.corners, self.corners[1:])) / SPEED + STAY
 
@@ -113,9 +114,9 @@ def report(beacon, vehicle, rssi):
     return b"\x04\x3e" + bytes([len(body)]) + body
 
 
-def walk(vehicle, side, seed):
+def walk(vehicle, side, stop, seed):
     chance = random.Random(seed)
-    rider = Rider(1 if side == "left" else -1)
+    rider = Rider(side, stop)
     beacons = [Beacon(step, chance) for step in STEPS]
     heard = []
     for beacon in beacons:
@@ -143,9 +144,9 @@ def way(a, b):
     return min(sum(map(math.dist, corners, corners[1:])) for corners in ends)
 
 
-def untrue(side, lines):
+def untrue(side, stop, lines):
     """The lines of `stepctl locate --watch` that give a step another zone than the one in which the rider is."""
-    rider, wrong = Rider(1 if side == "left" else -1), []
+    rider, wrong = Rider(side, stop), []
     for line in lines:
         words = line.split()
         place, _ = rider.at(float(words[0]))
@@ -160,6 +161,7 @@ def main():
     parser = argparse.ArgumentParser(description="Write a capture of a rider who walks up to a step.")
     parser.add_argument("--uuid", type=uuid.UUID, help="the vehicle's")
     parser.add_argument("--side", choices=STEPS, default="left", help="where the rider goes (default: left)")
+    parser.add_argument("--stop", type=float, default=0.6, help="metres in front of the step (default: 0.6)")
     parser.add_argument("--seed", type=int, default=1, help="another one makes another walk (default: 1)")
     parser.add_argument("--out", help="the capture (default: standard output)")
     parser.add_argument(
@@ -167,11 +169,11 @@ def main():
     )
     options = parser.parse_args()
     if options.check:
-        wrong = untrue(options.side, sys.stdin)
+        wrong = untrue(options.side, options.stop, sys.stdin)
         sys.exit("\n".join(["these zones are not true:", *wrong]) if wrong else 0)
     if options.uuid is None:
         parser.error("--uuid is missing")
-    capture = walk(options.uuid, options.side, options.seed)
+    capture = walk(options.uuid, options.side, options.stop, options.seed)
     if options.out:
         with open(options.out, "wb") as file:
             file.write(capture)

@@ -141,7 +141,18 @@ def test_a_rider_who_comes_no_nearer_is_told_how_near_it_has_to_be_and_nothing_i
     assert (ended.status, ended.stdout) == (3, "")
     assert re.fullmatch(r"not near enough: left: [\d.]+ m; the vehicle asks for less than 0\.5 m", ended.error)
     assert ended.stderr.splitlines()[-1] == "hint: come closer to the step"
-    assert strict.is_unmoved() and strict.published("left") <= 1, "the question alone"
+    assert strict.is_unmoved() and strict.published("left") <= 2, "the question alone, and once more when its challenge is old"
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_walk_to_the_step_ends_in_the_nearest_zone(strict, tmp_path, seed):
+    # On the way and until the zone is sure more time passes than the radio is listened to without a rider at a step.
+    walk = tmp_path / "walk.btsnoop"
+    given = ["--uuid", strict.uuid, "--stop", "0.25", "--seed", str(seed), "--out", walk]
+    subprocess.run(["python3", REPOSITORY / "Tests/Demo/walk.py", *given], check=True)
+    ended = strict.rider("alice").types("open", "--radio", f"btsnoop:{walk}")
+    assert (ended.status, ended.stdout) == (0, "the left step is open\n"), ended.stderr
+    assert "located, immediate, 0." in ended.stderr
 
 
 def test_a_recording_is_followed_to_where_the_rider_is_near_enough(strict, tmp_path):

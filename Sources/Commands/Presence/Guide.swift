@@ -37,7 +37,7 @@ final class Guide {
       console.note(note)
     case .decided(let location, let sighting):
       guard let limit else { return }
-      left[method] = limit - location.time
+      left[method] = BeaconSearch.end(of: limit, location) - location.time
       // Whoever asked for the sighting says what becomes of it.
       if sighting == nil { show(method, LocationReport(vehicle: vehicle, location: location).guidance(to: side)) }
     case .waiting(let left):

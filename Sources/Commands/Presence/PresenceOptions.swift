@@ -73,7 +73,9 @@ struct PresenceOptions: ParsableArguments {
   /// - Parameter recording: the path of a new file that keeps what the radio hears.
   func searches(_ vehicle: Vehicle, _ settings: Settings, recording: String? = nil) throws -> [any StepSearch] {
     func beacons() throws -> any StepSearch {
-      BeaconSearch(vehicle, radio: try settings.radioSpec(), limit: settings.timeout.value, recording: recording)
+      BeaconSearch(
+        vehicle, radio: try settings.radioSpec(), limit: settings.timeout.value, goesOnAtStep: true,
+        recording: recording)
     }
     func tag() throws -> any StepSearch {
       TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value)

@@ -182,7 +182,11 @@ final class Ride {
     guard let view, let last else { return }
     var wish = ""
     if let target, approach?.isCommanding != true {
-      let left = limit.map { ", \(max(0, Int(($0 - last.location.time).rounded(.up)))) s left" } ?? ""
+      let left =
+        limit.map { limit in
+          let left = BeaconSearch.end(of: limit, last.location) - last.location.time
+          return ", \(max(0, Int(left.rounded(.up)))) s left"
+        } ?? ""
       wish = "\(target.rawValue)s when you are there\(left)   "
     }
     let keys = hasKeys ? "\(wish)o open   c close   q quit" : nil

@@ -11,7 +11,7 @@ package enum RangingModel {
   /// How many frames of each beacon are kept. At 16 a second they fill the longest window.
   static let capacity = 128
   /// What the zone rests on, seconds.
-  static let zoneWindow = 8.0
+  package static let zoneWindow = 8.0
   /// What the side and being located rest on, seconds.
   package static let window = 6.0
   /// What the distance and the RSSI rest on, seconds, and what the longer windows are compared with: half of it is by

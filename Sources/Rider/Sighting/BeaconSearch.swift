@@ -11,6 +11,8 @@ package struct BeaconSearch: StepSearch {
   let interval: Double
   /// Seconds of the radio's clock; nil for as long as the radio has something to tell.
   let limit: Double?
+  /// Whether it goes on beyond the limit while the rider is located: see `end`.
+  let goesOnAtStep: Bool
   /// The path of a new file that keeps what is heard.
   let recording: String?
 
@@ -22,13 +24,21 @@ package struct BeaconSearch: StepSearch {
   private static let mostDelay = 1.0
 
   package init(
-    _ vehicle: Vehicle, radio: RadioSpec, limit: Double?, interval: Double = 0.5, recording: String? = nil
+    _ vehicle: Vehicle, radio: RadioSpec, limit: Double?, goesOnAtStep: Bool = false, interval: Double = 0.5,
+    recording: String? = nil
   ) {
     self.vehicle = vehicle
     self.radio = radio
     self.interval = interval
     self.limit = limit
+    self.goesOnAtStep = goesOnAtStep
     self.recording = recording
+  }
+
+  /// When a search that goes on at a step listens no longer. Who is located has arrived, and the zone can take as long as its window to
+  /// show how near that is.
+  package static func end(of limit: Double, _ location: Location) -> Double {
+    location.isLocated ? limit + RangingModel.zoneWindow : limit
   }
 
   /// Listens until the time is up, and tells each decision.
@@ -68,10 +78,11 @@ package struct BeaconSearch: StepSearch {
     var tick = 0
     // Whether anything was heard, of any device, since the last decision.
     var isUndecided = true
+    var last = Location(of: vehicle.steps, at: 0)
 
     while true {
       let elapsed = Double(tick) * interval
-      if let limit, elapsed > limit { return }
+      if let limit, elapsed > (goesOnAtStep ? Self.end(of: limit, last) : limit) { return }
       let deadline = UnixTime(microseconds: base.microseconds + Int64((elapsed * 1e6).rounded()))
       switch try radio.next(until: deadline) {
       case .heard(let advertisement):
@@ -86,7 +97,8 @@ package struct BeaconSearch: StepSearch {
         lastHeard = newest.seconds(since: base)
         locator.hear(beacon, rssi: advertisement.rssi, at: lastHeard)
       case .deadline(let now):
-        guard try body(locator.decide(at: elapsed), now.seconds(since: deadline)) else { return }
+        last = locator.decide(at: elapsed)
+        guard try body(last, now.seconds(since: deadline)) else { return }
         tick += 1
         isUndecided = false
         if elapsed - lastHeard > Self.longestSilence, now.seconds(since: deadline) > Self.longestSilence {
