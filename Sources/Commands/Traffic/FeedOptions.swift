@@ -89,6 +89,80 @@ struct FeedOptions: ParsableArguments {
   }
 }
 
+/// What happens to a feed.
+enum FeedEvent {
+  case connected
+  /// A frame, and how many were left out before it.
+  case frame(RecordedFrame, dropped: Int)
+  /// The recording is at its end.
+  case ended(String)
+}
+
+/// A feed that comes on a loop.
+final class RunningFeed {
+  private let connection: FeedConnection?
+  private var registrations: [Registration] = []
+
+  fileprivate init(_ connection: FeedConnection?) { self.connection = connection }
+
+  fileprivate func add(_ registration: Registration) { registrations.append(registration) }
+
+  func end() {
+    for registration in registrations { registration.cancel() }
+    registrations = []
+  }
+}
+
+extension FeedOptions {
+  /// Gives what happens as it happens. A recording runs on its own clock.
+  func start(
+    on loop: EventLoop, in context: Context, _ interruption: Interruption, _ take: @escaping (FeedEvent) throws -> Void
+  ) throws -> RunningFeed {
+    switch feed {
+    case .recording(let path):
+      let frames = try Recording.read(path)
+      let feed = RunningFeed(nil)
+      let begin = context.clocks.steady()
+      var index = 0
+      func play() throws {
+        while index < frames.count {
+          let due = begin + .microseconds(frames[index].received.microseconds - frames[0].received.microseconds)
+          if due > context.clocks.steady() { return feed.add(loop.schedule(at: due, play)) }
+          try take(.frame(frames[index], dropped: 0))
+          index += 1
+        }
+        try take(.ended("the recording is at its end"))
+      }
+      feed.add(loop.schedule(at: begin, play))
+      return feed
+    case .bridge(let host, let port, let path):
+      guard let at else { return RunningFeed(nil) }
+      let connection = try FeedConnection(
+        host: host, port: port, path: path, .init(authorities: ca, certificate: cert, key: key),
+        interruption: interruption)
+      let feed = RunningFeed(connection)
+      func tell() throws {
+        let now = Double(context.clocks.wall().microseconds) / 1e6
+        try connection.tell(ClientLocation(time: now, position: at.coordinate, accuracy: 1, radius: radius))
+        feed.add(loop.schedule(at: .now + .seconds(1), tell))
+      }
+      feed.add(
+        try loop.watch(connection.descriptor) {
+          for event in try connection.received() {
+            switch event {
+            case .connected:
+              try take(.connected)
+              try tell()
+            case .frame(let bytes, let received, let left):
+              try take(.frame(RecordedFrame(received: received, frame: FeedFrame(parsing: bytes)), dropped: left))
+            }
+          }
+        })
+      return feed
+    }
+  }
+}
+
 /// A place as people type it.
 struct Place: ExpressibleByArgument {
   let coordinate: Coordinate

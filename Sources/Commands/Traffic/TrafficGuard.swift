@@ -1,6 +1,7 @@
 import ArgumentParser
 import Domain
 import Encoding
+import Glibc
 import SystemIO
 import Terminal
 import Traffic
@@ -29,11 +30,7 @@ struct TrafficGuardTrial: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let guardScene: GuardScene
-    let bytes = try Files.readRegular(scene)
-    do throws(FeedFlaw) { guardScene = try GuardScene(parsing: bytes) } catch {
-      throw CommandFailure(.badData, "\(scene): \(error.place): \(error.expected)")
-    }
+    let guardScene = try GuardScene(reading: scene)
     let frames = try Recording.read(recording)
     if !frames.contains(where: guardScene.isNear) {
       console.note("nothing in the recording is within 50 km of the vehicle: are latitude and longitude swapped?")
@@ -54,6 +51,30 @@ struct TrafficGuardTrial: ContextCommand {
       \(counted(score.departureGaps, "gap")); held \(part(score.held)), needless \(part(score.needless)), \
       blind \(part(score.blind)) of \(Int(score.time.rounded())) s
       """
+  }
+}
+
+extension GuardScene {
+  init(reading path: String) throws {
+    let bytes = try Files.readRegular(path)
+    do throws(FeedFlaw) { try self.init(parsing: bytes) } catch {
+      throw CommandFailure(.badData, "\(path): \(error.place): \(error.expected)")
+    }
+  }
+}
+
+/// Writes a recording, frame by frame, into a new file that only its owner may read.
+final class FrameRecorder {
+  private let file: Descriptor
+  private let path: String
+
+  init(_ path: String) throws(SystemError) {
+    file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    self.path = path
+  }
+
+  func write(_ frame: RecordedFrame) throws(SystemError) {
+    try file.write(Array((frame.json.text + "\n").utf8), path)
   }
 }
 
