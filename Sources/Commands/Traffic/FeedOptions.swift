@@ -98,18 +98,18 @@ enum FeedEvent {
   case ended(String)
 }
 
-/// A feed that comes on a loop.
+/// A feed that comes on a loop, until it is told to end.
 final class RunningFeed {
-  private let connection: FeedConnection?
-  private var registrations: [Registration] = []
+  private var connection: Registration?
+  /// What comes next of a recording, or is to be told to a bridge.
+  private var next: Registration?
 
-  fileprivate init(_ connection: FeedConnection?) { self.connection = connection }
-
-  fileprivate func add(_ registration: Registration) { registrations.append(registration) }
+  fileprivate func connect(_ registration: Registration) { connection = registration }
+  fileprivate func play(_ registration: Registration) { next = registration }
 
   func end() {
-    for registration in registrations { registration.cancel() }
-    registrations = []
+    connection?.cancel()
+    next?.cancel()
   }
 }
 
@@ -120,33 +120,34 @@ extension FeedOptions {
   ) throws -> RunningFeed {
     switch feed {
     case .recording(let path):
-      let frames = try Recording.read(path)
-      let feed = RunningFeed(nil)
+      var frames = try RecordingLines(path)
+      let feed = RunningFeed()
       let begin = context.clocks.steady()
-      var index = 0
+      var next = try frames.next()
+      let first = next?.received.microseconds ?? 0
       func play() throws {
-        while index < frames.count {
-          let due = begin + .microseconds(frames[index].received.microseconds - frames[0].received.microseconds)
-          if due > context.clocks.steady() { return feed.add(loop.schedule(at: due, play)) }
-          try take(.frame(frames[index], dropped: 0))
-          index += 1
+        while let frame = next {
+          let due = begin + .microseconds(frame.received.microseconds - first)
+          if due > context.clocks.steady() { return feed.play(loop.schedule(at: due, play)) }
+          try take(.frame(frame, dropped: 0))
+          next = try frames.next()
         }
         try take(.ended("the recording is at its end"))
       }
-      feed.add(loop.schedule(at: begin, play))
+      feed.play(loop.schedule(at: begin, play))
       return feed
     case .bridge(let host, let port, let path):
-      guard let at else { return RunningFeed(nil) }
+      let feed = RunningFeed()
+      guard let at else { return feed }
       let connection = try FeedConnection(
         host: host, port: port, path: path, .init(authorities: ca, certificate: cert, key: key),
         interruption: interruption)
-      let feed = RunningFeed(connection)
       func tell() throws {
         let now = Double(context.clocks.wall().microseconds) / 1e6
         try connection.tell(ClientLocation(time: now, position: at.coordinate, accuracy: 1, radius: radius))
-        feed.add(loop.schedule(at: .now + .seconds(1), tell))
+        feed.play(loop.schedule(at: .now + .seconds(1), tell))
       }
-      feed.add(
+      feed.connect(
         try loop.watch(connection.descriptor) {
           for event in try connection.received() {
             switch event {

@@ -84,15 +84,30 @@ enum Recording {
   static let longest = 1 << 30
 
   static func read(_ path: String) throws -> [RecordedFrame] {
-    let lines = try Files.readRegular(path, limit: longest).split(separator: UInt8(ascii: "\n"))
-    guard !lines.isEmpty else { throw CommandFailure(.badData, "\(path): there is no frame in it") }
+    var lines = try RecordingLines(path)
     var frames: [RecordedFrame] = []
-    frames.reserveCapacity(lines.count)
-    for (index, line) in lines.enumerated() {
-      do throws(FeedFlaw) { frames.append(try RecordedFrame(parsing: Array(line))) } catch {
-        throw CommandFailure(.badData, "\(path), line \(index + 1): \(error.place): \(error.expected)")
-      }
-    }
+    while let frame = try lines.next() { frames.append(frame) }
     return frames
+  }
+}
+
+/// The frames of a recording, each read when it is asked for: an hour of a busy road takes minutes.
+struct RecordingLines {
+  private let path: String
+  private let lines: [ArraySlice<UInt8>]
+  private var index = 0
+
+  init(_ path: String) throws {
+    self.path = path
+    lines = try Files.readRegular(path, limit: Recording.longest).split(separator: UInt8(ascii: "\n"))
+    guard !lines.isEmpty else { throw CommandFailure(.badData, "\(path): there is no frame in it") }
+  }
+
+  mutating func next() throws -> RecordedFrame? {
+    guard index < lines.count else { return nil }
+    index += 1
+    do throws(FeedFlaw) { return try RecordedFrame(parsing: Array(lines[index - 1])) } catch {
+      throw CommandFailure(.badData, "\(path), line \(index): \(error.place): \(error.expected)")
+    }
   }
 }

@@ -72,6 +72,7 @@ private final class RoadWatch {
   private weak var loop: EventLoop?
   private var lastLine = -Double.infinity
   private var isHinted = false
+  private var hasCenter = false
 
   /// Between two pictures: more than people see, and less than a terminal takes.
   private static let pause = Duration.milliseconds(80)
@@ -160,7 +161,8 @@ private final class RoadWatch {
       // What is in the middle of the road changes little from frame to frame.
       let sum = places.reduce(Vector.zero, +)
       let middle = sum * (1 / Double(places.count))
-      picture.center = picture.center + (middle - picture.center) * 0.1
+      picture.center = hasCenter ? picture.center + (middle - picture.center) * 0.1 : middle
+      hasCenter = true
     }
   }
 

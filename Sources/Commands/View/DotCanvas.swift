@@ -1,13 +1,15 @@
 import Terminal
 
 /// A field to draw shapes on. Where there is Unicode, a character shows two by four dots (the block Braille Patterns,
-/// U+2800), which are about square; else one dot.
+/// U+2800), which are about square; else one dot: `#` for areas and `.` for lines.
 ///
 /// Places are given in columns: x to the right and y down, so that a row is two columns high.
 struct DotCanvas {
   private struct Cell {
     /// Which of its dots are set.
     var dots: UInt8 = 0
+    /// Whether all of them are of lines.
+    var isThin = true
     /// What stands in their place.
     var character: Character?
     var style: Console.Style?
@@ -42,7 +44,8 @@ struct DotCanvas {
     }
   }
 
-  mutating func dot(x: Double, y: Double, _ style: Console.Style? = nil) {
+  /// - Parameter isThin: whether it is of a line.
+  mutating func dot(x: Double, y: Double, _ style: Console.Style? = nil, isThin: Bool = false) {
     let (column, row) = ((x * Double(grain.x)).rounded(.down), (y * Double(grain.y) / 2).rounded(.down))
     guard column >= 0, row >= 0, column < Double(columns * grain.x), row < Double(rows * grain.y) else { return }
     let (dot, line) = (Int(column), Int(row))
@@ -50,6 +53,7 @@ struct DotCanvas {
     // Unicode 16, 21.4: the dots of the first column are bits 0, 1, 2 and 6, those of the second 3, 4, 5 and 7.
     let bits: [[UInt8]] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]]
     cells[place].dots |= bits[dot % grain.x][line % grain.y]
+    if !isThin { cells[place].isThin = false }
     cells[place].style = style ?? cells[place].style
   }
 
@@ -59,7 +63,7 @@ struct DotCanvas {
     guard way.isFinite, way < 100_000 else { return }
     for step in 0...max(Int(way), 1) {
       let part = Double(step) / max(way, 1)
-      dot(x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part, style)
+      dot(x: from.x + (to.x - from.x) * part, y: from.y + (to.y - from.y) * part, style, isThin: true)
     }
   }
 
@@ -93,6 +97,6 @@ struct DotCanvas {
   private func character(_ cell: Cell) -> Character {
     if let character = cell.character { return character }
     if cell.dots == 0 { return " " }
-    return glyphs.isUnicode ? Character(UnicodeScalar(0x2800 + UInt32(cell.dots))!) : "#"
+    return glyphs.isUnicode ? Character(UnicodeScalar(0x2800 + UInt32(cell.dots))!) : cell.isThin ? "." : "#"
   }
 }

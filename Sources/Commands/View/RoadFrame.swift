@@ -9,7 +9,7 @@ struct RoadView {
   var center = Vector.zero
   var up = 0.0
   /// Metres that a column is wide.
-  var scale = 0.5
+  var scale = 1.0
   /// Whether the picture stays with the vehicle, or with the road's middle where there is no vehicle.
   var follows = true
 
