@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|locate|find|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate find enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -365,6 +365,31 @@ _stepctl_locate() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_find() {
+    repeating_flags=()
+    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --gpsd --timeout --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        return
+        ;;
+    '--gpsd')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
@@ -1075,13 +1100,95 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delay|guard)
+    serve|watch|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_traffic_serve() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--ca --cert --key --port --address --map --replay)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--port')
+        return
+        ;;
+    '--address')
+        return
+        ;;
+    '--map')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--replay')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_traffic_watch() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--feed --at --radius --ca --cert --key --scene --for --save)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--scene')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
         ;;
     esac
 }
@@ -1090,7 +1197,7 @@ _stepctl_traffic_delay() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save --plot)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1121,6 +1228,10 @@ _stepctl_traffic_delay() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    '--plot')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(svg)'
         return
         ;;
     esac

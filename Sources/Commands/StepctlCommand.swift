@@ -13,7 +13,8 @@ package struct StepctlCommand: ParsableCommand {
     version: Program.version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Find.self, Enroll.self]),
+        name: "Rider",
+        subcommands: [Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self]),
       CommandGroup(
         name: "Technician",
         subcommands: [
