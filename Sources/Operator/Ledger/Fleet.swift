@@ -83,8 +83,7 @@ extension OperatorPlace {
       file.broker?.port = port
       try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
     }
-    let ledger = try ledger()
-    let riders = Set(ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }.map(\.rider))
+    let riders = Set(try ledger().current(at: now).map(\.rider))
     return (vehicles, riders.sorted())
   }
 

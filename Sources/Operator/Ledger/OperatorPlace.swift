@@ -107,9 +107,8 @@ package struct OperatorPlace: Sendable {
   package func retireKey(now: Int64, force: Bool) throws -> [Letter] {
     let keys = try keys()
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
-    let ledger = try ledger()
     let name = previous.verificationKey.thumbprint
-    let tokens = ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }
+    let tokens = try ledger().current(at: now)
     // Whoever was given a token of another key for the same device and vehicle has that.
     let riders = tokens.filter { old in
       old.key == name
