@@ -46,7 +46,7 @@ package struct VehicleFolder: Sendable {
     let ledger = (try? place.ledger()) ?? Ledger()
     let tokens = ledger.current(at: now).filter { $0.vehicle == vehicle.uuid }
     return Loss(
-      name: vehicle.name, riders: Array(Set(tokens.map(\.rider))).sorted(), tokens: tokens.count,
+      name: vehicle.name, riders: Set(tokens.map(\.rider)).sorted(), tokens: tokens.count,
       tags: (try? tagKeys().tags.count) ?? 0)
   }
 

@@ -114,7 +114,7 @@ package struct OperatorPlace: Sendable {
       old.key == name
         && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
     }.map(\.rider)
-    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Array(Set(riders)).sorted()) }
+    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Set(riders).sorted()) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     for letter in letters { try letter.checkSize() }
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
