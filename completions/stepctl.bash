@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|find|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|find|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate find enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -328,6 +328,31 @@ _stepctl_status() {
     esac
 }
 
+_stepctl_find() {
+    repeating_flags=()
+    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --gpsd --timeout --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        return
+        ;;
+    '--gpsd')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
 _stepctl_locate() {
     repeating_flags=()
     non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
@@ -365,31 +390,6 @@ _stepctl_locate() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
-        return
-        ;;
-    esac
-}
-
-_stepctl_find() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--to --gpsd --timeout --vehicle)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--to')
-        return
-        ;;
-    '--gpsd')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
