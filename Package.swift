@@ -183,7 +183,7 @@ let package = Package(
     tests(
       "ConfigurationTests",
       [
-        "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
+        "Configuration", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
         "StepController",
       ]),
     tests(
