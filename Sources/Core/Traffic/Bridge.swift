@@ -8,7 +8,9 @@ import Geography
 /// place, as long as that counts.
 public struct Bridge: Sendable {
   private let map: RoadMap?
-  private var sections: [String: RenderedFrame] = [:]
+  /// The newest frame of each section, in the order in which the sections were first published.
+  private var frames: [RenderedFrame] = []
+  private var places: [String: Int] = [:]
   private var serial: UInt64 = 0
 
   /// Seconds for which a client's place counts.
@@ -22,8 +24,12 @@ public struct Bridge: Sendable {
   /// Takes a section's newest frame.
   public mutating func take(_ frame: FeedFrame, at now: Double) {
     serial += 1
-    let number = (sections[frame.section]?.number ?? 0) + 1
-    sections[frame.section] = RenderedFrame(frame, serial: serial, number: number, received: now)
+    if let place = places[frame.section] {
+      frames[place] = RenderedFrame(frame, serial: serial, number: frames[place].number + 1, received: now)
+    } else {
+      places[frame.section] = frames.count
+      frames.append(RenderedFrame(frame, serial: serial, number: 1, received: now))
+    }
   }
 
   // MARK: - Clients
@@ -38,13 +44,17 @@ public struct Bridge: Sendable {
     fileprivate var echo: [UInt8] = []
     /// The sections around it; nil for all.
     fileprivate var around: Set<String>?
-    /// The number of the last frame that it got of each section.
-    fileprivate var seen: [String: Int] = [:]
+    /// Of each section, in the bridge's order: whether it is to get it, and the number of the last frame that it got.
+    fileprivate var sections: [(isWanted: Bool, seen: Int)] = []
     fileprivate var rate = RateLimit(perSecond: 10, burst: 20)
     /// How many frames it was too slow for.
     public fileprivate(set) var dropped = 0
 
     public init(allowed: Set<String>?) { self.allowed = allowed }
+
+    fileprivate func wants(_ section: String) -> Bool {
+      allowed?.contains(section) ?? true && around?.contains(section) ?? true
+    }
   }
 
   /// Takes what a client says of its place.
@@ -52,47 +62,56 @@ public struct Bridge: Sendable {
   /// - Returns: false when it says so more often than ten times a second.
   public func place(_ client: inout Client, at location: ClientLocation, now: Double) -> Bool {
     guard client.rate.take(at: now) else { return false }
-    // What it missed while it got nothing, it was not too slow for.
-    if now - client.heard > Self.locationMemory { client.seen = [:] }
+    client.around = map?.sections(at: location.position, radius: location.radius)
+    for index in client.sections.indices {
+      client.sections[index].isWanted = client.wants(frames[index].section)
+      // What it missed while it got nothing, it was not too slow for.
+      if now - client.heard > Self.locationMemory { client.sections[index].seen = 0 }
+    }
     client.location = location
     client.heard = now
     client.echo = Array(
       ",\"echo\":\(JSON.number(location.time).text),\"echoReceived\":\(RenderedFrame.stamp(now))}}".utf8)
-    client.around = map?.sections(at: location.position, radius: location.radius)
     return true
   }
 
   /// Whether there is a frame that a client is to get.
-  public func hasNews(for client: Client, now: Double) -> Bool { next(for: client, now: now) != nil }
+  public func hasNews(for client: inout Client, now: Double) -> Bool { next(for: &client, now: now) != nil }
 
   /// Appends a frame that a client is to get: of those that it does not have, the oldest.
   ///
   /// - Returns: false when there is none.
   public func write(for client: inout Client, now: Double, to bytes: inout [UInt8]) -> Bool {
-    guard let location = client.location, let (name, frame) = next(for: client, now: now) else { return false }
+    guard let location = client.location, let index = next(for: &client, now: now) else { return false }
+    let frame = frames[index]
     frame.write(around: location, echo: client.echo, sent: now, to: &bytes)
-    if let seen = client.seen.updateValue(frame.number, forKey: name) { client.dropped += frame.number - seen - 1 }
+    let seen = client.sections[index].seen
+    if seen > 0 { client.dropped += frame.number - seen - 1 }
+    client.sections[index].seen = frame.number
     return true
   }
 
-  private func next(for client: Client, now: Double) -> (name: String, frame: RenderedFrame)? {
+  private func next(for client: inout Client, now: Double) -> Int? {
     let age = now - client.heard
     // A clock that was set back makes it negative.
     guard age >= 0, age <= Self.locationMemory else { return nil }
-    var oldest: (name: String, frame: RenderedFrame)?
-    for (name, frame) in sections
-    where frame.number > client.seen[name] ?? 0 && frame.serial < oldest?.frame.serial ?? .max
-      && abs(now - frame.received) <= Self.freshness && client.allowed?.contains(name) ?? true
-      && client.around?.contains(name) ?? true
-    {
-      oldest = (name, frame)
+    while client.sections.count < frames.count {
+      client.sections.append((client.wants(frames[client.sections.count].section), 0))
+    }
+    var oldest: Int?
+    for index in frames.indices where client.sections[index].isWanted {
+      let frame = frames[index]
+      guard frame.number > client.sections[index].seen, abs(now - frame.received) <= Self.freshness else { continue }
+      if let other = oldest, frames[other].serial < frame.serial { continue }
+      oldest = index
     }
     return oldest
   }
 }
 
 /// A frame as it is sent: each object was written once, whoever gets it.
-private struct RenderedFrame: Sendable {
+private final class RenderedFrame: Sendable {
+  let section: String
   /// Counts all frames, and those of the section.
   let serial: UInt64
   let number: Int
@@ -104,6 +123,7 @@ private struct RenderedFrame: Sendable {
   private let tail: [UInt8]
 
   init(_ frame: FeedFrame, serial: UInt64, number: Int, received: Double) {
+    section = frame.section
     self.serial = serial
     self.number = number
     self.received = received

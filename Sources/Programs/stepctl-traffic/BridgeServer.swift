@@ -250,7 +250,7 @@ final class BridgeServer {
       guard bridge.place(&peer.client, at: location, now: now) else {
         return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "10 locations a second")
       }
-      if bridge.hasNews(for: peer.client, now: now) { lws_callback_on_writable(socket) }
+      if bridge.hasNews(for: &peer.client, now: now) { lws_callback_on_writable(socket) }
       return 0
     } catch {
       return end(socket, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
@@ -261,7 +261,7 @@ final class BridgeServer {
     counts.received += 1
     let now = now
     bridge.take(frame, at: now)
-    for (socket, peer) in peers where peer.isEstablished && bridge.hasNews(for: peer.client, now: now) {
+    for (socket, peer) in peers where peer.isEstablished && bridge.hasNews(for: &peer.client, now: now) {
       lws_callback_on_writable(socket)
     }
   }
@@ -278,7 +278,7 @@ final class BridgeServer {
     }
     guard sent >= 0 else { return -1 }
     counts.sent += 1
-    if bridge.hasNews(for: peer.client, now: now) { lws_callback_on_writable(socket) }
+    if bridge.hasNews(for: &peer.client, now: now) { lws_callback_on_writable(socket) }
     return 0
   }
 

@@ -35,9 +35,9 @@ import Traffic
     var client = Bridge.Client(allowed: nil)
     let now = 1_700_000_000.5
     bridge.take(frame("S1"), at: now)
-    #expect(!bridge.hasNews(for: client, now: now))
+    #expect(!bridge.hasNews(for: &client, now: now))
     #expect(bridge.place(&client, at: location(), now: now + 0.1))
-    #expect(bridge.hasNews(for: client, now: now + 0.1))
+    #expect(bridge.hasNews(for: &client, now: now + 0.1))
     var expected = frame("S1")
     expected.bridge = BridgeStamps(
       received: now, sent: now + 0.2, echo: 1_700_000_000.25, echoReceived: now + 0.1)
@@ -52,9 +52,9 @@ import Traffic
     var client = Bridge.Client(allowed: nil)
     #expect(bridge.place(&client, at: location(), now: 100))
     bridge.take(frame("S1"), at: 104.9)
-    #expect(bridge.hasNews(for: client, now: 105) && !bridge.hasNews(for: client, now: 105.1))
+    #expect(bridge.hasNews(for: &client, now: 105) && !bridge.hasNews(for: &client, now: 105.1))
     // A clock that was set back.
-    #expect(!bridge.hasNews(for: client, now: 99))
+    #expect(!bridge.hasNews(for: &client, now: 99))
     #expect(bridge.place(&client, at: location(), now: 106))
     #expect(try next(bridge, &client, 106) == nil)
     bridge.take(frame("S1", 1), at: 106.1)
