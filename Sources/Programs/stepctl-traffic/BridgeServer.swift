@@ -99,6 +99,8 @@ final class BridgeServer {
     protocols[0].callback = bridgeCallback
     // A buffer for each connection: a client says little, and a publisher's frame comes in parts.
     protocols[0].rx_buffer_size = 4096
+    // A frame goes at once. By default the library would send as much as it receives, and keep a copy of the rest.
+    protocols[0].tx_packet_size = FeedFrame.longest + 4096
     patience = .allocate(capacity: 1)
     patience.initialize(to: lws_retry_bo_t())
     patience.pointee.secs_since_valid_ping = Self.silence.ask

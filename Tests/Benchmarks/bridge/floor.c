@@ -84,7 +84,7 @@ static int callback(struct lws *socket, enum lws_callback_reasons reason, void *
 int main(int count, char **words) {
   if (count != 5) return 64;
   lws_set_log_level(0, NULL);
-  struct lws_protocols protocols[] = {{"feed", callback, sizeof(struct peer), 4096, 0, NULL, 0}, {0}};
+  struct lws_protocols protocols[] = {{"feed", callback, sizeof(struct peer), 4096, 0, NULL, LONGEST}, {0}};
   struct lws_context_creation_info info = {0};
   info.port = atoi(words[1]);
   info.iface = "127.0.0.1";
