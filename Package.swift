@@ -77,6 +77,12 @@ let package = Package(
     library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
+    // In a file of its own: another commit compiles nothing else.
+    .target(
+      name: "CBuild", path: "Sources/Libraries/CBuild",
+      cSettings: Context.gitInformation.map {
+        [.define("STEPCTL_COMMIT", to: "\"\($0.currentCommit)\"", .when(configuration: .release))]
+      }),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
 
     // Core: bytes and values in, values out; no I/O and no clock.
@@ -136,7 +142,7 @@ let package = Package(
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
     module(
-      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", argumentParser]),
+      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", "CBuild", argumentParser]),
 
     // Commands: a file for each, at the path that is typed.
     module(

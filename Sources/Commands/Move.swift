@@ -118,8 +118,7 @@ extension MoveCommand {
     } catch let error as RadioError {
       throw move.presence.leadingOn(error)
     } catch let failure as any Failure {
-      try console.outcome(of: failure)
-      throw failure
+      throw ride.told(failure)
     }
   }
 }
@@ -134,7 +133,7 @@ extension CommandFailure {
       self.init(
         .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
         hint: "go to the \(side) side, or leave the side out",
-        details: [.init("step", .string(step.description))])
+        details: [.init("step", .string(step.description)), .init("asked", .string(side))])
     case .zone:
       self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
     case .notHeard(let place):
@@ -183,23 +182,4 @@ extension Console {
 
   /// The same as a line that is to be told later.
   func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
-
-  /// Tells a program how a command ended that failed, where that is an outcome.
-  func outcome(of failure: any Failure, _ members: [JSON.Member] = []) throws {
-    guard isJSON, let outcome = failure.exitStatus.outcome else { return }
-    try result(.object([.init("outcome", .string(outcome))] + members + failure.details))
-  }
-}
-
-extension ExitStatus {
-  /// The word for it in JSON; nil for what is no outcome of a command but a failure to give it.
-  fileprivate var outcome: String? {
-    switch self {
-    case .notLocated: "not_located"
-    case .otherSide: "other_side"
-    case .refused: "refused"
-    case .unconfirmed: "unconfirmed"
-    case .done, .failure, .usage, .badData, .noInput, .unavailable, .inputOutput, .noPermission, .configuration: nil
-    }
-  }
 }

@@ -29,7 +29,7 @@ struct Status: ContextCommand {
     let loop = try EventLoop()
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,
-      detail: console.detail)
+      detail: console.detail, trace: console.trace)
     defer { client.close() }
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
     // Where there is no line that could be taken away again, it is told only if it takes long.

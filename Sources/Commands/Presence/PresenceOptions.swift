@@ -49,12 +49,12 @@ struct PresenceOptions: ParsableArguments {
     guard let one = found.first else {
       throw CommandFailure(
         .notLocated, "not located: none of the vehicles that you know is heard",
-        hint: "come closer, or use --vehicle \(files.map(\.name).joined(separator: ", "))")
+        hint: "come closer, or name it: \(files.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
     guard found.count == 1 else {
       throw CommandFailure(
         .configuration, "several of your vehicles are heard: \(found.map(\.name).joined(separator: ", "))",
-        hint: "use --vehicle with one of them")
+        hint: "name one: \(found.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
     console.note("vehicle", "\(one.file.vehicle.name) (\(one.name))")
     return one.file

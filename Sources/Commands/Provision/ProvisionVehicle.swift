@@ -172,9 +172,11 @@ struct ProvisionVehicle: ContextCommand {
         """
 
         Next:
-          reload or start the broker: mosquitto -c \(fleet.path)/mosquitto.conf
-          bring \(place.path) to the vehicle: stepd --config \(place.path("stepd.toml"))
-          stepctl provision token \(fleet.path)/vehicles/\(place.name) --device REQUEST
+          reload the broker, or start it:
+            \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
+          bring \(place.path) to the vehicle, and there:
+            \(shellCommand("stepd", "--config", place.path("stepd.toml")))
+          \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
         No key of the operator's is in \(place.path).
         """)
       return
@@ -183,9 +185,9 @@ struct ProvisionVehicle: ContextCommand {
       """
 
       Next:
-        mosquitto -c \(place.path("mosquitto.conf"))
-        stepd --config \(place.path("stepd.toml"))
-        stepctl provision token \(place.path) --rider NAME
+        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
+        \(shellCommand("stepd", "--config", place.path("stepd.toml"))) &
+        \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
   }
@@ -211,6 +213,9 @@ struct ProvisionVehicle: ContextCommand {
     return senders.isEmpty
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
   }
+
+  /// Debian has it where users' PATH does not look.
+  static let broker = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].first(where: Files.exists) ?? "mosquitto"
 
   private var defaultName: String {
     let last = folder.split(separator: "/").last.map(String.init) ?? ""
