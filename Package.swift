@@ -72,7 +72,7 @@ let package = Package(
     library("CPNG", pkgConfig: "libpng", ["libpng-dev"]),
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
-    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev"]),
+    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev", "libssl-dev"]),
     library("CLinux"),
     library("CDevices"),
     library("CVideo"),
