@@ -15,10 +15,12 @@ package enum RequestError: Failure, Equatable {
   case older(String)
   /// The name in the request cannot be a rider's.
   case unusableName(String)
+  /// What a fleet's server has answered to a new vehicle has a part that is missing or cannot be used.
+  case unusableAdmission(String)
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .malformed, .foreignName, .unusable, .otherDevice, .older: .badData
+    case .malformed, .foreignName, .unusable, .otherDevice, .older, .unusableAdmission: .badData
     case .notEnrolled: .noInput
     case .unusableName: .usage
     }
@@ -34,6 +36,7 @@ package enum RequestError: Failure, Equatable {
       "this access is for the device \(asked), but this device is \(own)"
     case .older(let path): "this access is older than the one in \(path)"
     case .unusableName(let name): "\(name): not a rider's name"
+    case .unusableAdmission(let part): "the server's answer to the vehicle is not understood: \(part)"
     }
   }
 
@@ -45,6 +48,7 @@ package enum RequestError: Failure, Equatable {
     case .otherDevice: "import it on the device that asked, or give your operator what `stepctl enroll` prints here"
     case .older: "ask your operator for the current one"
     case .unusableName: "use --rider: letters, digits, dots, hyphens and underscores"
+    case .unusableAdmission: "nothing was written; the operator has to give another code"
     }
   }
 }
