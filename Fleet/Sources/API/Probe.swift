@@ -1,0 +1,3 @@
+import Hummingbird
+
+package let openAPI = PackageResources.openapi_json

@@ -1,0 +1,4 @@
+import CPostgres
+import GRDB
+
+package func versions() -> String { "\(PQlibVersion()) \(Database.self)" }

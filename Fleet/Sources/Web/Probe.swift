@@ -1,0 +1,4 @@
+import Hummingbird
+import Store
+
+package typealias Probe = Store.Value

@@ -1,0 +1,4 @@
+import Login
+import Testing
+
+@Suite struct ProbeTests {}
