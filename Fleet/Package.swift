@@ -33,17 +33,19 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
 let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+/// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
+let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().last!)
 /// What the vehicles and the riders' program speak, and what hands out access to them.
-let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: "stepctl")
+let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: stepctl)
 /// Its module Configuration has another name here: one of Hummingbird's packages has such a module, too.
 let operating = Target.Dependency.product(
-  name: "Operator", package: "stepctl", moduleAliases: ["Configuration": "StepConfiguration"])
+  name: "Operator", package: stepctl, moduleAliases: ["Configuration": "StepConfiguration"])
 
 let package = Package(
   name: "stepfleet",
   products: [.executable(name: "stepfleet", targets: ["stepfleet"])],
   dependencies: [
-    .package(name: "stepctl", path: ".."),
+    .package(path: ".."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
