@@ -1,0 +1,156 @@
+import Crypto
+import Encoding
+import Hummingbird
+import NIOCore
+
+/// The page on which a person allows a login: plain HTML, without scripts.
+struct DevicePage {
+
+  private static let style = """
+    body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 32rem; margin: 2rem auto; padding: 0 1rem }
+    label { display: block; margin-top: 1rem }
+    input { font: inherit; width: 100%; padding: .5rem; box-sizing: border-box }
+    input[name=user_code] { font-family: monospace; letter-spacing: .15em; text-transform: uppercase }
+    button { font: inherit; padding: .6rem 1.2rem; margin: 1.5rem .5rem 0 0 }
+    [role=alert] { border-left: .3rem solid #b00; padding-left: .8rem }
+    """
+
+  /// No script runs, nothing is loaded, no other page shows this one in a frame, and the form goes nowhere else.
+  private static let headers: HTTPFields = [
+    .contentType: "text/html; charset=utf-8",
+    .cacheControl: "no-store",
+    .contentSecurityPolicy:
+      "default-src 'none'; style-src 'sha256-\(standardBase64(SHA256.hash(data: Array(style.utf8))))'; "
+      + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    HTTPField.Name("X-Frame-Options")!: "DENY",
+    .xContentTypeOptions: "nosniff",
+    HTTPField.Name("Referrer-Policy")!: "no-referrer",
+  ]
+
+  /// The form.
+  ///
+  /// - Parameters:
+  ///   - code: from the address that the terminal shows: filled in, and to be compared by the person.
+  ///   - formToken: the same value as the cookie's.
+  static func form(
+    code: String?, email: String?, formToken: String, error: String? = nil, status: HTTPResponse.Status = .ok,
+    headers extra: HTTPFields = [:]
+  ) -> Response {
+    let shown = code.flatMap(UserCode.init)?.description ?? code ?? ""
+    let question =
+      shown.isEmpty
+      ? "Enter the code that your terminal shows."
+      : "Does your terminal show this code? If not, do not go on: somebody else wants to use your account."
+    return page(
+      """
+      <h1>Log in a device</h1>
+      \(error.map { "<p role=\"alert\">\(escaped($0))</p>" } ?? "")
+      <p>A program on a device asks to use your account.</p>
+      <form method="post" action="/device">
+      <input type="hidden" name="form_token" value="\(escaped(formToken))">
+      <p>\(question)</p>
+      <label>Code <input name="user_code" value="\(escaped(shown))" required maxlength="16" autocomplete="off" \
+      autocapitalize="characters" spellcheck="false"></label>
+      <label>Email <input name="email" type="email" value="\(escaped(email ?? ""))" required maxlength="254" \
+      autocomplete="username"></label>
+      <label>Password <input name="password" type="password" required maxlength="512" \
+      autocomplete="current-password"></label>
+      <button name="decision" value="approve">Allow</button>
+      <button name="decision" value="deny">Refuse</button>
+      </form>
+      """, status: status, headers: extra)
+  }
+
+  static func done(isApproved: Bool) -> Response {
+    page(
+      isApproved
+        ? "<h1>Allowed</h1><p>The device is logged in. Go back to your terminal; you can close this page.</p>"
+        : "<h1>Refused</h1><p>The device is not logged in. If you did not start this, somebody else may know your "
+          + "password: change it.</p>")
+  }
+
+  private static func page(
+    _ content: String, status: HTTPResponse.Status = .ok, headers extra: HTTPFields = [:]
+  ) -> Response {
+    var headers = headers
+    headers.append(contentsOf: extra)
+    let text = """
+      <!doctype html>
+      <html lang="en">
+      <head>
+      <meta charset="utf-8">
+      <meta name="viewport" content="width=device-width">
+      <title>Log in a device</title>
+      <style>\(style)</style>
+      </head>
+      <body>
+      <main>
+      \(content)
+      </main>
+      </body>
+      </html>
+
+      """
+    return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+}
+
+/// Text that means itself in HTML, in an element and in an attribute.
+func escaped(_ text: String) -> String {
+  var result = ""
+  for character in text.unicodeScalars {
+    switch character {
+    case "&": result += "&amp;"
+    case "<": result += "&lt;"
+    case ">": result += "&gt;"
+    case "\"": result += "&quot;"
+    case "'": result += "&#39;"
+    default: result.unicodeScalars.append(character)
+    }
+  }
+  return result
+}
+
+/// The form of Base64 that Content-Security-Policy takes.
+private func standardBase64(_ digest: SHA256.Digest) -> String {
+  // 32 bytes end with one padding character.
+  String(Base64URL.encode(digest).map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }) + "="
+}
+
+/// The fields of a form (application/x-www-form-urlencoded). Each name once, at most 16.
+struct FormFields: Equatable {
+  private let values: [String: String]
+
+  /// Nil for what is not such a form, and for a name that is there twice: two readers could take two values.
+  init?(_ bytes: [UInt8]) {
+    var values: [String: String] = [:]
+    let pairs = bytes.split(separator: UInt8(ascii: "&"))
+    guard pairs.count <= 16 else { return nil }
+    for pair in pairs {
+      let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = Self.decoded(parts[0]), let value = Self.decoded(parts.count == 2 ? parts[1] : []),
+        values.updateValue(value, forKey: name) == nil
+      else { return nil }
+    }
+    self.values = values
+  }
+
+  subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
+
+  private static func decoded(_ text: ArraySlice<UInt8>) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "+"): bytes.append(0x20)
+      case UInt8(ascii: "%"):
+        guard let high = rest.popFirst(), let low = rest.popFirst(),
+          let value = hexadecimal(String(decoding: [high, low], as: UTF8.self))?.first
+        else { return nil }
+        bytes.append(value)
+      default: bytes.append(byte)
+      }
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+}
