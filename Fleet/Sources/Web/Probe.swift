@@ -1,4 +1,0 @@
-import Hummingbird
-import Store
-
-package typealias Probe = Store.Value
