@@ -5,6 +5,9 @@ package enum DeviceGrant {
   /// Seconds between two questions of the device.
   static let interval: Int64 = 3
 
+  /// How many may be under way on the whole server.
+  static let limit: Int64 = 10_000
+
   /// What the person decided.
   package enum State: String, Sendable {
     case pending, approved, denied

@@ -2,14 +2,25 @@ import Crypto
 import Encoding
 import Hummingbird
 import NIOCore
+import Web
+
+/// What the page shows.
+struct Form {
+  var code: String?
+  var email: String?
+  var problem: Problem?
+  /// What has to be accepted first.
+  var terms: (version: String, text: String)?
+}
 
 /// The page on which a person allows a login: plain HTML, without scripts.
-struct DevicePage {
-
+enum DevicePage {
   private static let style = """
     body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 32rem; margin: 2rem auto; padding: 0 1rem }
     label { display: block; margin-top: 1rem }
     input { font: inherit; width: 100%; padding: .5rem; box-sizing: border-box }
+    input[type=checkbox] { width: auto }
+    pre { white-space: pre-wrap; max-height: 20rem; overflow: auto }
     input[name=user_code] { font-family: monospace; letter-spacing: .15em; text-transform: uppercase }
     button { font: inherit; padding: .6rem 1.2rem; margin: 1.5rem .5rem 0 0 }
     [role=alert] { border-left: .3rem solid #b00; padding-left: .8rem }
@@ -24,41 +35,47 @@ struct DevicePage {
       + "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     HTTPField.Name("X-Frame-Options")!: "DENY",
     .xContentTypeOptions: "nosniff",
-    HTTPField.Name("Referrer-Policy")!: "no-referrer",
+    // With "no-referrer" browsers would send `Origin: null` with our own form, too (Fetch, section 3.2).
+    HTTPField.Name("Referrer-Policy")!: "same-origin",
   ]
 
-  /// The form.
-  ///
   /// - Parameters:
-  ///   - code: from the address that the terminal shows: filled in, and to be compared by the person.
-  ///   - formToken: the same value as the cookie's.
-  static func form(
-    code: String?, email: String?, formToken: String, error: String? = nil, status: HTTPResponse.Status = .ok,
-    headers extra: HTTPFields = [:]
-  ) -> Response {
-    let shown = code.flatMap(UserCode.init)?.description ?? code ?? ""
+  ///   - token: what the form brings back, with the cookie.
+  ///   - cookie: the value of Set-Cookie.
+  static func page(_ form: Form, token: String, cookie: String) -> Response {
+    let shown = form.code.flatMap(UserCode.init)?.description ?? ""
     let question =
       shown.isEmpty
       ? "Enter the code that your terminal shows."
-      : "Does your terminal show this code? If not, do not go on: somebody else wants to use your account."
+      : "<strong>Does your terminal show this code?</strong> If not, stop here: somebody else wants to use your account."
+    let terms =
+      form.terms.map { version, text in
+        """
+        <details open><summary>Terms of use, version \(escaped(version))</summary><pre>\(escaped(text))</pre></details>
+        <label><input type="checkbox" name="terms" value="\(escaped(version))" required> I accept these terms</label>
+        """
+      } ?? ""
+    var headers: HTTPFields = [.setCookie: cookie]
+    for field in form.problem?.headers ?? [:] { headers.append(field) }
     return page(
       """
       <h1>Log in a device</h1>
-      \(error.map { "<p role=\"alert\">\(escaped($0))</p>" } ?? "")
+      \(form.problem.map { "<p role=\"alert\">\(escaped($0.detail))</p>" } ?? "")
       <p>A program on a device asks to use your account.</p>
       <form method="post" action="/device">
-      <input type="hidden" name="form_token" value="\(escaped(formToken))">
+      <input type="hidden" name="form_token" value="\(escaped(token))">
       <p>\(question)</p>
       <label>Code <input name="user_code" value="\(escaped(shown))" required maxlength="16" autocomplete="off" \
       autocapitalize="characters" spellcheck="false"></label>
-      <label>Email <input name="email" type="email" value="\(escaped(email ?? ""))" required maxlength="254" \
+      <label>Email <input name="email" type="email" value="\(escaped(form.email ?? ""))" required maxlength="254" \
       autocomplete="username"></label>
-      <label>Password <input name="password" type="password" required maxlength="512" \
+      <label>Password <input name="password" type="password" required maxlength="256" \
       autocomplete="current-password"></label>
-      <button name="decision" value="approve">Allow</button>
-      <button name="decision" value="deny">Refuse</button>
+      \(terms)
+      <button name="decision" value="allow">Allow</button>
+      <button name="decision" value="deny" formnovalidate>Refuse</button>
       </form>
-      """, status: status, headers: extra)
+      """, status: form.problem?.status ?? .ok, headers: headers)
   }
 
   static func done(isApproved: Bool) -> Response {

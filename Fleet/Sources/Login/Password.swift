@@ -5,8 +5,8 @@ import Synchronization
 
 /// A password as it is hashed.
 package struct Password: Sendable {
-  /// Bytes.
-  static let length = 10...512
+  /// Characters.
+  static let length = 8...256
   let bytes: [UInt8]
 
   /// What somebody typed, whatever its length: to be compared with a hash.
@@ -14,7 +14,7 @@ package struct Password: Sendable {
   /// Normalized (NFC), because one keyboard sends "ä" as one character and another as two.
   package init?(attempt text: String) {
     let bytes = Array(text.precomposedStringWithCanonicalMapping.utf8)
-    guard (1...Self.length.upperBound).contains(bytes.count) else { return nil }
+    guard (1...4 * Self.length.upperBound).contains(bytes.count) else { return nil }
     self.bytes = bytes
   }
 
@@ -26,7 +26,7 @@ package struct Password: Sendable {
 
     package var description: String {
       switch self {
-      case .length: "a password has \(Password.length.lowerBound) to \(Password.length.upperBound) bytes"
+      case .length: "a password has \(Password.length.lowerBound) to \(Password.length.upperBound) characters"
       case .obvious: "this password is too easy to guess"
       }
     }
@@ -34,7 +34,8 @@ package struct Password: Sendable {
 
   /// A new password. There are no rules on kinds of characters: length is what counts (NIST SP 800-63B 3.1.1.2).
   package init(new text: String, for email: EmailAddress) throws(Weakness) {
-    guard let password = Password(attempt: text), Self.length.contains(password.bytes.count) else { throw .length }
+    guard let password = Password(attempt: text), Self.length.contains(text.unicodeScalars.count)
+    else { throw .length }
     guard Set(password.bytes).count > 3, text.lowercased() != email.description else { throw .obvious }
     self = password
   }
@@ -91,6 +92,9 @@ package final class PasswordHasher: Sendable {
   /// A hash of nothing, with the same parameters.
   static let nobody =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+  /// Whether libsodium reads a hash, and finds today's parameters in it.
+  static func needsNoOtherParameters(_ hash: String) -> Bool { crypto_pwhash_str_needs_rehash(hash, passes, memory) == 0 }
 
   private func perform<Result: Sendable>(_ work: @escaping @Sendable () -> Result?) async throws -> Result {
     let result = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result?, any Error>) in

@@ -65,7 +65,7 @@ struct OpaqueToken: Equatable {
 
 /// What a person reads in the terminal and types in the browser (RFC 8628 6.1): eight of twenty letters, without vowels, so
 /// that no word comes out, and without letters and digits that look alike. 34 bits; guesses are limited.
-struct UserCode: Equatable, CustomStringConvertible {
+struct UserCode: Equatable, CustomStringConvertible, Sendable {
   private static let alphabet = Array("BCDFGHJKLMNPQRSTVWXZ")
   private let letters: String
 
@@ -90,7 +90,14 @@ struct UserCode: Equatable, CustomStringConvertible {
 }
 
 /// Six digits that go by mail. A million possibilities: each is good for a few attempts and a quarter of an hour.
-struct MailedCode: CustomStringConvertible {
+struct MailedCode: CustomStringConvertible, Sendable {
+  /// Seconds that it counts.
+  static let lifetime: Int64 = 900
+  /// How often it may be tried.
+  static let attempts: Int64 = 5
+  /// How many may be under way for one address: with five attempts at each, chance finds one in 66,666 times.
+  static let limit = 3
+
   let description: String
 
   init(_ random: Randomness) {
