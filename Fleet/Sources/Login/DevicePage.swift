@@ -1,5 +1,6 @@
 import Crypto
 import Encoding
+import HTTPTypes
 import Hummingbird
 import NIOCore
 import Web

@@ -1,6 +1,8 @@
 import Encoding
+import Foundation
+import HTTPTypes
 package import Hummingbird
-import Web
+package import Web
 
 extension LoginService {
   /// The routes of logins and accounts.
@@ -121,11 +123,13 @@ extension LoginService {
 
   /// The account of that id or address.
   private func named(_ name: String) async throws -> Account {
-    let name = name.removingURLPercentEncoding() ?? name
-    let found =
-      if let email = EmailAddress(name) { try await store.account(of: email)?.account } else {
-        try await store.account(id: name)?.account
-      }
+    let name = name.removingPercentEncoding ?? name
+    let found: Account?
+    if let email = EmailAddress(name) {
+      found = try await store.account(of: email)?.account
+    } else {
+      found = try await store.account(id: name)?.account
+    }
     guard let found, found.state != .deleted else { throw Problem.notFound("account") }
     return found
   }

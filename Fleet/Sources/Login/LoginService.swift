@@ -1,5 +1,6 @@
 import Crypto
-import Encoding
+package import Encoding
+import HTTPTypes
 package import Hummingbird
 package import Logging
 import StepProtocol

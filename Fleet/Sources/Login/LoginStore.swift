@@ -220,14 +220,14 @@ package struct LoginStore: Sendable {
 
   func acceptTerms(_ version: String, of id: String, at now: Int64) async throws {
     try await store.write { transaction in
-      try transaction.run(
+      _ = try transaction.run(
         "UPDATE account SET terms = ?, terms_accepted = ? WHERE id = ?", [.text(version), .integer(now), .text(id)])
     }
   }
 
   func setRole(_ role: Role, of id: String) async throws {
     try await store.write { transaction in
-      try transaction.run("UPDATE account SET role = ? WHERE id = ?", [.text(role.rawValue), .text(id)])
+      _ = try transaction.run("UPDATE account SET role = ? WHERE id = ?", [.text(role.rawValue), .text(id)])
     }
   }
 
@@ -298,7 +298,7 @@ package struct LoginStore: Sendable {
 
   func removeGrant(deviceCode: String) async throws {
     try await store.write { transaction in
-      try transaction.run("DELETE FROM device_grant WHERE device_code = ?", [.text(digest(of: deviceCode))])
+      _ = try transaction.run("DELETE FROM device_grant WHERE device_code = ?", [.text(digest(of: deviceCode))])
     }
   }
 
@@ -382,13 +382,13 @@ package struct LoginStore: Sendable {
 
   func endSession(id: String) async throws {
     try await store.write { transaction in
-      try transaction.run("DELETE FROM session WHERE id = ?", [.text(id)])
+      _ = try transaction.run("DELETE FROM session WHERE id = ?", [.text(id)])
     }
   }
 
   func endSessions(of account: String) async throws {
     try await store.write { transaction in
-      try transaction.run("DELETE FROM session WHERE account = ?", [.text(account)])
+      _ = try transaction.run("DELETE FROM session WHERE account = ?", [.text(account)])
     }
   }
 

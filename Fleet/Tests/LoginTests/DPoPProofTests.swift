@@ -4,6 +4,8 @@ import Testing
 
 @testable import Login
 
+private func uses(_ used: inout UsedProofs, _ proof: DPoPProof, at now: Int64) -> Bool? { used.use(proof, at: now) }
+
 @Suite("DPoP proofs (RFC 9449)")
 struct DPoPProofTests {
   let device = Device()
@@ -148,18 +150,18 @@ struct DPoPProofTests {
         accessToken: nil)
     }
     let first = try proof(device, "one", at: now)
-    #expect(used.use(first, at: now) == true)
-    #expect(used.use(first, at: now) == false)
-    #expect(used.use(try proof(Device(), "one", at: now), at: now) == true)
-    #expect(used.use(try proof(device, "two", at: now), at: now) == true)
+    #expect(uses(&used, first, at: now) == true)
+    #expect(uses(&used, first, at: now) == false)
+    #expect(uses(&used, try proof(Device(), "one", at: now), at: now) == true)
+    #expect(uses(&used, try proof(device, "two", at: now), at: now) == true)
     // As long as it could be used, it is remembered, however many others come.
     for second in stride(from: Int64(1), through: 180, by: 1) {
-      #expect(used.use(try proof(device, "at \(second)", at: now + second), at: now + second) == true)
-      #expect(used.use(first, at: now + second) == false)
+      #expect(uses(&used, try proof(device, "at \(second)", at: now + second), at: now + second) == true)
+      #expect(uses(&used, first, at: now + second) == false)
     }
     // Later nothing of it is left.
-    #expect(used.use(try proof(device, "later", at: now + 2000), at: now + 2000) == true)
-    #expect(used.use(first, at: now + 2000) == true)
+    #expect(uses(&used, try proof(device, "later", at: now + 2000), at: now + 2000) == true)
+    #expect(uses(&used, first, at: now + 2000) == true)
   }
 
   @Test("where there is no room to remember a proof, none is taken")
@@ -168,7 +170,7 @@ struct DPoPProofTests {
     for (id, expected) in [("a", true), ("b", true), ("c", nil)] as [(String, Bool?)] {
       let proof = try DPoPProof(
         parsing: device.proof(device.claims(id: id, at: now)), method: "POST", target: target, now: now, accessToken: nil)
-      #expect(used.use(proof, at: now) == expected)
+      #expect(uses(&used, proof, at: now) == expected)
     }
   }
 }
