@@ -3,4 +3,4 @@ import HummingbirdTLS
 import Login
 import Store
 
-print(versions(), sodiumStarts(), openAPI.count)
+print(sodiumStarts(), openAPI.count)
