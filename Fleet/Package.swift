@@ -31,6 +31,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let hummingbird = Target.Dependency.product(name: "Hummingbird", package: "hummingbird")
+let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let nio = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 /// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
@@ -48,6 +50,7 @@ let package = Package(
     .package(path: ".."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
@@ -65,13 +68,13 @@ let package = Package(
     // Where everything is kept: one contract, SQLite and PostgreSQL.
     module("Store", [.product(name: "GRDB", package: "GRDB.swift"), "CPostgres", logging]),
     // What every route has to do: problems, bodies, who is asking.
-    module("Web", [hummingbird, stepProtocol, logging, "Store"]),
+    module("Web", ["Store", hummingbird, httpTypes, nio, stepProtocol, logging]),
     // Who somebody is: accounts, passwords, devices, tokens of the API.
-    module("Login", ["Web", "Store", "CSodium", stepProtocol, hummingbird, crypto, logging]),
+    module("Login", ["Web", "Store", "CSodium", stepProtocol, hummingbird, httpTypes, nio, crypto, logging]),
     // Vehicles, bookings and access, by HTTP.
     module(
       "API",
-      ["Web", "Login", "Store", "Booking", stepProtocol, operating, hummingbird, logging],
+      ["Web", "Login", "Store", "Booking", stepProtocol, operating, hummingbird, httpTypes, nio, logging],
       resources: [.embedInCode("openapi.json")]),
     .executableTarget(
       name: "stepfleet",

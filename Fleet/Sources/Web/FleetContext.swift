@@ -1,5 +1,5 @@
 package import Hummingbird
-package import NIOCore
+import NIOCore
 
 /// What a request brings beside itself.
 package struct FleetContext: RequestContext {

@@ -1,4 +1,4 @@
-import Encoding
+package import Encoding
 package import HTTPTypes
 package import Hummingbird
 

@@ -1,4 +1,0 @@
-import CPostgres
-import GRDB
-
-package func versions() -> String { "\(PQlibVersion()) \(Database.self)" }
