@@ -70,8 +70,9 @@ package final class LoginService: Sendable {
     var attempts = Limit(burst: 15, interval: 60)
     /// Everything that is costly, by network.
     var networks: Limit
-    /// Work that goes on after the answer.
+    /// Work that goes on after the answer, and who waits until it is done.
     var work = 0
+    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
   package init(
@@ -370,7 +371,23 @@ package final class LoginService: Sendable {
       do { try await work() } catch {
         logger.error("what was to be done for an account has failed", metadata: ["error": "\(error)"])
       }
-      memory.withLock { $0.work -= 1 }
+      let waiting = memory.withLock { memory in
+        memory.work -= 1
+        defer { if memory.work == 0 { memory.waiting = [] } }
+        return memory.work == 0 ? memory.waiting : []
+      }
+      for continuation in waiting { continuation.resume() }
+    }
+  }
+
+  /// Waits until all is done that was answered already: before the server stops.
+  package func finish() async {
+    await withCheckedContinuation { continuation in
+      let isDone = memory.withLock { memory in
+        if memory.work > 0 { memory.waiting.append(continuation) }
+        return memory.work == 0
+      }
+      if isDone { continuation.resume() }
     }
   }
 

@@ -96,7 +96,7 @@ package final class PasswordHasher: Sendable {
   /// Whether libsodium reads a hash, and finds today's parameters in it.
   static func needsNoOtherParameters(_ hash: String) -> Bool { crypto_pwhash_str_needs_rehash(hash, passes, memory) == 0 }
 
-  private func perform<Result: Sendable>(_ work: @escaping @Sendable () -> Result?) async throws -> Result {
+  func perform<Result: Sendable>(_ work: @escaping @Sendable () -> Result?) async throws -> Result {
     let result = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result?, any Error>) in
       let job: @Sendable () -> Void = {
         continuation.resume(returning: work())
@@ -121,6 +121,9 @@ package final class PasswordHasher: Sendable {
     guard let result else { throw Busy() }
     return result
   }
+
+  /// How many hash, and how many wait.
+  var load: (running: Int, waiting: Int) { state.withLock { ($0.running, $0.waiting.count) } }
 
   private func finish() {
     let next: (@Sendable () -> Void)? = state.withLock { state in

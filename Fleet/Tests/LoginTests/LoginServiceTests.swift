@@ -395,6 +395,7 @@ struct AccountTests {
     // Three are under way: a fourth sends no mail.
     try await bench.service.createAccount(
       email: email, password: "attacker's horse", terms: bench.service.settings.termsVersion, from: "net")
+    await bench.service.finish()
     try await bench.service.confirmAccount(email: email, code: own, from: "net")
     let codes = try await bench.service.authorizeDevice(from: "net")
     let code = codes.userCode.description
@@ -424,6 +425,7 @@ struct AccountTests {
     #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "wrong_login")
     try await bench.decide(codes.userCode.description, email, "new horse")
     #expect(try await bench.message(to: email, after: 2).subject == "Your password was changed")
+    await bench.service.finish()
     #expect(bench.mail.all.filter { $0.to.description == "nobody@example.org" }.isEmpty)
   }
 
