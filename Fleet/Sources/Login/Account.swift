@@ -56,6 +56,9 @@ struct Session: Sendable, Equatable {
   var accessExpires: Int64
   var formerAccess: String?
   var formerAccessExpires: Int64 = 0
+  /// The digests of the refresh token before, and of the Idempotency-Key that it was used with.
+  var formerRefresh: String?
+  var retry: String?
 
   /// The tokens of a new session.
   static func begin(
@@ -73,13 +76,21 @@ struct Session: Sendable, Equatable {
   enum Standing: Equatable {
     case current
     case expired
+    /// It was used, by a request that now comes again because its answer was lost: whoever asks has the same key for it.
+    case repeated
     /// It was used before: whoever has it has it from somewhere else, or the owner's successor is somewhere else.
     case reused
   }
 
-  func standing(of refreshToken: String, at now: Int64) -> Standing {
-    guard constantTimeEqual(digest(of: refreshToken), refresh) else { return .reused }
-    return now < refreshExpires ? .current : .expired
+  func standing(of refreshToken: String, retry key: String?, at now: Int64) -> Standing {
+    let digest = digest(of: refreshToken)
+    if constantTimeEqual(digest, refresh) { return now < refreshExpires ? .current : .expired }
+    if let formerRefresh, constantTimeEqual(digest, formerRefresh), let retry, let key,
+      constantTimeEqual(Login.digest(of: key), retry)
+    {
+      return .repeated
+    }
+    return .reused
   }
 
   func allows(accessToken: String, at now: Int64) -> Bool {
@@ -89,8 +100,9 @@ struct Session: Sendable, Equatable {
   }
 
   /// The next tokens. The refresh token before them does not count any more; the access token does, to its end.
-  mutating func renew(at now: Int64, random: Randomness) -> Tokens {
+  mutating func renew(with refreshToken: String, retry key: String?, at now: Int64, random: Randomness) -> Tokens {
     let tokens = Tokens(session: id, random: random)
+    (formerRefresh, retry) = (digest(of: refreshToken), key.map(digest(of:)))
     (formerAccess, formerAccessExpires) = (access, accessExpires)
     access = digest(of: tokens.access)
     accessExpires = now + Self.accessLifetime

@@ -23,7 +23,7 @@ extension LoginService {
     router.post("/oauth/token") { [self] request, context in
       try await oauth(request) { fields in
         let tokens = try await tokens(
-          for: Self.grant(fields), proof: request.headers[values: .dpop], from: network(context))
+          for: Self.grant(fields, retry: request.headers[.idempotencyKey]), proof: request.headers[values: .dpop], from: network(context))
         return [
           "access_token": .string(tokens.access), "token_type": "DPoP", "expires_in": .integer(Session.accessLifetime),
           "refresh_token": .string(tokens.refresh),
@@ -154,14 +154,14 @@ extension LoginService {
 
   private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-  private static func grant(_ fields: FormFields) throws(OAuthError) -> Grant {
+  private static func grant(_ fields: FormFields, retry: String?) throws(OAuthError) -> Grant {
     switch fields["grant_type"] {
     case deviceGrant:
       guard let code = fields["device_code"] else { throw .invalidRequest("device_code is missing") }
       return .device(code: code)
     case "refresh_token":
       guard let token = fields["refresh_token"] else { throw .invalidRequest("refresh_token is missing") }
-      return .refresh(token: token)
+      return .refresh(token: token, retry: retry)
     case nil: throw .invalidRequest("grant_type is missing")
     default: throw .unsupportedGrantType
     }
@@ -253,5 +253,6 @@ extension LoginService {
 }
 
 extension HTTPField.Name {
+  fileprivate static let idempotencyKey = Self("Idempotency-Key")!
   fileprivate static let secFetchSite = Self("Sec-Fetch-Site")!
 }

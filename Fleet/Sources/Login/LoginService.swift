@@ -197,7 +197,8 @@ package final class LoginService: Sendable {
   /// A request for tokens, as the token endpoint gets it.
   enum Grant {
     case device(code: String)
-    case refresh(token: String)
+    /// - Parameter retry: the request's Idempotency-Key: the same for each try of one request.
+    case refresh(token: String, retry: String?)
   }
 
   func tokens(for grant: Grant, proof texts: [String], from network: String) async throws -> Tokens {
@@ -207,7 +208,7 @@ package final class LoginService: Sendable {
     } catch { throw OAuthError.invalidProof(error) }
     switch grant {
     case .device(let code): return try await redeem(code, proof)
-    case .refresh(let token): return try await refresh(token, proof)
+    case .refresh(let token, let retry): return try await refresh(token, retry: retry, proof)
     }
   }
 
@@ -250,7 +251,7 @@ package final class LoginService: Sendable {
     try await store.removeGrant(deviceCode: deviceCode)
   }
 
-  private func refresh(_ text: String, _ proof: DPoPProof) async throws -> Tokens {
+  private func refresh(_ text: String, retry: String?, _ proof: DPoPProof) async throws -> Tokens {
     let now = clock()
     guard let token = OpaqueToken(text), token.kind == .refresh,
       let (found, _, state) = try await store.session(id: token.session)
@@ -259,15 +260,15 @@ package final class LoginService: Sendable {
     guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
     try use(proof, at: now, refusal: OAuthError.invalidProof)
     var session = found
-    switch session.standing(of: text, at: now) {
-    case .current: break
+    switch session.standing(of: text, retry: retry, at: now) {
+    case .current, .repeated: break
     case .expired:
       try await store.endSession(id: session.id)
       throw OAuthError.invalidGrant("the login has expired; log in again")
     case .reused: throw try await reuse(of: session)
     }
     guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
-    let tokens = session.renew(at: now, random: random)
+    let tokens = session.renew(with: text, retry: retry, at: now, random: random)
     guard try await store.renew(session, instead: found.refresh) else { throw try await reuse(of: session) }
     return tokens
   }
@@ -293,7 +294,7 @@ package final class LoginService: Sendable {
     }
     if everywhere {
       // That takes a token that counts.
-      if token.kind == .refresh, session.standing(of: text, at: now) != .current {
+      if token.kind == .refresh, session.standing(of: text, retry: nil, at: now) != .current {
         _ = try await reuse(of: session)
         return
       }
@@ -438,7 +439,7 @@ package final class LoginService: Sendable {
             text: """
               Enter this code to confirm your email address: \(code)
 
-                  stepctl account confirm \(email)
+                  stepctl account confirm \(code)
 
               It counts for \(MailedCode.lifetime / 60) minutes. If you have not asked for an account at
               \(settings.origin), ignore this message, and do not
@@ -454,7 +455,7 @@ package final class LoginService: Sendable {
               \(settings.origin). You have one already: log in with it.
               If you forgot your password, set a new one:
 
-                  stepctl account password \(email)
+                  stepctl account password
               """))
       case .tooMany: break
       }
@@ -487,6 +488,8 @@ package final class LoginService: Sendable {
           to: email, subject: "Your code: \(code)",
           text: """
             Enter this code to set a new password: \(code)
+
+                stepctl account password \(code)
 
             It counts for \(MailedCode.lifetime / 60) minutes. If you have not asked for it, ignore this
             message, and do not give the code to anybody.
@@ -533,7 +536,7 @@ package final class LoginService: Sendable {
           The password of your account at \(settings.origin) was changed, and
           other devices were logged out. If it was not you, set a new one:
 
-              stepctl account password \(email)
+              stepctl account password
           """))
   }
 

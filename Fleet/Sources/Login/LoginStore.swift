@@ -45,7 +45,8 @@ package struct LoginStore: Sendable {
         CREATE TABLE session (
           id TEXT NOT NULL PRIMARY KEY, account TEXT NOT NULL REFERENCES account (id), device TEXT NOT NULL,
           created BIGINT NOT NULL, used BIGINT NOT NULL, refresh TEXT NOT NULL, refresh_expires BIGINT NOT NULL,
-          access TEXT NOT NULL, access_expires BIGINT NOT NULL, former_access TEXT, former_access_expires BIGINT NOT NULL)
+          access TEXT NOT NULL, access_expires BIGINT NOT NULL, former_access TEXT, former_access_expires BIGINT NOT NULL,
+          former_refresh TEXT, retry TEXT)
         """,
         "CREATE INDEX session_account ON session (account)",
       ])
@@ -362,19 +363,19 @@ package struct LoginStore: Sendable {
     }
   }
 
-  /// - Parameter former: the digest of the refresh token that was used.
+  /// - Parameter former: the digest of the refresh token that counted.
   /// - Returns: whether it was the one that counts; another request may have been faster.
   func renew(_ session: Session, instead former: String) async throws -> Bool {
     try await store.write { transaction in
       try !transaction.run(
         """
         UPDATE session SET used = ?, refresh = ?, refresh_expires = ?, access = ?, access_expires = ?, former_access = ?,
-          former_access_expires = ? WHERE id = ? AND refresh = ? RETURNING id
+          former_access_expires = ?, former_refresh = ?, retry = ? WHERE id = ? AND refresh = ? RETURNING id
         """,
         [
           .integer(session.used), .text(session.refresh), .integer(session.refreshExpires), .text(session.access),
           .integer(session.accessExpires), Value(session.formerAccess), .integer(session.formerAccessExpires),
-          .text(session.id), .text(former),
+          Value(session.formerRefresh), Value(session.retry), .text(session.id), .text(former),
         ]
       ).isEmpty
     }
@@ -428,5 +429,7 @@ extension Session {
     accessExpires = row.integer("access_expires")
     formerAccess = row.optionalText("former_access")
     formerAccessExpires = row.integer("former_access_expires")
+    formerRefresh = row.optionalText("former_refresh")
+    retry = row.optionalText("retry")
   }
 }

@@ -183,17 +183,39 @@ struct LoginServiceTests {
     let first = try await bench.login(device, email)
     // Somebody has stolen the token, and not the key.
     #expect(
-      await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh), Device()) }
+      await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), Device()) }
         == .invalidProof(.otherKey))
-    let second = try await bench.tokens(.refresh(token: first.refresh), device)
+    let second = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device)
     #expect(second.refresh != first.refresh)
     // What was on its way with the token before still counts.
     _ = try await bench.caller(device, first.access)
     _ = try await bench.caller(device, second.access)
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh), device) }?.code == "invalid_grant")
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh), device) }?.code == "invalid_grant")
+    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device) }?.code == "invalid_grant")
+    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code == "invalid_grant")
     #expect(await problem { _ = try await bench.caller(device, second.access) } == "unauthorized")
     #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
+  }
+
+  @Test("a request that comes again because its answer was lost is no theft, if it has the key of the first")
+  func repeatedRefresh() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    let grant = LoginService.Grant.refresh(token: first.refresh, retry: "a key that only the device knows")
+    let lost = try await bench.tokens(grant, device)
+    let second = try await bench.tokens(grant, device)
+    _ = try await bench.caller(device, second.access)
+    // The tokens that were lost do not count: who has them has them from the network.
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: lost.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    #expect(await problem { _ = try await bench.caller(device, second.access) } == "unauthorized")
+    // Another key is no repetition.
+    let next = try await bench.login(device, email)
+    _ = try await bench.tokens(.refresh(token: next.refresh, retry: "one"), device)
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: next.refresh, retry: "two"), device) }?.code
+        == "invalid_grant")
   }
 
   @Test("of two that use one refresh token at the same time, one is faster, and the login has ended")
@@ -202,7 +224,7 @@ struct LoginServiceTests {
     try await bench.account(email)
     let first = try await bench.login(device, email)
     let winners = await withTaskGroup(of: Tokens?.self) { group in
-      for _ in 0..<8 { group.addTask { try? await bench.tokens(.refresh(token: first.refresh), device) } }
+      for _ in 0..<8 { group.addTask { try? await bench.tokens(.refresh(token: first.refresh, retry: nil), device) } }
       return await group.reduce(into: [Tokens]()) { if let tokens = $1 { $0.append(tokens) } }
     }
     #expect(winners.count == 1)
@@ -219,9 +241,9 @@ struct LoginServiceTests {
     bench.wait(1)
     #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
     bench.wait(90 * 86_400 - 601)
-    let second = try await bench.tokens(.refresh(token: first.refresh), device)
+    let second = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device)
     bench.wait(90 * 86_400)
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh), device) }?.code == "invalid_grant")
+    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code == "invalid_grant")
   }
 
   @Test("an access token counts with a proof by its key, for this request, once")
@@ -265,7 +287,7 @@ struct LoginServiceTests {
     #expect(await problem { _ = try await bench.caller(device, logins[0].access) } == "unauthorized")
     _ = try await bench.caller(others[0], logins[1].access)
     // What does not count any more ends nothing but its own login.
-    let renewed = try await bench.tokens(.refresh(token: logins[1].refresh), others[0])
+    let renewed = try await bench.tokens(.refresh(token: logins[1].refresh, retry: nil), others[0])
     try await bench.service.revoke(logins[1].refresh, everywhere: true)
     #expect(await problem { _ = try await bench.caller(others[0], renewed.access) } == "unauthorized")
     _ = try await bench.caller(others[1], logins[2].access)
@@ -341,7 +363,7 @@ struct LoginServiceTests {
     let account = try await bench.caller(device, tokens.access)
     try await bench.service.setSuspended(true, account)
     #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: tokens.refresh), device) }?.code == "invalid_grant")
+    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: tokens.refresh, retry: nil), device) }?.code == "invalid_grant")
     let codes = try await bench.service.authorizeDevice(from: "net")
     #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "suspended")
     // Only whoever knows the password learns that.
