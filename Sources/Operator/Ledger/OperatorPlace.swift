@@ -194,16 +194,21 @@ package struct OperatorPlace: Sendable {
     }
   }
 
-  /// New notices for all vehicles.
-  package func letters(now: Int64) throws -> [Letter] {
+  /// New notices.
+  ///
+  /// - Parameter vehicles: for which; nil for all.
+  package func letters(to vehicles: Set<UUID>? = nil, now: Int64) throws -> [Letter] {
     let keys = try keys()
-    return try letters(by: keys.signingNotices, listing: keys.counting, now: now)
+    return try letters(to: vehicles, by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
-  private func letters(by key: SigningKey, listing keys: [VerificationKey], now: Int64) throws -> [Letter] {
+  private func letters(
+    to wanted: Set<UUID>? = nil, by key: SigningKey, listing keys: [VerificationKey], now: Int64
+  ) throws -> [Letter] {
     let identity = try identity(now: now)
-    return try vehicles().map { folder in
+    return try vehicles().compactMap { folder in
       let file = try folder.readVehicleFile()
+      guard wanted?.contains(file.vehicle.uuid) ?? true else { return nil }
       let topic = try folder.present(file.topic, "topic")
       let broker = try folder.present(file.broker, "[broker]")
       let notice = try change { $0.notice(for: file.vehicle.uuid, keys: keys, now: now) }
