@@ -1,7 +1,7 @@
 import Encoding
-import Foundation
 import HTTPTypes
 package import Hummingbird
+import Logging
 package import Web
 
 extension LoginService {
@@ -23,7 +23,8 @@ extension LoginService {
     router.post("/oauth/token") { [self] request, context in
       try await oauth(request) { fields in
         let tokens = try await tokens(
-          for: Self.grant(fields, retry: request.headers[.idempotencyKey]), proof: request.headers[values: .dpop], from: network(context))
+          for: Self.grant(fields, retry: request.headers[.idempotencyKey]), proof: request.headers[values: .dpop],
+          from: network(context))
         return [
           "access_token": .string(tokens.access), "token_type": "DPoP", "expires_in": .integer(Session.accessLifetime),
           "refresh_token": .string(tokens.refresh),
@@ -100,35 +101,37 @@ extension LoginService {
     router.get("/accounts") { [self] _, _ in
       try await Response(json: ["accounts": .array(store.accounts().map(\.summary))])
     }
-    router.post("/accounts/:account/:change") { [self] request, context in
-      let account = try await named(context.parameters.require("account"))
-      switch try context.parameters.require("change") {
-      case "role":
-        let body = try await Body(of: request, members: ["role"])
-        guard let role = try Role(rawValue: body.string("role")) else {
+    router.post("/account") { [self] request, _ in
+      let body = try await Body(of: request, members: ["account", "role", "state"])
+      let account = try await named(body.string("account"))
+      if let text = try body.optionalString("role") {
+        guard let role = Role(rawValue: text) else {
           throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         try await store.setRole(role, of: account.id)
-      case "suspend": try await setSuspended(true, account.id)
-      case "resume": try await setSuspended(false, account.id)
-      default: throw Problem.notFound("change of an account")
+        logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
+      }
+      if let text = try body.optionalString("state") {
+        switch AccountState(rawValue: text) {
+        case .active: try await setSuspended(false, account.id)
+        case .suspended: try await setSuspended(true, account.id)
+        case .deleted:
+          try await delete(account.id)
+          return Response(json: ["id": .string(account.id), "state": .string(text)])
+        case nil: throw Problem.malformed("state is active, suspended or deleted")
+        }
       }
       return try await Response(json: self.account(account.id).summary)
-    }
-    router.delete("/accounts/:account") { [self] _, context in
-      try await delete(named(context.parameters.require("account")).id)
-      return Response(status: .noContent)
     }
   }
 
   /// The account of that id or address.
   private func named(_ name: String) async throws -> Account {
-    let name = name.removingPercentEncoding ?? name
     let found: Account?
     if let email = EmailAddress(name) {
       found = try await store.account(of: email)?.account
     } else {
-      found = try await store.account(id: name)?.account
+      found = try await store.account(id: name.lowercased())?.account
     }
     guard let found, found.state != .deleted else { throw Problem.notFound("account") }
     return found
@@ -239,7 +242,8 @@ extension LoginService {
   /// page, and bring the page's token, in the form and in the cookie. A program has none of these, and no cookie that
   /// somebody else could use.
   private func checkOrigin(of request: Request, _ fields: FormFields) throws(Problem) {
-    let foreign = Problem(.forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")
+    let foreign = Problem(
+      .forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")
     let origin = request.headers[.origin]
     let site = request.headers[.secFetchSite]
     guard origin == nil || origin == settings.origin, site == nil || site == "same-origin" else { throw foreign }

@@ -285,7 +285,9 @@ package final class LoginService: Sendable {
   ///
   /// - Parameter everywhere: every login of the account.
   func revoke(_ text: String, everywhere: Bool) async throws {
-    guard let token = OpaqueToken(text), let (session, _, _) = try await store.session(id: token.session) else { return }
+    guard let token = OpaqueToken(text), let (session, _, _) = try await store.session(id: token.session) else {
+      return
+    }
     let now = clock()
     switch token.kind {
     case .access where !session.allows(accessToken: text, at: now): return
@@ -337,7 +339,8 @@ package final class LoginService: Sendable {
     let proof: DPoPProof
     do throws(ProofError) {
       proof = try self.proof(
-        request.headers[values: .dpop], method: request.method.rawValue, path: request.uri.path, accessToken: token.text)
+        request.headers[values: .dpop], method: request.method.rawValue, path: request.uri.path, accessToken: token.text
+      )
     } catch { throw Self.unauthorized("\(error)", error: "invalid_dpop_proof") }
     let now = clock()
     guard let (session, role, state) = try await store.session(id: token.session),
