@@ -1,6 +1,3 @@
 import API
-import HummingbirdTLS
-import Login
-import Store
 
-print(sodiumStarts(), openAPI.count)
+print(openAPI.count)

@@ -1,3 +1,0 @@
-import CSodium
-
-package func sodiumStarts() -> Bool { sodium_init() >= 0 }

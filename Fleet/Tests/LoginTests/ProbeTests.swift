@@ -1,4 +1,0 @@
-import Login
-import Testing
-
-@Suite struct ProbeTests {}
