@@ -74,7 +74,7 @@ let package = Package(
     // Vehicles, bookings and access, by HTTP.
     module(
       "API",
-      ["Web", "Login", "Store", "Booking", stepProtocol, operating, hummingbird, httpTypes, nio, logging],
+      ["Web", "Store", "Booking", stepProtocol, operating, hummingbird, httpTypes, nio, crypto, logging],
       resources: [.embedInCode("openapi.json")]),
     .executableTarget(
       name: "stepfleet",

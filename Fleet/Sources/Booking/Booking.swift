@@ -82,8 +82,6 @@ package struct Booking: Sendable, Equatable {
 
 /// What the operator has said of a vehicle.
 package enum Service: String, Sendable {
-  /// It has been announced, and has not joined yet.
-  case expected
   case inService = "in_service"
   case suspended
   case removed
@@ -100,7 +98,7 @@ package enum VehicleState: String, Sendable {
   package init(_ service: Service, present: BookingState?) {
     switch (service, present) {
     case (.removed, _): self = .removed
-    case (.expected, _), (.suspended, _): self = .nonOperational
+    case (.suspended, _): self = .nonOperational
     case (.inService, .active): self = .onTrip
     case (.inService, .booked): self = .reserved
     case (.inService, .ended), (.inService, .cancelled), (.inService, .expired), (.inService, nil): self = .available

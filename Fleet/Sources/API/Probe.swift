@@ -1,3 +1,0 @@
-import Hummingbird
-
-package let openAPI = PackageResources.openapi_json
