@@ -53,6 +53,8 @@ let package = Package(
     // For gateways, kiosks and simulators: Tests/Kiosk is an example.
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
+    // For an operator's server: Fleet is one.
+    .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [

@@ -125,6 +125,9 @@ public struct EncryptionKey: Hashable, Sendable {
     self.key = key
   }
 
+  /// The public JWK (RFC 8037 2).
+  public init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "X25519")) }
+
   public var thumbprint: Thumbprint { Thumbprint(curve: "X25519", publicKey: bytes) }
 
   public static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }

@@ -29,8 +29,9 @@ struct CertificateRequest: ~Copyable {
 
   /// Reads a request.
   ///
-  /// - Throws: `.foreignName` when it asks for another name than a rider's, `.unusable` for another kind of key than ours.
-  init(der: [UInt8]) throws {
+  /// - Parameter name: a rider's, or `controller`.
+  /// - Throws: `.foreignName` when it asks for another name, `.unusable` for another kind of key than ours.
+  init(der: [UInt8], name expected: String = Self.name) throws {
     let bio = try MemoryBIO(der)
     let handle = try OpenSSLHandle(
       "read the certificate request", adopting: d2i_X509_REQ_bio(bio.pointer, nil), freedBy: X509_REQ_free)
@@ -45,7 +46,7 @@ struct CertificateRequest: ~Copyable {
     }
     var name = [CChar](repeating: 0, count: 65)
     let length = X509_NAME_get_text_by_NID(subject, NID_commonName, &name, Int32(name.count))
-    guard length > 0, name.prefix(Int(length)).map({ UInt8(bitPattern: $0) }) == Array(Self.name.utf8) else {
+    guard length > 0, name.prefix(Int(length)).map({ UInt8(bitPattern: $0) }) == Array(expected.utf8) else {
       throw RequestError.foreignName
     }
     self.handle = handle
