@@ -40,8 +40,8 @@ package struct CommandTyped {
   mutating func findCommand() throws(CommandFailure) {
     isBare = arguments.isEmpty
     let leading = takeLeadingOptions()
+    defer { arguments.insert(contentsOf: leading, at: words) }
     try follow(arguments[...])
-    arguments.insert(contentsOf: leading, at: words)
   }
 
   /// The options before the command. They are left where they are if there is no command, or something unknown before it.
@@ -87,6 +87,8 @@ package struct CommandTyped {
 
   /// Whether a word that looks like an option is there twice. It may be a value, or an option that takes several.
   var hasRepetition: Bool {
+    // What a shell asks for at the cursor repeats what was typed.
+    if arguments.first == "---completion" { return false }
     for (index, word) in arguments.enumerated() where word.utf8.count > 2 && word.utf8.starts(with: "--".utf8) {
       let name = word.utf8.prefix { $0 != 0x3D }
       if arguments[..<index].contains(where: { $0.utf8.prefix { $0 != 0x3D }.elementsEqual(name) }) { return true }
@@ -188,6 +190,7 @@ package struct CommandTyped {
       let build = about.build()
       return ([text] + build).joined(separator: "\n")
     }
+    if text.hasPrefix("#") || text.hasPrefix("function ") { return withHelpCompleted(text) }
     guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
     var lines = [text]
     while lines[0].hasSuffix("\n") { lines[0].removeLast() }
@@ -211,5 +214,30 @@ package struct CommandTyped {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// Has a completion script offer the commands behind `help`, which ArgumentParser's own does not know.
+  private func withHelpCompleted(_ script: String) -> String {
+    let program = root.typedName
+    let commands = root.configuration.subcommands.map { $0.typedName }.joined(separator: " ")
+    let offered = "\"\(program) help\" -eq 1"
+    return
+      script
+      .replacing("'*:subcommands:'\n", with: "'*:subcommands:{__\(program)_complete \(commands)}'\n")
+      .replacing(
+        "    __\(program)_offer_flags_options -1\n}\n\ncomplete",
+        with: """
+              __\(program)_offer_flags_options -1
+              COMPREPLY+=($(compgen -W '\(commands)' -- "${cur}"))
+          }
+
+          complete
+          """)
+      .replacing(
+        "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\"",
+        with: """
+          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_positional \(offered)' -fa '\(commands)'
+          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options "\(program) help"
+          """)
   }
 }

@@ -14,7 +14,7 @@ struct ProvisionTag: ContextCommand {
     commandName: "tag",
     abstract: "Write a step's name to an NFC tag for that step.")
 
-  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
+  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"), completion: LiveCompletion.step)
   var step: StepID
 
   @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, instead of a plain tag.")

@@ -57,7 +57,7 @@ package struct Settings: Equatable, Sendable {
     timeout =
       try sources.resolve(
         .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
-        variable: { seconds(typed: $0).map(TOMLValue.float) ?? .string($0) })
+        variable: { (seconds(typed: $0) ?? Double($0)).map(TOMLValue.float) ?? .string($0) })
       ?? Setting(Self.standardTimeout, .standard)
     self.folders = folders
   }

@@ -21,6 +21,7 @@ final class ControllerLoop {
     var beacons: [BeaconSender] = []
     var ears: [Ear] = []
     var awaited = AwaitedFrames()
+    var reloader: Reloader?
     var supervision: Supervision?
     let log: Log
   }
@@ -82,6 +83,9 @@ final class ControllerLoop {
     }
     for ear in parts.ears {
       registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
+    }
+    if let reloader = parts.reloader {
+      registrations.append(try loop.receive(reloader.readings) { [unowned self] in take($0) })
     }
     defer {
       opener.close()
@@ -149,6 +153,19 @@ final class ControllerLoop {
     look = loop.schedule(at: .now + .milliseconds(Hearing.interval)) { [unowned self] in
       look = nil
       handle(.listened)
+    }
+  }
+
+  // MARK: - The configuration
+
+  private func take(_ reading: Result<Reloader.Reading, any Error>) {
+    switch reading {
+    case .success(let reading):
+      handle(.rules(reading.rules))
+      parts.log.write(.notice, "read the configuration again: tags and policy are those of the files")
+      if reading.needsRestart { parts.log.write(.warning, "what else has changed takes a restart") }
+    case .failure(let error):
+      parts.log.write(.error, "\(error); the former configuration stays in force")
     }
   }
 
