@@ -99,6 +99,7 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
+	install -D -m 644 -t $(share)/stepctl schema/stepctl.json
 	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
 
@@ -106,7 +107,7 @@ uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
-	rm -rf $(libexec)
+	rm -rf $(libexec) $(share)/stepctl
 	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 

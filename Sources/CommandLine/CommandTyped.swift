@@ -143,9 +143,10 @@ package struct CommandTyped {
         // Letters of flags in one word, numbers, and what every command has.
         let isKnown =
           Self.ofEvery.contains(name) || Double(name) != nil || name.hasPrefix("--generate-completion-script")
-          || !name.hasPrefix("--") && name.dropFirst().allSatisfy { letter in
-            all.contains { $0.names.contains("-\(letter)") }
-          }
+          || !name.hasPrefix("--")
+            && name.dropFirst().allSatisfy { letter in
+              all.contains { $0.names.contains("-\(letter)") }
+            }
         if isKnown { continue }
         return unknown(name, among: all.flatMap(\.names) + Self.ofEvery, before: rest)
       }
@@ -171,7 +172,8 @@ package struct CommandTyped {
     if hint == nil, let later = rest.first(where: commands.contains) {
       hint = "the options of a command come after it: \(typed) \(later) \(name)"
     }
-    return CommandFailure(.usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
+    return CommandFailure(
+      .usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
   }
 
   private static func wrong(_ value: String, for parameter: Parameter) -> CommandFailure? {
@@ -190,7 +192,9 @@ package struct CommandTyped {
       let build = about.build()
       return ([text] + build).joined(separator: "\n")
     }
-    if text.hasPrefix("#") || text.hasPrefix("function ") { return withHelpCompleted(text) }
+    if !root.configuration.subcommands.isEmpty, text.hasPrefix("#") || text.hasPrefix("function ") {
+      return withHelpCompleted(text)
+    }
     guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
     var lines = [text]
     while lines[0].hasSuffix("\n") { lines[0].removeLast() }
@@ -232,7 +236,8 @@ package struct CommandTyped {
           }
 
           complete
-          """)
+          """
+      )
       .replacing(
         "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\"",
         with: """

@@ -12,7 +12,8 @@ enum LiveCompletion {
     let adapters = Adapter.all().map(\.number)
     let numbers = adapters.isEmpty ? [0] : adapters
     let captures = typed.hasPrefix("btsnoop:") ? paths(typed.dropFirst(8), ending: "").map { "btsnoop:\($0)" } : []
-    return numbers.map { "hci\($0)" } + numbers.map { "bluez:hci\($0)" } + ["h4:tcp:", "h4:unix:", "btsnoop:"] + captures
+    return numbers.map { "hci\($0)" } + numbers.map { "bluez:hci\($0)" } + ["h4:tcp:", "h4:unix:", "btsnoop:"]
+      + captures
   }
 
   static let vehicle = kind { _, typed in

@@ -128,7 +128,7 @@ def test_a_challenge_from_before_the_crash_is_of_no_use(vehicle, alice):
     assert vehicle.is_unmoved()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_motion_is_finished_before_it_ends(slow, number):
     slow.starts_all()
     alice = slow.rider("alice")

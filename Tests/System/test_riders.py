@@ -29,7 +29,7 @@ def gives_token(rider, **changes):
 
 
 def refused(ended) -> tuple:
-    return ended.status, ended.json
+    return ended.status, ended.outcome
 
 
 def refusal(code: str) -> tuple:

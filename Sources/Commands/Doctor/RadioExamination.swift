@@ -61,7 +61,8 @@ struct RadioExamination {
 
   private func examineController(_ report: inout RadioReport) throws(RadioError) {
     guard let abilities = try radio.abilities(interruption: interruption) else { return }
-    report.examination.findings.append(.init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
+    report.examination.findings.append(
+      .init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
     let sets = abilities.advertisingSets
     let commands = abilities.isExtended ? "Bluetooth 5's commands" : "Bluetooth 4's commands"
     report.examination.findings.append(
@@ -74,13 +75,15 @@ struct RadioExamination {
     let users = BluetoothUser.others().filter { $0.name != Self.daemon }
     let names = users.map { "\($0.name) (\($0.process))" }.joined(separator: ", ")
     if !users.isEmpty {
-      report.examination.findings.append(.init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
+      report.examination.findings.append(
+        .init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
     }
     if BluetoothUser.isRunning(Self.daemon) {
       report.examination.findings.append(
         .init(subject: Self.daemon, state: .warning, text: "is running; if it ends a scan, stepctl begins it again"))
     } else if users.isEmpty {
-      report.examination.findings.append(.init(subject: "others", state: .good, text: "no other program uses Bluetooth"))
+      report.examination.findings.append(
+        .init(subject: "others", state: .good, text: "no other program uses Bluetooth"))
     }
   }
 

@@ -109,7 +109,8 @@ struct VehicleExamination {
       let found = try BrokerExamination(broker, until: .now + settings.patience, interruption: interruption)
       part.find("name", .good, "\(broker.host) is \(found.address)")
       part.find("connection", .good, "TCP in \(milliseconds(found.connecting)) to port \(broker.port)")
-      part.find("encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the one that was meant")
+      part.find(
+        "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the one that was meant")
       examine(certificate: "the broker's", until: found.certificateEnd, &part)
       return part.state != .broken
     } catch let failure as any Failure {

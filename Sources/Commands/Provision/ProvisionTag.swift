@@ -93,7 +93,7 @@ struct ProvisionTag: ContextCommand {
         console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
         let report = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
         try console.isJSON ? console.result(report.json) : report.lines.forEach(console.result)
-        if report.needsRestart { console.note("restart stepd to apply this") }
+        if report.needsReload { console.note("reload stepd to apply this") }
         if let failure = report.failure { throw failure }
       }
     }

@@ -20,7 +20,9 @@ struct ProvisionToken: ContextCommand {
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
 
-  @Option(help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).", completion: LiveCompletion.rider)
+  @Option(
+    help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).",
+    completion: LiveCompletion.rider)
   var rider: RiderName?
 
   @Option(

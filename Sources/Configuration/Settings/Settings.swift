@@ -122,7 +122,8 @@ extension Settings {
           kind: .missing)
       default:
         let names = vehicles.map(\.name)
-        throw ConfigurationError("vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
+        throw ConfigurationError(
+          "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
     if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }

@@ -37,7 +37,8 @@ final class Reloader: Sendable {
     let rules = Controller.Rules(
       vehicle: setup.vehicle, policy: setup.policy, secrets: secrets, insteadOf: former.vehicle)
     guard let rules, setup.policy.methods.contains(.heard) == former.policy.methods.contains(.heard) else {
-      throw ConfigurationError(former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
+      throw ConfigurationError(
+        former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
     }
     var file = former.file
     (file.policy, file.tagKeys) = (setup.file.policy, setup.file.tagKeys)

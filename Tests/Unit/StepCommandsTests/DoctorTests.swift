@@ -28,7 +28,8 @@ struct DoctorTests {
         "  ok       listening   600 heard, 600 from 2 beacons, up to 100.0 readings/s",
         "all is well",
       ])
-    let object = try #require(try shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)", "--json").objects.first)
+    let object = try #require(
+      try shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)", "--json").objects.first)
     #expect(object["usable"] == true)
     #expect(object["radios"]?.array?.first?["beacons"] == 2)
   }

@@ -52,12 +52,16 @@ struct UsageTests {
       ("help provision tga", "there is no command `stepctl provision tga`", "did you mean `stepctl provision tag`?"),
       ("stop --side left --side right", "--side is given twice", "give it once"),
       ("open --radio hci0 --radio=hci1", "--radio is given twice", "give it once"),
-      ("provision token car --rider a --steps left --steps left", "--steps names a step twice",
-        "`stepctl provision token --help` explains how to use it"),
+      (
+        "provision token car --rider a --steps left --steps left", "--steps names a step twice",
+        "`stepctl provision token --help` explains how to use it"
+      ),
       ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side"),
       ("--jsn", "unknown option \"--jsn\"", "did you mean \"--json\"?"),
-      ("status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
-        "`stepctl status --help` explains how to use it"),
+      (
+        "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
+        "`stepctl status --help` explains how to use it"
+      ),
     ])
   func oneLine(_ typed: String, _ error: String, _ hint: String) {
     let arguments = typed.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
@@ -151,7 +155,9 @@ struct UsageTests {
     }
     try visit(StepctlCommand.self, "stepctl")
     for typed in Examples.of.keys {
-      #expect(shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"]).ending == .status(.done), "\(typed)")
+      #expect(
+        shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"]).ending == .status(.done),
+        "\(typed)")
     }
   }
 
