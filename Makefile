@@ -40,6 +40,10 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
+picture: release ## draw README's picture of the view again
+	Tests/prepare.sh test
+	$(python) Tests/Demo/picture.py $(BIN)
+
 test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh
@@ -99,14 +103,26 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
+	install -D -m 644 -t $(share)/stepctl schema/stepctl.json
 	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
+
+deb: ## build Debian packages of what was built: .build/deb (`make` first; dependencies are computed)
+	Tests/prepare.sh deb
+	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
+	rm -rf .build/deb
+	mkdir -p .build/deb/stepctl/Sources/Programs/stepd
+	cp -R debian Makefile man completions schema .build/deb/stepctl/
+	cp Sources/Programs/stepd/stepd.service .build/deb/stepctl/Sources/Programs/stepd/
+	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+	rm -rf .build/deb/stepctl
+	lintian --fail-on error,warning .build/deb/*.changes
 
 uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
-	rm -rf $(libexec)
+	rm -rf $(libexec) $(share)/stepctl
 	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
@@ -117,4 +133,4 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint completions install uninstall clean help
+.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint completions install deb uninstall clean help

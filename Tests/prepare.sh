@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test|rig.
+# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test|rig|deb.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,8 +18,9 @@ test)
     python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
   )
   ;;
+deb) packages=(debhelper dpkg-dev lintian) ;;
 *)
-  echo 'usage: prepare.sh build|demo|test|rig' >&2
+  echo 'usage: prepare.sh build|demo|test|rig|deb' >&2
   exit 64
   ;;
 esac

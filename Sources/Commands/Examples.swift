@@ -42,7 +42,8 @@ enum Examples {
       ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),
     ],
     "stepctl scan": [
-      ("stepctl scan", "until Control-C"), ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
+      ("stepctl scan", "until Control-C"),
+      ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
     ],
     "stepctl doctor": [
       ("stepctl doctor", "everything"), ("stepctl doctor --radio bluez:hci0", "with one radio"),
@@ -68,7 +69,7 @@ enum Examples {
       ("stepctl provision token car --rider anna --steps left --from 08:00", "one step, from tomorrow morning"),
     ],
     "stepctl provision beacon": [
-      ("stepctl provision beacon --step left --vehicle car/vehicle.toml", "what to program into it"),
+      ("stepctl provision beacon --step left --vehicle car/vehicle.toml", "what to program into it")
     ],
     "stepctl provision tag": [
       ("stepctl provision tag --step left --vehicle car/vehicle.toml", "a plain one"),
@@ -118,7 +119,7 @@ enum Examples {
       ("stepctl traffic delay --feed wss://bridge.example/feed --at 48.7758,9.1829", "of a bridge"),
     ],
     "stepctl traffic guard": [
-      ("stepctl traffic guard road.jsonl --scene scene.json", "how well a step would have waited"),
+      ("stepctl traffic guard road.jsonl --scene scene.json", "how well a step would have waited")
     ],
   ]
 }

@@ -50,7 +50,7 @@ struct MoveOptions: ParsableArguments {
     help: ArgumentHelp(
       "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
       valueName: "spec"),
-    completion: RadioOptions.completion)
+    completion: LiveCompletion.radio)
   var callRadio: String?
 
   @OptionGroup var presence: PresenceOptions

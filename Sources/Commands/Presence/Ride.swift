@@ -82,7 +82,8 @@ final class Ride {
     )
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
-      let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
+      let client = try RiderClient(
+        access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
       links = [("broker", "\(access.broker), TLS")]
       if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
       return client

@@ -27,6 +27,8 @@ package struct Controller {
     case started
     /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
     case connected
+    /// The configuration was read again.
+    case rules(Rules)
     /// The program is to end: from here on nothing begins.
     case ending
   }
@@ -145,9 +147,9 @@ package struct Controller {
   /// How long a journal may take that a command waits for, milliseconds.
   static let journalPatience: Int64 = 1_000
 
-  let vehicle: Vehicle
+  var vehicle: Vehicle
   let keys: Keys
-  let policy: Policy
+  var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
   var session: Session
@@ -240,6 +242,7 @@ package struct Controller {
       for step in vehicle.steps { advance(step.id) }
     case .started: tellStart()
     case .connected: for step in vehicle.steps { publish(step.id) }
+    case .rules(let rules): take(rules)
     case .ending: isEnding = true
     }
     return effects

@@ -21,6 +21,7 @@ final class ControllerLoop {
     var beacons: [BeaconSender] = []
     var ears: [Ear] = []
     var awaited = AwaitedFrames()
+    var reloader: Reloader?
     var supervision: Supervision?
     /// Nil where no operator is told anything.
     var events: EventSpool?
@@ -88,6 +89,9 @@ final class ControllerLoop {
     if let events = parts.events {
       registrations.append(try loop.receive(events.reports) { [parts] in parts.log.write($0) })
       if let notice = controller.notice { events.obey(notice) }
+    }
+    if let reloader = parts.reloader {
+      registrations.append(try loop.receive(reloader.readings) { [unowned self] in take($0) })
     }
     defer {
       opener.close()
@@ -159,6 +163,19 @@ final class ControllerLoop {
     look = loop.schedule(at: .now + .milliseconds(Hearing.interval)) { [unowned self] in
       look = nil
       handle(.listened)
+    }
+  }
+
+  // MARK: - The configuration
+
+  private func take(_ reading: Result<Reloader.Reading, any Error>) {
+    switch reading {
+    case .success(let reading):
+      handle(.rules(reading.rules))
+      parts.log.write(.notice, "read the configuration again: tags and policy are those of the files")
+      if reading.needsRestart { parts.log.write(.warning, "what else has changed takes a restart") }
+    case .failure(let error):
+      parts.log.write(.error, "\(error); the former configuration stays in force")
     }
   }
 
