@@ -110,6 +110,7 @@ let package = Package(
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
+    module("Positioning", in: "Adapters/Positioning", ["SystemIO", "Domain", "Encoding", "Geography"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
@@ -137,7 +138,8 @@ let package = Package(
     module(
       "Configuration", in: "Configuration",
       [
-        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController", "CTOML",
+        "SystemIO", "Domain", "Encoding", "Geography", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController",
+        "CTOML",
       ]),
 
     // Operator: whoever makes vehicles and hands out access.
@@ -159,7 +161,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", argumentParser, crypto,
+        "Traffic", "TrafficFeed", "Positioning", argumentParser, crypto,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -189,6 +191,7 @@ let package = Package(
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
     tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
+    tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
@@ -231,8 +234,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
-        "SystemIO", "Tags", "Traffic", "TrafficFeed",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Geography", "Positioning", "Ranging",
+        "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

@@ -15,7 +15,7 @@ demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
     bluez dbus-daemon fish i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
-    python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
+    gpsd gpsd-clients python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
   )
   ;;
 deb) packages=(debhelper dpkg-dev lintian) ;;
