@@ -34,7 +34,7 @@ struct Locate: ContextCommand {
     let console = output.console(context)
     let settings = try presence.settings(context, vehicle: vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try presence.vehicleFile(settings, interruption, console)
+    let file = try presence.vehicleFile(settings, context, interruption, console)
     if watch { return try follow(file, settings, interruption, context, console) }
     let vehicle = file.vehicle
     let searches = try presence.searches(vehicle, settings, recording: saving.save)

@@ -91,8 +91,11 @@ extension MoveCommand {
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try move.presence.vehicleFile(settings, interruption, console)
-    let access = try file.riderAccess()
+    let file = try move.presence.vehicleFile(settings, context, interruption, console)
+    var access = try file.riderAccess()
+    if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
+      access = try newer.riderAccess()
+    }
     let (vehicle, side) = (access.vehicle, move.chosen)
     if let side { try vehicle.checkStep(at: side) }
     let searches = try move.presence.searches(vehicle, settings)
@@ -102,7 +105,7 @@ extension MoveCommand {
       vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
       move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller())
     do {
-      switch try ride.run(Self.target, searches, patience: settings.patience, as: { access }) {
+      switch try ride.run(Self.target, searches, patience: settings.patience, as: { [access] in access }) {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")

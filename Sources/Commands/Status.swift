@@ -22,7 +22,7 @@ struct Status: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let file = try VehicleFile(reading: settings.vehicleFile())
+    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let access = try file.riderAccess()
     let steps = try file.steps(of: access)
     let interruption = try context.interruption()

@@ -15,6 +15,11 @@ package struct StepctlCommand: ParsableCommand {
       CommandGroup(
         name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self]),
       CommandGroup(
+        name: "Booking",
+        subcommands: [
+          Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
+        ]),
+      CommandGroup(
         name: "Technician",
         subcommands: [
           Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, Config.self, TrafficGroup.self,

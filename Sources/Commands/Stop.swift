@@ -29,7 +29,7 @@ struct Stop: ContextCommand {
     let started = ContinuousClock.now
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let file = try VehicleFile(reading: settings.vehicleFile())
+    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let access = try file.riderAccess()
     let steps = try side.map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
     let client = try RiderClient(

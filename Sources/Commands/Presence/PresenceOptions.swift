@@ -28,8 +28,12 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
   }
 
-  /// The file of the vehicle: the one that was named, or the only one that is known, or of several the one that is heard.
-  func vehicleFile(_ settings: Settings, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
+  /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of several
+  /// the one that is heard.
+  func vehicleFile(
+    _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
+  ) throws -> VehicleFile {
+    if let active = ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
     guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
       return try VehicleFile(reading: settings.vehicleFile())
     }

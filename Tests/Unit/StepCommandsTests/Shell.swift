@@ -154,6 +154,7 @@ final class Answers: Input {
   }
 
   func discardTyped() {}
+  func show(typed isShown: Bool) {}
 
   func read(until interruption: Interruption) throws -> [UInt8] {
     if interruption.isPending { throw Interrupted() }
