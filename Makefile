@@ -44,6 +44,12 @@ picture: release ## draw README's picture of the view again
 	Tests/prepare.sh test
 	$(python) Tests/Demo/picture.py $(BIN)
 
+.PHONY: demo-fleet
+demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, and access that is taken back
+	Tests/prepare.sh fleet
+	@$(MAKE) --no-print-directory release fleet
+	Fleet/Tests/Demo/demo.sh $(BIN) Fleet/.build/release
+
 test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh

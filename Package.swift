@@ -234,7 +234,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Geography", "Positioning", "Ranging",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP", "Positioning",
+        "Ranging",
         "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],

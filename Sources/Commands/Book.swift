@@ -59,7 +59,7 @@ struct Book: ContextCommand {
         console.note("\(printable(error.description)); asking once more, which books once")
       }
     } catch let error as FleetError {
-      explain(error, console)
+      try explain(error, console)
       throw error
     }
     try fetch(booking, client, context, console)
@@ -78,7 +78,7 @@ struct Book: ContextCommand {
   }
 
   /// Tells when else the vehicle is free.
-  private func explain(_ error: FleetError, _ console: Console) {
+  private func explain(_ error: FleetError, _ console: Console) throws {
     if case .problem(let problem, _) = error, !problem.next.isEmpty {
       console.note("\(printable(vehicle)) is free for \(span(length.seconds)) from")
       for time in problem.next { console.note("  \(dateAndTime(time.lowerBound))") }
@@ -128,7 +128,8 @@ extension FleetVehicle {
     switch same.count {
     case 1: return same[0]
     case 0:
-      let near = Spelling.nearest(to: text, among: vehicles.map(\.name))
+      let meant = Spelling.nearest(to: text, among: vehicles.map { $0.name.lowercased() })
+      let near = vehicles.first { $0.name.lowercased() == meant }?.name
       throw CommandFailure(
         .noInput, "there is no vehicle \"\(text)\"",
         hint: near.map { "did you mean \"\($0)\"?" } ?? "`stepctl vehicles` lists them")

@@ -189,7 +189,7 @@ struct ProvisionVehicle: ContextCommand {
         """
 
         Next:
-          stepd --config \(place.path("stepd.toml"))
+          \(shellCommand("stepd", "--config", place.path("stepd.toml")))
         No key of the operator's is in \(place.path), and no private key has left it.
         """)
       return
