@@ -384,6 +384,9 @@ package final class LoginService: Sendable {
     }
   }
 
+  /// Removes what has expired.
+  package func tidy() async throws { try await store.sweep(at: clock()) }
+
   /// Waits until all is done that was answered already: before the server stops.
   package func finish() async {
     await withCheckedContinuation { continuation in
