@@ -79,9 +79,10 @@ let package = Package(
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Login", "Web", "Store", "Booking", stepProtocol, operating, hummingbird, tls, lifecycle, logging,
+        "API", "Login", "Web", "Store", stepProtocol, operating, crypto, hummingbird, tls, nio, lifecycle, logging,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
       path: "Sources/stepfleet", swiftSettings: swiftSettings),
 
