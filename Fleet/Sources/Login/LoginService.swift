@@ -16,8 +16,9 @@ package struct LoginSettings: Sendable {
   let terms: String
   /// How often one network may log in, or ask for a mail, at once; and then once in five seconds.
   let burst: Int64
+  package static let burst: Int64 = 100
 
-  package init(origin: String, terms: String, burst: Int64 = 100) {
+  package init(origin: String, terms: String, burst: Int64 = burst) {
     (self.origin, self.terms, self.burst) = (origin, terms, burst)
     termsVersion = String(hexadecimal(SHA256.hash(data: Array(terms.utf8))).prefix(12)).lowercased()
   }

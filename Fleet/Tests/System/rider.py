@@ -21,13 +21,14 @@ class Device:
         self.server = server
         self.key = OKPKey.generate_key("Ed25519")
         self.session = requests.Session()
+        self.session.trust_env = False  # No other authorities than ours.
         self.session.verify = server.verify
 
     def proof(self, method, path, access=None, *, key=None, **changes):
         key = key or self.key
         claims = {"jti": str(uuid.uuid4()), "htm": method, "htu": self.server.url + path, "iat": int(time.time())}
         if access:
-            claims["ath"] = base64.urlsafe_b64encode(hashlib.sha256(access.encode()).digest()).rstrip(b"=").decode()
+            claims["ath"] = digest(access)
         claims |= changes
         header = {"typ": "dpop+jwt", "alg": "EdDSA", "jwk": key.as_dict(private=False)}
         return jws.serialize_compact(header, json.dumps(claims), key, algorithms=["EdDSA"])
@@ -70,6 +71,10 @@ class Device:
             **arguments.pop("headers", {}),
         }
         return self.session.request(method, self.server.url + path, headers=headers, **arguments)
+
+
+def digest(text):
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 
 
 def create(device, email, password=PASSWORD):
