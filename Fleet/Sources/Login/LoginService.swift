@@ -17,9 +17,11 @@ package struct LoginSettings: Sendable {
   /// How often one network may log in, or ask for a mail, at once; and then once in five seconds.
   let burst: Int64
   package static let burst: Int64 = 100
+  /// Whether other servers use the same database.
+  let isShared: Bool
 
-  package init(origin: String, terms: String, burst: Int64 = burst) {
-    (self.origin, self.terms, self.burst) = (origin, terms, burst)
+  package init(origin: String, terms: String, burst: Int64 = burst, isShared: Bool = false) {
+    (self.origin, self.terms, self.burst, self.isShared) = (origin, terms, burst, isShared)
     termsVersion = String(hexadecimal(SHA256.hash(data: Array(terms.utf8))).prefix(12)).lowercased()
   }
 
@@ -350,7 +352,10 @@ package final class LoginService: Sendable {
     guard identical(proof.thumbprint, session.device) else {
       throw Self.unauthorized("\(ProofError.otherKey)", error: "invalid_dpop_proof")
     }
-    try use(proof, at: now) { Self.unauthorized("\($0)", error: "invalid_dpop_proof") }
+    let refusal = { (error: ProofError) in Self.unauthorized("\(error)", error: "invalid_dpop_proof") }
+    try use(proof, at: now, refusal: refusal)
+    // Another server does not know that it was used here. What only reads is not worth a write each time.
+    if settings.isShared, request.method != .get, try await !store.use(proof) { throw refusal(.used) }
     return (session, role)
   }
 

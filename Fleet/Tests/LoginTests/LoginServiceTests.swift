@@ -36,10 +36,18 @@ final class Bench: Sendable {
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { now.time.withLock { $0 } })
   }
 
+  /// Another server with the same database.
+  func server(isShared: Bool) -> LoginService {
+    LoginService(
+      settings: LoginSettings(origin: "https://fleet.example", terms: "Be kind.", isShared: isShared), store: store,
+      mailer: mail, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { [clocks] in clocks.now })
+  }
+
   deinit { try? FileManager.default.removeItem(at: folder) }
 
   final class Clocks: Sendable {
     let time = Mutex<Int64>(1_800_000_000)
+    var now: Int64 { time.withLock { $0 } }
   }
   private let clocks: Clocks
   var now: Int64 { clocks.time.withLock { $0 } }
@@ -280,6 +288,27 @@ struct LoginServiceTests {
     #expect(await problem { _ = try await bench.caller(device, tokens.refresh) } == "unauthorized")
     let forged = String(tokens.access.dropLast()) + (tokens.access.hasSuffix("A") ? "E" : "A")
     #expect(await problem { _ = try await bench.caller(device, forged) } == "unauthorized")
+  }
+
+  @Test("a proof is used once at all servers that share a database")
+  func sharedProofs() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let tokens = try await bench.login(device, email)
+    let servers = (0..<2).map { _ in bench.server(isShared: true) }
+    func cancel(_ proof: String, _ server: LoginService) async -> String? {
+      let request = Request(
+        head: .init(
+          method: .post, scheme: "https", authority: nil, path: "/v1/bookings/1/cancel",
+          headerFields: [.authorization: "DPoP \(tokens.access)", .dpop: proof]),
+        body: .init(buffer: .init()))
+      return await problem { _ = try await server.session(of: request) }
+    }
+    let proof = bench.proof(device, "/v1/bookings/1/cancel", accessToken: tokens.access)
+    #expect(await cancel(proof, servers[0]) == nil)
+    #expect(await cancel(proof, servers[0]) == "unauthorized")
+    #expect(await cancel(proof, servers[1]) == "unauthorized")
+    #expect(await cancel(bench.proof(device, "/v1/bookings/1/cancel", accessToken: tokens.access), servers[1]) == nil)
   }
 
   @Test("a login ends by either of its tokens; everywhere takes one that counts")
