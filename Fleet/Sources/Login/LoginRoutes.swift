@@ -2,6 +2,7 @@ import Encoding
 import Foundation
 import HTTPTypes
 package import Hummingbird
+import Logging
 package import Web
 
 extension LoginService {
@@ -23,7 +24,8 @@ extension LoginService {
     router.post("/oauth/token") { [self] request, context in
       try await oauth(request) { fields in
         let tokens = try await tokens(
-          for: Self.grant(fields, retry: request.headers[.idempotencyKey]), proof: request.headers[values: .dpop], from: network(context))
+          for: Self.grant(fields, retry: request.headers[.idempotencyKey]), proof: request.headers[values: .dpop],
+          from: network(context))
         return [
           "access_token": .string(tokens.access), "token_type": "DPoP", "expires_in": .integer(Session.accessLifetime),
           "refresh_token": .string(tokens.refresh),
@@ -100,35 +102,41 @@ extension LoginService {
     router.get("/accounts") { [self] _, _ in
       try await Response(json: ["accounts": .array(store.accounts().map(\.summary))])
     }
-    router.post("/accounts/:account/:change") { [self] request, context in
-      let account = try await named(context.parameters.require("account"))
-      switch try context.parameters.require("change") {
-      case "role":
-        let body = try await Body(of: request, members: ["role"])
-        guard let role = try Role(rawValue: body.string("role")) else {
-          throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        try await store.setRole(role, of: account.id)
-      case "suspend": try await setSuspended(true, account.id)
-      case "resume": try await setSuspended(false, account.id)
-      default: throw Problem.notFound("change of an account")
+    router.post("/accounts/:account/role") { [self] request, context in
+      let account = try await named(context)
+      let body = try await Body(of: request, members: ["role"])
+      guard let role = try Role(rawValue: body.string("role")) else {
+        throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
       }
+      try await store.setRole(role, of: account.id)
+      logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
+      return try await Response(json: self.account(account.id).summary)
+    }
+    router.post("/accounts/:account/suspend") { [self] _, context in
+      let account = try await named(context)
+      try await setSuspended(true, account.id)
+      return try await Response(json: self.account(account.id).summary)
+    }
+    router.post("/accounts/:account/resume") { [self] _, context in
+      let account = try await named(context)
+      try await setSuspended(false, account.id)
       return try await Response(json: self.account(account.id).summary)
     }
     router.delete("/accounts/:account") { [self] _, context in
-      try await delete(named(context.parameters.require("account")).id)
+      try await delete(named(context).id)
       return Response(status: .noContent)
     }
   }
 
   /// The account of that id or address.
-  private func named(_ name: String) async throws -> Account {
-    let name = name.removingPercentEncoding ?? name
+  private func named(_ context: FleetContext) async throws -> Account {
+    let parameter = try context.parameters.require("account")
+    let name = parameter.removingPercentEncoding ?? parameter
     let found: Account?
     if let email = EmailAddress(name) {
       found = try await store.account(of: email)?.account
     } else {
-      found = try await store.account(id: name)?.account
+      found = try await store.account(id: name.lowercased())?.account
     }
     guard let found, found.state != .deleted else { throw Problem.notFound("account") }
     return found
@@ -239,7 +247,8 @@ extension LoginService {
   /// page, and bring the page's token, in the form and in the cookie. A program has none of these, and no cookie that
   /// somebody else could use.
   private func checkOrigin(of request: Request, _ fields: FormFields) throws(Problem) {
-    let foreign = Problem(.forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")
+    let foreign = Problem(
+      .forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")
     let origin = request.headers[.origin]
     let site = request.headers[.secFetchSite]
     guard origin == nil || origin == settings.origin, site == nil || site == "same-origin" else { throw foreign }

@@ -16,8 +16,9 @@ package struct LoginSettings: Sendable {
   let terms: String
   /// How often one network may log in, or ask for a mail, at once; and then once in five seconds.
   let burst: Int64
+  package static let burst: Int64 = 100
 
-  package init(origin: String, terms: String, burst: Int64 = 100) {
+  package init(origin: String, terms: String, burst: Int64 = burst) {
     (self.origin, self.terms, self.burst) = (origin, terms, burst)
     termsVersion = String(hexadecimal(SHA256.hash(data: Array(terms.utf8))).prefix(12)).lowercased()
   }
@@ -285,7 +286,9 @@ package final class LoginService: Sendable {
   ///
   /// - Parameter everywhere: every login of the account.
   func revoke(_ text: String, everywhere: Bool) async throws {
-    guard let token = OpaqueToken(text), let (session, _, _) = try await store.session(id: token.session) else { return }
+    guard let token = OpaqueToken(text), let (session, _, _) = try await store.session(id: token.session) else {
+      return
+    }
     let now = clock()
     switch token.kind {
     case .access where !session.allows(accessToken: text, at: now): return
@@ -337,7 +340,8 @@ package final class LoginService: Sendable {
     let proof: DPoPProof
     do throws(ProofError) {
       proof = try self.proof(
-        request.headers[values: .dpop], method: request.method.rawValue, path: request.uri.path, accessToken: token.text)
+        request.headers[values: .dpop], method: request.method.rawValue, path: request.uri.path, accessToken: token.text
+      )
     } catch { throw Self.unauthorized("\(error)", error: "invalid_dpop_proof") }
     let now = clock()
     guard let (session, role, state) = try await store.session(id: token.session),
@@ -380,6 +384,9 @@ package final class LoginService: Sendable {
       for continuation in waiting { continuation.resume() }
     }
   }
+
+  /// Removes what has expired.
+  package func tidy() async throws { try await store.sweep(at: clock()) }
 
   /// Waits until all is done that was answered already: before the server stops.
   package func finish() async {

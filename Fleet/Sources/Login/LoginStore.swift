@@ -78,7 +78,9 @@ package struct LoginStore: Sendable {
     try await store.write { transaction in
       try transaction.run("DELETE FROM registration WHERE expires <= ?", [.integer(now)])
       let email = Value.text(registration.email.description)
-      guard try transaction.run("SELECT id FROM account WHERE email = ?", [email]).isEmpty else { return .accountExists }
+      guard try transaction.run("SELECT id FROM account WHERE email = ?", [email]).isEmpty else {
+        return .accountExists
+      }
       guard try transaction.run("SELECT id FROM registration WHERE email = ?", [email]).count < MailedCode.limit else {
         return .tooMany
       }
@@ -246,7 +248,8 @@ package struct LoginStore: Sendable {
   func delete(_ id: String) async throws {
     try await store.write { transaction in
       try Self.forget(id, in: transaction)
-      try transaction.run("UPDATE account SET email = NULL, password = NULL, state = 'deleted' WHERE id = ?", [.text(id)])
+      try transaction.run(
+        "UPDATE account SET email = NULL, password = NULL, state = 'deleted' WHERE id = ?", [.text(id)])
     }
   }
 

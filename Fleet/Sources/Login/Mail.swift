@@ -65,7 +65,8 @@ package final class Sendmail: Mailer {
       return true
     }
     guard isTaken else {
-      logger.error("too much mail is waiting for sendmail; a message was dropped", metadata: ["subject": "\(mail.subject)"])
+      logger.error(
+        "too much mail is waiting for sendmail; a message was dropped", metadata: ["subject": "\(mail.subject)"])
       return
     }
     queue.async { [self] in

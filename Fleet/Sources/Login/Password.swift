@@ -94,7 +94,9 @@ package final class PasswordHasher: Sendable {
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
   /// Whether libsodium reads a hash, and finds today's parameters in it.
-  static func needsNoOtherParameters(_ hash: String) -> Bool { crypto_pwhash_str_needs_rehash(hash, passes, memory) == 0 }
+  static func needsNoOtherParameters(_ hash: String) -> Bool {
+    crypto_pwhash_str_needs_rehash(hash, passes, memory) == 0
+  }
 
   func perform<Result: Sendable>(_ work: @escaping @Sendable () -> Result?) async throws -> Result {
     let result = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result?, any Error>) in

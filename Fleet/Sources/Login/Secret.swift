@@ -81,7 +81,9 @@ struct UserCode: Equatable, CustomStringConvertible, Sendable {
   /// As people type it: in either case, with hyphens and spaces, or without.
   init?(_ typed: String) {
     let letters = typed.uppercased().filter { $0 != "-" && $0 != " " }
-    guard typed.utf8.count <= 32, letters.utf8.count == 8, letters.allSatisfy(Self.alphabet.contains) else { return nil }
+    guard typed.utf8.count <= 32, letters.utf8.count == 8, letters.allSatisfy(Self.alphabet.contains) else {
+      return nil
+    }
     self.letters = letters
   }
 

@@ -33,6 +33,8 @@ struct FleetFolder: Sendable {
     /// What mails come from.
     var mailFrom: String
     var sendmail: String
+    /// How many logins and mails one network may ask for at once.
+    var burst = LoginSettings.burst
 
     var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
   }
@@ -46,16 +48,18 @@ struct FleetFolder: Sendable {
     guard let data = FileManager.default.contents(atPath: path) else { throw .notFleet(self.path) }
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
-    let known = ["host", "port", "database", "mail_from", "sendmail"]
+    let known = ["host", "port", "database", "mail_from", "sendmail", "burst"]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
     }
     guard let host = json["host"]?.string, let port = json["port"]?.integer, Self.ports.contains(Int(port)),
       let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
-      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/")
-    else { throw .damaged(path, "host, port, mail_from or sendmail is missing or cannot be used") }
+      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
+      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, (1...1_000_000).contains(burst)
+    else { throw .damaged(path, "host, port, mail_from, sendmail or burst is missing or cannot be used") }
     return Settings(
-      host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail)
+      host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
+      burst: burst)
   }
 
   func write(_ settings: Settings) throws {

@@ -45,7 +45,7 @@ struct Serve: AsyncParsableCommand {
     let desk = OperatorDesk(folder.place, logger: logger, clock: clock)
     let service = FleetService(store: store, desk: desk, logger: logger, clock: clock)
     let login = LoginService(
-      settings: LoginSettings(origin: settings.origin, terms: try folder.terms()), store: store,
+      settings: LoginSettings(origin: settings.origin, terms: try folder.terms(), burst: settings.burst), store: store,
       mailer: Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger),
       hooks: service.hooks, logger: logger, clock: clock)
 
@@ -68,7 +68,7 @@ struct Serve: AsyncParsableCommand {
       router: riders,
       server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(30))), tlsConfiguration: tls),
       configuration: .init(address: .hostname("::", port: port), serverName: nil),
-      services: [Housekeeping(service: service, logger: logger)],
+      services: [Housekeeping(service: service, login: login, logger: logger)],
       onServerRunning: { channel in
         logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
       },
@@ -104,12 +104,16 @@ extension FleetService {
 /// Writes down once a minute what the time has done.
 private struct Housekeeping: Service {
   let service: FleetService
+  let login: LoginService
   let logger: Logger
 
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while true {
-        do { try await service.tidy() } catch {
+        do {
+          try await service.tidy()
+          try await login.tidy()
+        } catch {
           logger.error("housekeeping failed", metadata: ["error": "\(error)"])
         }
         try await Task.sleep(for: .seconds(60))

@@ -38,9 +38,11 @@ struct DPoPProofTests {
   @Test("other members of header and key do not count: requests_oauth2client sends an alg in the key")
   func extraMembers() {
     let jwk = device.jwk.with("alg", "EdDSA").with("kid", "k")
-    #expect(error(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": jwk])) == nil)
     #expect(
-      error(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "Ed25519", "jwk": device.jwk])) == nil)
+      error(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": jwk])) == nil)
+    #expect(
+      error(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "Ed25519", "jwk": device.jwk]))
+        == nil)
   }
 
   @Test("RFC 9449's own example is refused: its algorithm is another")
@@ -50,7 +52,8 @@ struct DPoPProofTests {
         "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJo"
           + "RjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19"
           + ".eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwia"
-          + "WF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg"))
+          + "WF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg"
+      ))
   }
 
   @Test("a header that is not exactly a proof's is refused", arguments: ["typ", "alg", "jwk"])
@@ -58,18 +61,21 @@ struct DPoPProofTests {
     let header: JSON = ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": device.jwk]
     let wrong: [JSON?] = [nil, .null, "none", "JWT", "HS256", "dpop+jwt ", [], device.jwk.with("crv", "X25519")]
     for value in wrong {
-      #expect(malformed(device.proof(device.claims(at: now), header: header.with(name, value))), "\(name) \(value as Any)")
+      #expect(
+        malformed(device.proof(device.claims(at: now), header: header.with(name, value))), "\(name) \(value as Any)")
     }
   }
 
   @Test("a proof that has its private key in it, or extensions that must be understood, is refused")
   func dangerousHeaders() {
     let secret = device.jwk.with("d", .string(Base64URL.encode(device.key.rawRepresentation)))
-    #expect(malformed(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": secret])))
+    #expect(
+      malformed(device.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": secret])))
     #expect(
       malformed(
         device.proof(
-          device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": device.jwk, "crit": ["x"], "x": 1])))
+          device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": device.jwk, "crit": ["x"], "x": 1])
+      ))
   }
 
   @Test("a key of low order, for which anybody can sign, is refused")
@@ -93,8 +99,10 @@ struct DPoPProofTests {
     #expect(error(device.proof(device.claims("GET", at: now))) == .otherMethod)
     #expect(error(device.proof(device.claims("post", at: now))) == .otherMethod)
     for address in [
-      "https://fleet.example/oauth/revoke", "http://fleet.example/oauth/token", "https://fleet.example:8443/oauth/token",
-      "https://fleet.example.evil/oauth/token", "https://fleet.example/oauth/token/", "https://fleet.example//oauth/token",
+      "https://fleet.example/oauth/revoke", "http://fleet.example/oauth/token",
+      "https://fleet.example:8443/oauth/token",
+      "https://fleet.example.evil/oauth/token", "https://fleet.example/oauth/token/",
+      "https://fleet.example//oauth/token",
       "https://fleet.example/OAuth/token",
     ] {
       #expect(error(device.proof(device.claims("POST", address, at: now))) == .otherAddress, "\(address)")
@@ -130,7 +138,9 @@ struct DPoPProofTests {
     #expect(
       error(other.proof(device.claims(at: now), header: ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": device.jwk]))
         == .badSignature)
-    for text in ["", ".", "..", "a.b.c", "....", String(repeating: "A", count: 5000)] { #expect(malformed(text), "\(text)") }
+    for text in ["", ".", "..", "a.b.c", "....", String(repeating: "A", count: 5000)] {
+      #expect(malformed(text), "\(text)")
+    }
   }
 
   @Test("two claims of one name are refused: two readers could read two proofs")
@@ -169,7 +179,8 @@ struct DPoPProofTests {
     var used = UsedProofs(capacity: 2)
     for (id, expected) in [("a", true), ("b", true), ("c", nil)] as [(String, Bool?)] {
       let proof = try DPoPProof(
-        parsing: device.proof(device.claims(id: id, at: now)), method: "POST", target: target, now: now, accessToken: nil)
+        parsing: device.proof(device.claims(id: id, at: now)), method: "POST", target: target, now: now,
+        accessToken: nil)
       #expect(uses(&used, proof, at: now) == expected)
     }
   }

@@ -12,11 +12,13 @@ struct Device {
   }
 
   func claims(
-    _ method: String = "POST", _ address: String = "https://fleet.example/oauth/token", id: String = "one", at now: Int64,
+    _ method: String = "POST", _ address: String = "https://fleet.example/oauth/token", id: String = "one",
+    at now: Int64,
     accessToken: String? = nil
   ) -> JSON {
     var members: [JSON.Member] = [
-      .init("jti", .string(id)), .init("htm", .string(method)), .init("htu", .string(address)), .init("iat", .integer(now)),
+      .init("jti", .string(id)), .init("htm", .string(method)), .init("htu", .string(address)),
+      .init("iat", .integer(now)),
     ]
     if let accessToken { members.append(.init("ath", .string(digest(of: accessToken)))) }
     return .object(members)

@@ -31,7 +31,8 @@ final class Bench: Sendable {
     let now = Clocks()
     clocks = now
     service = LoginService(
-      settings: LoginSettings(origin: "https://fleet.example", terms: "Be kind.", burst: burst), store: store, mailer: mail,
+      settings: LoginSettings(origin: "https://fleet.example", terms: "Be kind.", burst: burst), store: store,
+      mailer: mail,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { now.time.withLock { $0 } })
   }
 
@@ -190,8 +191,12 @@ struct LoginServiceTests {
     // What was on its way with the token before still counts.
     _ = try await bench.caller(device, first.access)
     _ = try await bench.caller(device, second.access)
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device) }?.code == "invalid_grant")
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code == "invalid_grant")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
     #expect(await problem { _ = try await bench.caller(device, second.access) } == "unauthorized")
     #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
   }
@@ -243,7 +248,9 @@ struct LoginServiceTests {
     bench.wait(90 * 86_400 - 601)
     let second = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device)
     bench.wait(90 * 86_400)
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code == "invalid_grant")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
   }
 
   @Test("an access token counts with a proof by its key, for this request, once")
@@ -363,7 +370,9 @@ struct LoginServiceTests {
     let account = try await bench.caller(device, tokens.access)
     try await bench.service.setSuspended(true, account)
     #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
-    #expect(await oauthError { _ = try await bench.tokens(.refresh(token: tokens.refresh, retry: nil), device) }?.code == "invalid_grant")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: tokens.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
     let codes = try await bench.service.authorizeDevice(from: "net")
     #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "suspended")
     // Only whoever knows the password learns that.
@@ -382,10 +391,12 @@ struct AccountTests {
     let bench = try await Bench()
     let code = try await bench.create(email)
     let wrong = code == "123456" ? "654321" : "123456"
-    #expect(await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code")
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code")
     #expect(try await bench.service.store.account(of: EmailAddress(email)!) == nil)
     try await bench.service.confirmAccount(email: email, code: code, from: "net")
-    #expect(await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
     // Asking again tells whoever has the mailbox, and nobody else.
     try await bench.service.createAccount(
       email: email.uppercased(), password: "another horse", terms: bench.service.settings.termsVersion, from: "net")
@@ -398,14 +409,21 @@ struct AccountTests {
     let code = try await bench.create(email)
     let wrong = code == "123456" ? "654321" : "123456"
     for _ in 0..<5 {
-      #expect(await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code")
+      #expect(
+        await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code"
+      )
     }
-    #expect(await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
     let late = try await bench.create(email, after: 1)
     bench.wait(900)
-    #expect(await problem { try await bench.service.confirmAccount(email: email, code: late, from: "net") } == "wrong_code")
-    for _ in 0..<20 { _ = await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } }
-    #expect(await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "too_many")
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: late, from: "net") } == "wrong_code")
+    for _ in 0..<20 {
+      _ = await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") }
+    }
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "too_many")
   }
 
   @Test("whoever asks for an account for somebody else's address cannot put their password under the owner's code")
@@ -436,7 +454,9 @@ struct AccountTests {
     try bench.service.requestReset(email: email, from: "net")
     let code = Bench.code(in: try await bench.message(to: email, after: 1))
     func set(_ code: String, _ email: String) async -> String? {
-      await problem { try await bench.service.resetPassword(email: email, code: code, password: "new horse", from: "net") }
+      await problem {
+        try await bench.service.resetPassword(email: email, code: code, password: "new horse", from: "net")
+      }
     }
     #expect(await set(code == "123456" ? "654321" : "123456", email) == "wrong_code")
     #expect(await set(code, "nobody@example.org") == "wrong_code")

@@ -20,7 +20,8 @@ struct PartsTests {
         #expect(UserCode(typed) == code, "\(typed)")
       }
     }
-    for typed in ["", "BCDF-GHJ", "BCDF-GHJKL", "ABCD-EFGH", "BCDF_GHJK", "1CDF-GHJK", "ＢCDF-GHJK", "B\u{301}CDF-GHJK"] {
+    for typed in ["", "BCDF-GHJ", "BCDF-GHJKL", "ABCD-EFGH", "BCDF_GHJK", "1CDF-GHJK", "ＢCDF-GHJK", "B\u{301}CDF-GHJK"]
+    {
       #expect(UserCode(typed) == nil, "\(typed)")
     }
   }
@@ -106,7 +107,8 @@ struct PartsTests {
     #expect(EmailAddress("Ada@Example.org")?.description == "ada@example.org")
     #expect(EmailAddress("a.b+c@localhost") != nil)
     for text in [
-      "", "@", "a@", "@b", "a b@c", "a@b c", "a@b\n", "a@b\r\nBcc: x@y", "a@@b", "a,b@c", "<a@b>", "a@-b", "a@b-", "a@b..c",
+      "", "@", "a@", "@b", "a b@c", "a@b c", "a@b\n", "a@b\r\nBcc: x@y", "a@@b", "a,b@c", "<a@b>", "a@-b", "a@b-",
+      "a@b..c",
       "\"a\"@b", "ä@b", "a@b\u{0}", String(repeating: "a", count: 65) + "@b",
       "a@" + String(repeating: "b.", count: 130) + "c",
     ] {
