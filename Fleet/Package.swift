@@ -88,6 +88,7 @@ let package = Package(
 
     tests("BookingTests", ["Booking", stepProtocol]),
     tests("StoreTests", ["Store"]),
+    tests("WebTests", ["Web"]),
     tests("LoginTests", ["Login", "Web", "Store", stepProtocol, crypto, hummingbird]),
   ]
 )

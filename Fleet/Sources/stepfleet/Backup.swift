@@ -58,6 +58,11 @@ struct Restore: AsyncParsableCommand {
   @Argument(help: "The folder; it must not exist.") var dir: String
   @Option(help: ArgumentHelp("A PostgreSQL database, instead of what the server had.", valueName: "url"))
   var database: String?
+  @Flag(help: "A database in a file, instead of what the server had.") var sqlite = false
+
+  func validate() throws {
+    if sqlite && database != nil { throw ValidationError("give one of --database and --sqlite") }
+  }
 
   func run() async throws {
     let folder = FleetFolder(dir)
@@ -80,7 +85,7 @@ struct Restore: AsyncParsableCommand {
       }
       try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
       var settings = try folder.settings()
-      if let database {
+      if sqlite || database != nil {
         settings.database = database
         try FileManager.default.removeItem(atPath: folder.path("stepfleet.json"))
         try folder.write(settings)
