@@ -32,7 +32,8 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet, before it is deleted: its bookings, its access. It may refuse by a `Problem`.
+  /// Ends what an account has in the fleet: its bookings, its access. It is asked before the account is deleted, and again
+  /// afterwards, for what came between.
   package var willDelete: @Sendable (_ account: String) async throws -> Void = { _ in }
   /// Ends what an account may do in the fleet from now on: it was suspended.
   package var didSuspend: @Sendable (_ account: String) async throws -> Void = { _ in }
@@ -570,6 +571,7 @@ package final class LoginService: Sendable {
   func delete(_ id: String) async throws {
     try await hooks.willDelete(id)
     try await store.delete(id)
+    try await hooks.willDelete(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
 
