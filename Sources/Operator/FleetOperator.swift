@@ -1,5 +1,6 @@
 import Configuration
 public import Domain
+import Glibc
 import MQTT
 public import StepProtocol
 import SystemIO
@@ -39,6 +40,27 @@ public struct FleetOperator: Sendable {
       let key = try PrivateKey()
       return (try authority.issue(.broker(host), to: key, now: now).pem(), try key.pem())
     }
+  }
+
+  /// The authority's certificate, PEM.
+  public func authorityPEM() throws -> [UInt8] { try Files.readRegular(place.path(VehiclePaths.authorityCertificate)) }
+
+  /// Writes again what has absolute paths or belongs to the broker's user, after the folder was copied to its place.
+  public func relocate(now: Int64) throws {
+    let data = place.path(VehiclePaths.data)
+    try Files.createFolder(data, mode: 0o700)
+    let owner = BrokerConfiguration.owner
+    for path in [place.path(VehiclePaths.brokerKey), data] where owner != geteuid() {
+      _ = try check("give away", path) { chown(path, owner, gid_t.max) }
+    }
+    let broker = try place.broker()
+    _ = try place.moveBroker(to: broker.host, broker.port, now: now)
+  }
+
+  /// Those of the tokens that the ledger does not know, by their `jti`: they could not be revoked.
+  public func unknown(_ tokens: [String]) throws -> [String] {
+    let known = Set(try place.ledger().tokens.map(\.id))
+    return tokens.filter { !known.contains($0) }
   }
 
   /// The authority's certificate, DER.
@@ -107,7 +129,7 @@ public struct FleetOperator: Sendable {
       }
     }
     let keys = try place.keys()
-    let authorityPEM = try Files.readRegular(place.path(VehiclePaths.authorityCertificate))
+    let authorityPEM = try authorityPEM()
     let authority = try VehicleFolder(place.path).readAuthority()
     let (certificate, end) = try about("the certificate request") {
       let request = try CertificateRequest(der: application.certificateRequest, name: "controller")

@@ -10,11 +10,6 @@ package enum FleetTables {
     Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap)
   ]
 
-  /// In an order in which each refers only to those before it.
-  package static let names = [
-    "invitation", "vehicle", "booking", "access", "idempotency", "vehicle_event",
-  ]
-
   // A unique constraint is named as SQLite names it in its error.
   private static let tables = [
     """

@@ -1,4 +1,5 @@
 import Encoding
+import Foundation
 import HTTPTypes
 package import Hummingbird
 import Logging
@@ -101,32 +102,36 @@ extension LoginService {
     router.get("/accounts") { [self] _, _ in
       try await Response(json: ["accounts": .array(store.accounts().map(\.summary))])
     }
-    router.post("/account") { [self] request, _ in
-      let body = try await Body(of: request, members: ["account", "role", "state"])
-      let account = try await named(body.string("account"))
-      if let text = try body.optionalString("role") {
-        guard let role = Role(rawValue: text) else {
-          throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
-        }
-        try await store.setRole(role, of: account.id)
-        logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
+    router.post("/accounts/:account/role") { [self] request, context in
+      let account = try await named(context)
+      let body = try await Body(of: request, members: ["role"])
+      guard let role = try Role(rawValue: body.string("role")) else {
+        throw Problem.malformed("role is \(Role.allCases.map(\.rawValue).joined(separator: ", "))")
       }
-      if let text = try body.optionalString("state") {
-        switch AccountState(rawValue: text) {
-        case .active: try await setSuspended(false, account.id)
-        case .suspended: try await setSuspended(true, account.id)
-        case .deleted:
-          try await delete(account.id)
-          return Response(json: ["id": .string(account.id), "state": .string(text)])
-        case nil: throw Problem.malformed("state is active, suspended or deleted")
-        }
-      }
+      try await store.setRole(role, of: account.id)
+      logger.info("a role was given", metadata: ["account": "\(account.id)", "role": "\(role.rawValue)"])
       return try await Response(json: self.account(account.id).summary)
+    }
+    router.post("/accounts/:account/suspend") { [self] _, context in
+      let account = try await named(context)
+      try await setSuspended(true, account.id)
+      return try await Response(json: self.account(account.id).summary)
+    }
+    router.post("/accounts/:account/resume") { [self] _, context in
+      let account = try await named(context)
+      try await setSuspended(false, account.id)
+      return try await Response(json: self.account(account.id).summary)
+    }
+    router.delete("/accounts/:account") { [self] _, context in
+      try await delete(named(context).id)
+      return Response(status: .noContent)
     }
   }
 
   /// The account of that id or address.
-  private func named(_ name: String) async throws -> Account {
+  private func named(_ context: FleetContext) async throws -> Account {
+    let parameter = try context.parameters.require("account")
+    let name = parameter.removingPercentEncoding ?? parameter
     let found: Account?
     if let email = EmailAddress(name) {
       found = try await store.account(of: email)?.account

@@ -1,7 +1,7 @@
 /// A change of the tables, made once in each database.
 package struct Migration: Sendable {
   /// Unique, and never changed.
-  let name: String
+  package let name: String
   let sqlite: [String]
   let postgres: [String]
 

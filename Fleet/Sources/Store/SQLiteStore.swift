@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import Glibc
 import Synchronization
 
 /// A database in a file (GRDB). One process has it.
@@ -36,17 +37,31 @@ package final class SQLiteStore: Store {
     configuration.foreignKeysEnabled = true
     configuration.maximumReaderCount = 4
     configuration.busyMode = .timeout(5)
+    // SQLite would make it for everyone to read. Its log and index get the mode of the file.
+    let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw StoreError.unavailable("\(path): \(String(cString: strerror(errno)))") }
+    Glibc.close(file)
     do { pool = try DatabasePool(path: path, configuration: configuration) } catch { throw StoreError(error) }
     do {
       // GRDB sets NORMAL when it has opened the writer; with that the last commits die with the power.
       try pool.writeWithoutTransaction { database in
         try database.execute(sql: "PRAGMA synchronous = FULL")
-        guard try Int.fetchOne(database, sql: "PRAGMA synchronous") == 2 else {
+        guard try Self.synchronous(database) == Self.full else {
           throw StoreError.unavailable("\(path): commits would not be durable")
         }
       }
     } catch { throw StoreError(error) }
   }
+
+  /// https://www.sqlite.org/pragma.html#pragma_synchronous
+  private static let full = 2
+
+  private static func synchronous(_ database: Database) throws -> Int? {
+    try Int.fetchOne(database, sql: "PRAGMA synchronous")
+  }
+
+  /// What the writer says of its commits; for tests.
+  func synchronous() async throws -> Int? { try await pool.writeWithoutTransaction(Self.synchronous) }
 
   package func read<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result

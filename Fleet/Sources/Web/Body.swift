@@ -76,7 +76,8 @@ package struct Body: Sendable {
 
   package func optionalString(_ name: String, limit: Int = 256) throws(Problem) -> String? {
     guard let value = self[name] else { return nil }
-    guard let text = value.string, (1...limit).contains(text.utf8.count) else {
+    // A zero byte ends a text for PostgreSQL.
+    guard let text = value.string, (1...limit).contains(text.utf8.count), !text.utf8.contains(0) else {
       throw .malformed("\(name) is a text of 1 to \(limit) bytes")
     }
     return text

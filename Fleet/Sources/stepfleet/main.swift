@@ -1,3 +1,0 @@
-import API
-
-print(openAPI.count)

@@ -1,4 +1,0 @@
-import Store
-import Testing
-
-@Suite struct ProbeTests {}
