@@ -18,6 +18,14 @@ package enum FeedAddress: Equatable, Sendable {
     package var exitStatus: ExitStatus { .usage }
   }
 
+  /// As people write it.
+  package var text: String {
+    switch self {
+    case .bridge(let host, let port, let path): "wss://\(host.contains(":") ? "[\(host)]" : host):\(port)\(path)"
+    case .recording(let path): "file:\(path)"
+    }
+  }
+
   package init(_ text: String) throws(Malformed) {
     if text.hasPrefix("file:"), text.utf8.count > 5 {
       self = .recording(String(text.dropFirst(5)))

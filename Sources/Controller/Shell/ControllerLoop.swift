@@ -21,6 +21,8 @@ final class ControllerLoop {
     var beacons: [BeaconSender] = []
     var ears: [Ear] = []
     var awaited = AwaitedFrames()
+    var road: RoadListener?
+    var receiver: ReceiverListener?
     var supervision: Supervision?
     let log: Log
   }
@@ -83,6 +85,12 @@ final class ControllerLoop {
     for ear in parts.ears {
       registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
     }
+    if let road = parts.road {
+      registrations.append(try loop.receive(road.events) { [unowned self] in take($0, from: road) })
+    }
+    if let receiver = parts.receiver {
+      registrations.append(try loop.receive(receiver.events) { [unowned self] in take($0) })
+    }
     defer {
       opener.close()
       for registration in registrations { registration.cancel() }
@@ -115,6 +123,9 @@ final class ControllerLoop {
       case .trust(let keys): opener.trust(keys)
       case .await(let frames): parts.awaited.add(frames)
       case .forget(let frames): parts.awaited.remove(frames)
+      case .watch(let road):
+        parts.road?.watch(
+          .init(until: start + .milliseconds(road.until), position: road.position, error: road.error))
       }
     }
     if controller.needsTicks, tick == nil { scheduleTick() }
@@ -149,6 +160,29 @@ final class ControllerLoop {
     look = loop.schedule(at: .now + .milliseconds(Hearing.interval)) { [unowned self] in
       look = nil
       handle(.listened)
+    }
+  }
+
+  // MARK: - The road
+
+  private func take(_ event: RoadListener.Event, from listener: RoadListener) {
+    switch event {
+    case .connected(let wall, let instant):
+      handle(.road(.connected(origin: wall - start.duration(to: instant).inSeconds)))
+    case .frame(let frame, let instant):
+      handle(.road(.frame(frame, clock: clock(at: instant))))
+      listener.taken()
+    case .lost: handle(.road(.lost))
+    }
+    parts.log.write(event, of: listener)
+  }
+
+  private func take(_ event: ReceiverListener.Event) {
+    switch event {
+    case .fix(let fix): handle(.road(.fix(fix)))
+    case .lost(let reason):
+      handle(.road(.fix(nil)))
+      if let reason { parts.log.write(.warning, "\(reason); trying again") }
     }
   }
 

@@ -31,6 +31,7 @@ package struct Daemon {
     }
     for wiring in setup.inputs.wirings.values { try wiring.check() }
     try setup.watchdog?.check()
+    try setup.trafficGuard?.feed.check()
     for plan in beacons {
       do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
         throw BeaconError(cause: error)
@@ -58,13 +59,17 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      journal: journal.found)
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
     for step in setup.vehicle.steps {
       if let ear = setup.ears[step.id] { ears.append(try Ear(step.id, ear.radio, awaited)) }
     }
+    let road = try setup.trafficGuard.map { try RoadListener($0.feed) }
+    defer { road?.close() }
+    let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener(host: $0.host, port: $0.port) }
+    defer { receiver?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     for plan in beacons {
@@ -92,7 +97,7 @@ package struct Daemon {
         link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
-        ears: ears, awaited: awaited, supervision: supervision, log: log))
+        ears: ears, awaited: awaited, road: road, receiver: receiver, supervision: supervision, log: log))
     try loop.run(until: interruption)
   }
 }
