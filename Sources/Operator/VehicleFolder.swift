@@ -44,9 +44,9 @@ package struct VehicleFolder: Sendable {
   package func loss(now: Int64) throws -> Loss? {
     guard Files.exists(path(VehiclePaths.vehicle)), let vehicle = try? readVehicleFile().vehicle else { return nil }
     let ledger = (try? place.ledger()) ?? Ledger()
-    let tokens = ledger.tokens.filter { $0.vehicle == vehicle.uuid && $0.expires > now && !ledger.isRevoked($0) }
+    let tokens = ledger.current(at: now).filter { $0.vehicle == vehicle.uuid }
     return Loss(
-      name: vehicle.name, riders: Array(Set(tokens.map(\.rider))).sorted(), tokens: tokens.count,
+      name: vehicle.name, riders: Set(tokens.map(\.rider)).sorted(), tokens: tokens.count,
       tags: (try? tagKeys().tags.count) ?? 0)
   }
 

@@ -188,7 +188,7 @@ NAMES = "the request asks for a certificate with another name than `rider`"
 
 @pytest.mark.parametrize("subject", ["/CN=controller", "/CN=operator", "/CN=rider/CN=controller", "/O=rider", "/CN=Rider"])
 def test_a_certificate_request_with_anothers_name_gets_nothing(file_vehicle, tmp_path, subject):
-    request = asked("anna", certificate_request(subject, tmp_path))
+    request = asked("carl", certificate_request(subject, tmp_path))
     ended = file_vehicle.stepctl("provision", "token", file_vehicle.folder, "--device", request)
     assert (ended.status, ended.stdout, ended.error) == (65, "", NAMES)
 
@@ -204,7 +204,7 @@ def test_what_a_request_asks_for_beyond_its_key_is_not_in_the_certificate(file_v
         capture_output=True,
     )
     access = json.loads(
-        granted(file_vehicle.stepctl, file_vehicle.folder, asked("anna", proto.base64url(csr.read_bytes())))
+        granted(file_vehicle.stepctl, file_vehicle.folder, asked("dora", proto.base64url(csr.read_bytes())))
     )
     certificate = tmp_path / "rider.der"
     certificate.write_bytes(proto.from_base64url(access["certificate"]))
@@ -219,13 +219,13 @@ def test_requests_that_are_none_are_refused(file_vehicle, tmp_path):
     rsa = certificate_request("/CN=rider", tmp_path, kind=("rsa:2048",))
     octets = bytearray(proto.from_base64url(good))
     octets[-1] ^= 1
-    whole = asked("anna", good)
+    whole = asked("carl", good)
     cases = {
-        asked("anna", rsa): "the certificate request is not for a key on P-256",
-        asked("anna", proto.base64url(bytes(octets))): None,
-        asked("anna", proto.base64url(b"rubbish")): None,
+        asked("carl", rsa): "the certificate request is not for a key on P-256",
+        asked("carl", proto.base64url(bytes(octets))): None,
+        asked("carl", proto.base64url(b"rubbish")): None,
         asked("../anna", good): "../anna: not a rider's name",
-        asked("anna", good, more=1): None,
+        asked("carl", good, more=1): None,
         whole[:-4] + ("AAAA" if whole[-4:] != "AAAA" else "BBBB"): None,
         "eyJ": None,
     }
@@ -239,7 +239,7 @@ def test_requests_that_are_none_are_refused(file_vehicle, tmp_path):
 
 def test_access_files_that_were_changed_are_refused(file_vehicle, stepctl, phone, new_vehicle, tmp_path):
     request = phone.asks()
-    access = json.loads(granted(stepctl, file_vehicle.folder, request))
+    access = json.loads(granted(stepctl, file_vehicle.folder, request, "--rider", "anna"))
     other = json.loads(granted(stepctl, new_vehicle("other").folder, request))
     token = access["token"].split(".")
     changed = [
@@ -258,6 +258,16 @@ def test_access_files_that_were_changed_are_refused(file_vehicle, stepctl, phone
     assert not (phone.home / ".config/stepctl/vehicles").exists()
 
 
+def test_nobody_gets_the_name_of_another_device_by_asking(parked, stepctl, devices):
+    phone, tablet = devices
+    granted(stepctl, parked.folder, phone.asks())
+    granted(stepctl, parked.folder, phone.asks())
+    ended = stepctl("provision", "token", parked.folder, "--device", tablet.asks())
+    assert (ended.status, ended.stdout, ended.error) == (64, "", "anna has another device already")
+    assert "hint: use --rider anna if the device is the same rider's" in ended.stderr
+    granted(stepctl, parked.folder, tablet.asks(), "--rider", "anna")
+
+
 def test_a_token_can_begin_later(vehicle, stepctl, phone, tmp_path):
     access = granted(stepctl, vehicle.folder, phone.asks(), "--from", "2032-01-02T08:00", "--for", "1h")
     assert phone.imports(written(tmp_path, access)).status == 0
@@ -271,7 +281,7 @@ def test_both_texts_travel_as_pictures_too(file_vehicle, stepctl, phone, tmp_pat
     request, access = tmp_path / "request.png", tmp_path / "access.png"
     phone.asks("--output", request)
     seen = subprocess.run(["zbarimg", "--raw", "-q", request], capture_output=True, text=True).stdout.strip()
-    granted(stepctl, file_vehicle.folder, seen, "--output", access)
+    granted(stepctl, file_vehicle.folder, seen, "--rider", "anna", "--output", access)
     assert phone.imports("--qr", access).status == 0
 
 
@@ -367,7 +377,7 @@ def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path)
 
 def test_another_operators_access_is_refused_whoever_it_names(file_vehicle, stepctl, phone, tmp_path):
     request = phone.asks()
-    access = json.loads(granted(stepctl, file_vehicle.folder, request))
+    access = json.loads(granted(stepctl, file_vehicle.folder, request, "--rider", "anna"))
     assert phone.imports(written(tmp_path, json.dumps(access))).status == 0
     mallory = proto.Ed25519PrivateKey.generate()
     code = proto.from_json(proto.from_base64url(access["vehicle"].split(".")[1]))
@@ -447,7 +457,7 @@ def test_one_operator_for_two_vehicles_and_access_to_one_is_access_to_one(fleet,
     for name in ("car", "van"):
         fleet.starts_stepd(name)
     for device, name in ((phone, "car"), (tablet, "van")):
-        access = granted(stepctl, fleet.folder / "fleet/vehicles" / name, device.asks())
+        access = granted(stepctl, fleet.folder / "fleet/vehicles" / name, device.asks(), "--rider", "anna")
         assert device.imports(written(tmp_path, access)).status == 0
         opened = device.types("open", "--side", "left", "--radio", fleet.radio(name))
         assert (opened.status, opened.stdout) == (0, "the left step is open\n")

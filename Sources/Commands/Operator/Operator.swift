@@ -1,6 +1,7 @@
 import ArgumentParser
 import Domain
 import Encoding
+import MQTT
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -27,6 +28,19 @@ struct PlaceOptions: ParsableArguments {
   }
 
   var place: OperatorPlace { OperatorPlace(folder) }
+}
+
+/// Where the broker of several vehicles is.
+struct BrokerOptions: ParsableArguments {
+  @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
+  var host: BrokerHost = .localhost
+
+  @Option(help: "The broker's port.")
+  var port: UInt16 = Broker.standardPort
+
+  func validate() throws {
+    guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
+  }
 }
 
 /// Tells vehicles what counts.

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Domain
 import Encoding
-import MQTT
 import Provisioning
 import StepProtocol
 import Terminal
@@ -11,23 +10,13 @@ struct OperatorInit: ContextCommand {
     commandName: "init", abstract: "Make an operator of several vehicles: one key and one broker.")
 
   @OptionGroup var place: PlaceOptions
-
-  @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
-  var host: BrokerHost = .localhost
-
-  @Option(help: "The broker's port.")
-  var port: UInt16 = Broker.standardPort
-
+  @OptionGroup var broker: BrokerOptions
   @OptionGroup var output: OutputOptions
-
-  func validate() throws {
-    guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
-  }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let folder = place.place.path
-    let (key, end) = try place.place.initialize(host: host, port: port, now: context.seconds)
+    let (key, end) = try place.place.initialize(host: broker.host, port: broker.port, now: context.seconds)
     if console.isJSON {
       try console.result([
         "folder": .string(folder), "operator_key": .string(key.description), "certificates_end": .integer(end),
@@ -37,7 +26,7 @@ struct OperatorInit: ContextCommand {
     try console.result(
       """
       the operator is in \(folder)
-        broker      \(host):\(port), certificate until \(dateAndTime(end))
+        broker      \(broker.host):\(broker.port), certificate until \(dateAndTime(end))
         operator    \(key.grouped)
       """)
     console.note(

@@ -40,16 +40,22 @@ struct OperatorKeysRotate: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let (operatorPlace, now) = (place.place, context.seconds)
-    let (state, key, next) =
+    let (state, meaning, key, next) =
       switch try operatorPlace.rotateKeys(now: now) {
       case .announced(let key):
-        ("announced", key, "when every vehicle has the notice, type this again; until then the present key signs")
+        (
+          "announced", "the next key", key,
+          "when every vehicle has the notice, type this again; until then the present key signs"
+        )
       case .switched(let key):
-        ("present", key, "when the old key's tokens have ended, end the change: stepctl operator keys retire")
+        (
+          "present", "from now on this key signs", key,
+          "when the old key's tokens have ended, end the change: stepctl operator keys retire"
+        )
       }
     try console.isJSON
       ? console.result(["state": .string(state), "key": .string(key.description)])
-      : console.result("\(state == "present" ? "from now on this key signs" : "the next key"): \(key.grouped)")
+      : console.result("\(meaning): \(key.grouped)")
     try publish.publish(operatorPlace.letters(now: now), context, console)
     console.note(next)
   }

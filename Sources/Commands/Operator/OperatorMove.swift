@@ -1,7 +1,6 @@
 import ArgumentParser
 import Domain
 import Encoding
-import MQTT
 import Provisioning
 import Terminal
 
@@ -10,28 +9,18 @@ struct OperatorMove: ContextCommand {
     commandName: "move", abstract: "Note that the broker of several vehicles is elsewhere.")
 
   @OptionGroup var place: PlaceOptions
-
-  @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
-  var host: BrokerHost = .localhost
-
-  @Option(help: "The broker's port.")
-  var port: UInt16 = Broker.standardPort
-
+  @OptionGroup var broker: BrokerOptions
   @OptionGroup var output: OutputOptions
-
-  func validate() throws {
-    guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
-  }
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let (vehicles, riders) = try place.place.moveBroker(to: host, port, now: context.seconds)
+    let (vehicles, riders) = try place.place.moveBroker(to: broker.host, broker.port, now: context.seconds)
     if console.isJSON {
       return try console.result([
         "vehicles": .array(vehicles.map { .string($0.path) }), "stale": .array(riders.map { .string($0) }),
       ])
     }
-    try console.result("the broker is at \(host):\(port); bring its files there, and restart it")
+    try console.result("the broker is at \(broker.host):\(broker.port); bring its files there, and restart it")
     for vehicle in vehicles { try console.result("bring \(vehicle.path)/vehicle.toml to the vehicle") }
     for rider in riders {
       try console.result("\(printable(rider)): needs the vehicle's code, from `stepctl provision qr`")

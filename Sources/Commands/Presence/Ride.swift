@@ -205,10 +205,12 @@ final class Ride {
   }
 
   private func want(_ target: Command.Move.Target) throws {
+    let before = self.target
     if approach?.isCommanding != true { self.target = target }
     do {
       try approach?.want(target)
     } catch let failure as any Failure where !failure.isInterruption {
+      self.target = before
       say(failure.description, for: 5)
     }
     try draw()

@@ -102,7 +102,7 @@ struct ProvisionToken: ContextCommand {
     _ device: String, from begin: Int64, _ place: VehicleFolder, _ context: Context, _ console: Console
   ) throws {
     let request = try Self.request(device, context)
-    guard let rider = rider ?? RiderName(request.name) else { throw RequestError.unusableName(request.name) }
+    let rider = try rider ?? place.riderName(in: request)
     let access = try place.grantAccess(
       TokenPlan(rider: rider, steps: steps?.ids, notBefore: begin, lifetime: lifetime.seconds), to: request,
       now: context.seconds)

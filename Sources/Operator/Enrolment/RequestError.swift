@@ -15,12 +15,14 @@ package enum RequestError: Failure, Equatable {
   case older(String)
   /// The name in the request cannot be a rider's.
   case unusableName(String)
+  /// The name in the request is that of another device.
+  case nameTaken(String)
 
   package var exitStatus: ExitStatus {
     switch self {
     case .malformed, .foreignName, .unusable, .otherDevice, .older: .badData
     case .notEnrolled: .noInput
-    case .unusableName: .usage
+    case .unusableName, .nameTaken: .usage
     }
   }
 
@@ -34,6 +36,7 @@ package enum RequestError: Failure, Equatable {
       "this access is for the device \(asked), but this device is \(own)"
     case .older(let path): "this access is older than the one in \(path)"
     case .unusableName(let name): "\(name): not a rider's name"
+    case .nameTaken(let name): "\(name) has another device already"
     }
   }
 
@@ -45,6 +48,7 @@ package enum RequestError: Failure, Equatable {
     case .otherDevice: "import it on the device that asked, or give your operator what `stepctl enroll` prints here"
     case .older: "ask your operator for the current one"
     case .unusableName: "use --rider: letters, digits, dots, hyphens and underscores"
+    case .nameTaken(let name): "use --rider \(name) if the device is the same rider's, or --rider with another name"
     }
   }
 }

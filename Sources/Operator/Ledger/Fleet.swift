@@ -67,10 +67,8 @@ extension OperatorPlace {
   package func moveBroker(to host: BrokerHost, _ port: UInt16, now: Int64) throws -> ([VehicleFolder], riders: [String])
   {
     _ = try broker()
-    let key = path(VehiclePaths.brokerKey)
-    var status = stat()
-    _ = try check("stat", key) { stat(key, &status) }
-    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid, isPersistent: true)
+    let owner = try VehicleFolder(path).brokerOwner()
+    let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
     try Files.replace(path(VehiclePaths.fleet), with: Self.text(host, port).utf8, mode: 0o644)
     for file in broker.files(AccessList([])) where file.name != VehiclePaths.accessList {
       try Files.replace(path(file.name), with: file.content, mode: file.mode)
@@ -83,8 +81,7 @@ extension OperatorPlace {
       file.broker?.port = port
       try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
     }
-    let ledger = try ledger()
-    let riders = Set(ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }.map(\.rider))
+    let riders = Set(try ledger().current(at: now).map(\.rider))
     return (vehicles, riders.sorted())
   }
 

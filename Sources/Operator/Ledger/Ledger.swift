@@ -58,13 +58,11 @@ package struct Ledger: Sendable, Equatable {
 
   /// Whether a token is of no use any more though its time is not over.
   package func isRevoked(_ entry: Entry) -> Bool {
-    withdrawals.contains {
-      switch $0.subject {
-      case .token(let id): id == entry.id
-      case .device(let device): device == entry.device
-      }
-    }
+    withdrawals.contains { $0.subject.concerns(entry) }
   }
+
+  /// The tokens that have not ended and are not revoked.
+  package func current(at now: Int64) -> [Entry] { tokens.filter { $0.expires > now && !isRevoked($0) } }
 
   /// Whether a device is withdrawn, and so every token for it.
   func isRevoked(_ device: Thumbprint, at now: Int64) -> Bool {
@@ -75,13 +73,7 @@ package struct Ledger: Sendable, Equatable {
   ///
   /// - Returns: those that it concerns.
   package mutating func withdraw(_ subject: Notice.Subject, now: Int64) -> [Entry] {
-    let concerned = tokens.filter { entry in
-      guard entry.expires > now, !isRevoked(entry) else { return false }
-      switch subject {
-      case .token(let id): return id == entry.id
-      case .device(let device): return device == entry.device
-      }
-    }
+    let concerned = current(at: now).filter(subject.concerns)
     guard let until = concerned.map(\.expires).max() else { return [] }
     withdrawals.removeAll { $0.subject == subject }
     withdrawals.append(Withdrawal(subject, until: until, since: now))
@@ -93,15 +85,20 @@ package struct Ledger: Sendable, Equatable {
   mutating func notice(for vehicle: UUID, keys: [VerificationKey], now: Int64) -> Notice {
     sequence = max(sequence + 1, now)
     let revoked = withdrawals.filter { withdrawal in
-      guard withdrawal.until > now else { return false }
-      switch withdrawal.subject {
-      case .token(let id): return tokens.contains { $0.id == id && $0.vehicle == vehicle }
-      case .device(let device): return tokens.contains { $0.device == device && $0.vehicle == vehicle }
-      }
+      withdrawal.until > now && tokens.contains { $0.vehicle == vehicle && withdrawal.subject.concerns($0) }
     }
     return Notice(
       vehicle: vehicle, sequence: sequence, issued: now, keys: keys,
       revoked: revoked.map { .init($0.subject, until: $0.until) })
+  }
+}
+
+extension Notice.Subject {
+  fileprivate func concerns(_ entry: Ledger.Entry) -> Bool {
+    switch self {
+    case .token(let id): id == entry.id
+    case .device(let device): device == entry.device
+    }
   }
 }
 

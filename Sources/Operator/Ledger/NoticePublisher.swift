@@ -6,6 +6,7 @@ extension OperatorPlace.Letter {
   ///
   /// A broker acknowledges also what its access list forbids (MQTT 3.1.1, 3.3.5), so the notice has to come back.
   package func publish(until deadline: ContinuousClock.Instant) throws {
+    try checkSize()
     let payload = Array(text.utf8)
     let connection = try MQTTConnection(
       broker: broker, subscriptions: [topic.notice], reconnecting: .never,

@@ -107,16 +107,16 @@ package struct OperatorPlace: Sendable {
   package func retireKey(now: Int64, force: Bool) throws -> [Letter] {
     let keys = try keys()
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
-    let ledger = try ledger()
     let name = previous.verificationKey.thumbprint
-    let tokens = ledger.tokens.filter { $0.expires > now && !ledger.isRevoked($0) }
+    let tokens = try ledger().current(at: now)
     // Whoever was given a token of another key for the same device and vehicle has that.
     let riders = tokens.filter { old in
       old.key == name
         && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
     }.map(\.rider)
-    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Array(Set(riders)).sorted()) }
+    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Set(riders).sorted()) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
+    for letter in letters { try letter.checkSize() }
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
     return letters
   }
@@ -186,6 +186,12 @@ package struct OperatorPlace: Sendable {
     package let broker: Broker
     package let sequence: Int64
     package let text: String
+    let revocations: Int
+
+    /// Throws where no vehicle would take it.
+    func checkSize() throws(LedgerError) {
+      guard text.utf8.count <= Notice.maximumSize else { throw .noticeTooLarge(revocations) }
+    }
   }
 
   /// New notices for all vehicles.
@@ -201,14 +207,12 @@ package struct OperatorPlace: Sendable {
       let topic = try folder.present(file.topic, "topic")
       let broker = try folder.present(file.broker, "[broker]")
       let notice = try change { $0.notice(for: file.vehicle.uuid, keys: keys, now: now) }
-      let text = notice.signed(by: key)
-      guard text.utf8.count <= Notice.maximumSize else { throw LedgerError.noticeTooLarge(notice.revoked.count) }
       return Letter(
         vehicle: file.vehicle, topic: topic,
         broker: Broker(
           host: broker.host, port: broker.port,
           tls: .init(authority: path(VehiclePaths.authorityCertificate), identity: identity)),
-        sequence: notice.sequence, text: text)
+        sequence: notice.sequence, text: notice.signed(by: key), revocations: notice.revoked.count)
     }
   }
 

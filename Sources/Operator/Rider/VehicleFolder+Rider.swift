@@ -33,8 +33,21 @@ extension VehicleFolder {
     return try issuer.renew(plan, now: now)
   }
 
-  /// Gives a device that has asked a token and a certificate. Nothing private is in what it gets, and nothing of it stays
-  /// here but the ledger's line.
+  /// The name that a device asks for. Anyone can ask for any name, so one that the ledger has for another device is not
+  /// given without the operator's word.
+  ///
+  /// - Throws: `unusableName`, `nameTaken`.
+  package func riderName(in request: DeviceRequest) throws -> RiderName {
+    guard let name = RiderName(request.name) else { throw RequestError.unusableName(request.name) }
+    try checkFinished()
+    let device = request.device.thumbprint
+    let isTaken = try place.ledger().tokens.contains { $0.rider == request.name && $0.device != device }
+    guard !isTaken else { throw RequestError.nameTaken(request.name) }
+    return name
+  }
+
+  /// Gives a device that has asked a token and a certificate. Nothing private is in what it gets, and nothing of it
+  /// stays here but the ledger's line.
   ///
   /// - Parameters:
   ///   - plan: `deviceKey` is not looked at.

@@ -119,10 +119,15 @@ extension VehicleFolder {
 
   func brokerConfiguration() throws -> BrokerConfiguration {
     let (host, port) = try readBroker()
+    return try BrokerConfiguration(folder: path, host: host, port: port, owner: brokerOwner())
+  }
+
+  /// The user that owns the broker's private key.
+  func brokerOwner() throws -> uid_t {
     let key = path(VehiclePaths.brokerKey)
     var status = stat()
     _ = try check("stat", key) { stat(key, &status) }
-    return try BrokerConfiguration(folder: path, host: host, port: port, owner: status.st_uid)
+    return status.st_uid
   }
 
   /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from their

@@ -438,7 +438,7 @@ import Traffic
 
   @Test("the vehicle's own wall clock is set: nothing changes", arguments: [2, -2, 3600] as [Int64])
   func wallClock(seconds: Int64) {
-    let rider = bench.rider()
+    let rider = bench.rider(expires: 100_000)
     let feed = feed(as: rider)
     feed.objects = Self.coming
     feed.play(1)
@@ -581,11 +581,11 @@ import Traffic
       feed.section = "S\(index)"
       feed.objects = { _ in
         (0..<200).map {
-          Self.object(.car, id: "\(index)-\($0)", ahead: Double($0) - 100, right: Double(index % 9) - 4, speed: 10)
+          Self.object(.car, id: "\(index)-\($0)", ahead: Double($0) - 100, right: Double(index % 2) - 2)
         }
       }
       feed.play(0.04)
     }
-    #expect([.approaching, .obstructed].contains(ask(as: rider)))
+    #expect(ask(as: rider) == .obstructed)
   }
 }
