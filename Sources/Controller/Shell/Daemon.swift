@@ -43,6 +43,8 @@ package struct Daemon {
   package func run() throws {
     // Before any thread, so that every thread leaves the signals to it.
     let interruption = try Interruption()
+    // A raw socket is stepd's, and not the feed's.
+    Confinement.keepCapabilities()
     let log = try Log(isVerbose: isVerbose)
     defer { log.finish() }
     let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())

@@ -37,7 +37,7 @@ struct NewVehicle {
         encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey,
         operatorKey: tokenKey.verificationKey),
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
-      servo: plan.servo.hardware(for: plan.vehicle.steps))
+      servo: plan.servo.hardware(for: plan.vehicle.steps), trafficGuard: plan.trafficGuard)
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
     // A broker is not to run as root: Debian's has a user of its own.
     brokerOwner = fleet == nil ? BrokerConfiguration.owner : geteuid()
