@@ -110,6 +110,7 @@ let package = Package(
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
+    // gpsd reads the receivers.
     module("Positioning", in: "Adapters/Positioning", ["SystemIO", "Domain", "Encoding", "Geography"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
@@ -125,13 +126,14 @@ let package = Package(
 
     // Controller: the vehicle's side.
     module(
-      "StepController", in: "Controller/Core", ["Domain", "Encoding", "Ranging", "StepProtocol"],
+      "StepController", in: "Controller/Core",
+      ["Domain", "Encoding", "Geography", "Ranging", "StepProtocol", "Traffic"],
       exclude: ["MOTION.md"]),
     module(
       "StepDaemon", in: "Controller/Shell",
       [
         "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
-        "Configuration", "CDevices",
+        "Configuration", "CDevices", "Geography", "Traffic", "TrafficFeed", "Positioning",
       ]),
 
     // Configuration: files and settings, read into the types that are used.
@@ -139,7 +141,7 @@ let package = Package(
       "Configuration", in: "Configuration",
       [
         "SystemIO", "Domain", "Encoding", "Geography", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController",
-        "CTOML",
+        "Traffic", "TrafficFeed", "Positioning", "CTOML",
       ]),
 
     // Operator: whoever makes vehicles and hands out access.
@@ -199,7 +201,7 @@ let package = Package(
       "ConfigurationTests",
       [
         "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
-        "StepController",
+        "StepController", "Geography", "Traffic", "TrafficFeed",
       ]),
     tests(
       "ProvisioningTests",
@@ -207,7 +209,8 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "Encoding", "StepProtocol"]),
+    tests(
+      "StepControllerTests", ["StepController", "Domain", "Encoding", "Geography", "StepProtocol", "Traffic"]),
     tests(
       "StepDaemonTests",
       [

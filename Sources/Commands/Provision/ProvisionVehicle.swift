@@ -4,11 +4,15 @@ import Configuration
 import Domain
 import Encoding
 import FleetClient
+import Geography
 import MQTT
 import Provisioning
+import StepController
 import StepProtocol
 import SystemIO
 import Terminal
+import Traffic
+import TrafficFeed
 
 struct ProvisionVehicle: ContextCommand {
   static let configuration = CommandConfiguration(
@@ -60,6 +64,18 @@ struct ProvisionVehicle: ContextCommand {
 
   @OptionGroup var server: ServerOptions
 
+  @Option(
+    help: ArgumentHelp(
+      "A traffic feed, wss://HOST[:PORT]/PATH: no step opens while something comes towards it.", valueName: "feed"),
+    transform: { try FeedAddress($0) })
+  var feed: FeedAddress?
+
+  @Option(
+    help: ArgumentHelp(
+      "Where the vehicle stands for good, for --feed: latitude, longitude and heading (default: as gpsd says).",
+      valueName: "place"))
+  var at: Standing?
+
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
@@ -96,6 +112,7 @@ struct ProvisionVehicle: ContextCommand {
       throw ValidationError("--fleet takes neither --operator nor --force.")
     }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    guard at == nil || feed != nil else { throw ValidationError("--at is for --feed.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: Self.steps.map(\.id))
   }
@@ -103,7 +120,7 @@ struct ProvisionVehicle: ContextCommand {
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
+      && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil && feed == nil
   }
 
   func run(in context: Context) throws {
@@ -153,7 +170,8 @@ struct ProvisionVehicle: ContextCommand {
     if force { try confirmLoss(of: place, in: issuer.operatorPlace, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
-        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters,
+        trafficGuard: feed.map { trafficGuard($0) }),
       by: issuer, now: context.seconds, force: force)
 
     if console.isJSON {
@@ -181,6 +199,9 @@ struct ProvisionVehicle: ContextCommand {
         broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    \(summary.tokenKey) (signs tokens)
       """)
+    if feed != nil {
+      console.note("measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
+    }
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
@@ -253,9 +274,35 @@ struct ProvisionVehicle: ContextCommand {
   /// Debian has it where users' PATH does not look.
   static let broker = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].first(where: Files.exists) ?? "mosquitto"
 
+  /// Sizes of a car whose steps are at the middle of its sides.
+  private func trafficGuard(_ feed: FeedAddress) -> ControllerFile.Guard {
+    let span = ControllerFile.StepSpan(from: 1.8, to: 2.8, reach: 0.4)
+    return ControllerFile.Guard(
+      feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
+      receiver: at == nil ? .init() : nil,
+      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) } ?? .receiver(heading: nil),
+      length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: Self.steps.map { ($0.id, span) }))
+  }
+
   private var defaultName: String {
     let last = folder.split(separator: "/").last.map(String.init) ?? ""
     return last.isEmpty || last == "." || last == ".." ? "vehicle" : last
+  }
+}
+
+/// Where a vehicle stands, as people type it: `48.7758,9.1829,93.5`.
+struct Standing: ExpressibleByArgument {
+  let position: Coordinate
+  /// Radians clockwise from north.
+  let heading: Double
+
+  init?(argument: String) {
+    let numbers = argument.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
+    guard numbers.count == 3, let latitude = numbers[0], let longitude = numbers[1], let heading = numbers[2],
+      (0...360).contains(heading), let position = Coordinate(latitude: latitude, longitude: longitude)
+    else { return nil }
+    self.position = position
+    self.heading = heading * .pi / 180
   }
 }
 

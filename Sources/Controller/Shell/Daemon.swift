@@ -35,6 +35,7 @@ package struct Daemon {
     }
     for wiring in setup.inputs.wirings.values { try wiring.check() }
     try setup.watchdog?.check()
+    try setup.trafficGuard?.feed.check()
     for plan in beacons {
       do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
         throw BeaconError(cause: error)
@@ -59,6 +60,8 @@ package struct Daemon {
   package func run() throws {
     // Before any thread, so that every thread leaves the signals to them.
     let (interruption, hangups) = (try Interruption(atHangup: false), try Hangups())
+    // A raw socket is stepd's, and not the feed's.
+    Confinement.keepCapabilities()
     let log = try Log(isVerbose: isVerbose)
     defer { log.finish() }
     let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())
@@ -75,13 +78,17 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      journal: journal.found)
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
     for step in setup.vehicle.steps {
       if let ear = setup.ears[step.id] { ears.append(try Ear(step.id, ear.radio, awaited)) }
     }
+    let road = try setup.trafficGuard.map { try RoadListener($0.feed) }
+    defer { road?.close() }
+    let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener(host: $0.host, port: $0.port) }
+    defer { receiver?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     for plan in beacons {
@@ -113,8 +120,8 @@ package struct Daemon {
         link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
-        ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), supervision: supervision, events: events,
-        log: log))
+        ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
+        supervision: supervision, events: events, log: log))
     try loop.run(until: interruption)
   }
 }
