@@ -231,8 +231,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
-        "SystemIO", "Tags", "Traffic", "TrafficFeed",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "HTTP", "Ranging",
+        "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

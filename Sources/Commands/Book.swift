@@ -128,7 +128,8 @@ extension FleetVehicle {
     switch same.count {
     case 1: return same[0]
     case 0:
-      let near = Spelling.nearest(to: text, among: vehicles.map(\.name))
+      let meant = Spelling.nearest(to: text, among: vehicles.map { $0.name.lowercased() })
+      let near = vehicles.first { $0.name.lowercased() == meant }?.name
       throw CommandFailure(
         .noInput, "there is no vehicle \"\(text)\"",
         hint: near.map { "did you mean \"\($0)\"?" } ?? "`stepctl vehicles` lists them")

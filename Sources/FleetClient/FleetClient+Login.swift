@@ -235,7 +235,9 @@ extension HTTPError {
   /// Whether waiting does not help.
   fileprivate var isFinal: Bool {
     switch self {
-    case .noLibrary, .unknownAuthority, .untrusted, .tooLarge, .unusableAuthorities, .interrupted, .system: true
+    case .noLibrary, .unknownAuthority, .otherAuthority, .untrusted, .tooLarge, .unusableAuthorities, .interrupted,
+      .system:
+      true
     case .unreachable, .lost, .timedOut: false
     }
   }

@@ -152,13 +152,17 @@ package final class FleetClient {
   }
 
   /// A form (WHATWG URL, application/x-www-form-urlencoded).
-  func form(_ url: String, _ fields: [(name: String, value: String)], isProved: Bool) throws -> HTTPResponse {
+  func form(_ url: String, _ fields: [(name: String, value: String)], isProved: Bool, isOnce: Bool = false) throws
+    -> HTTPResponse
+  {
     var headers: [HTTPRequest.Header] = [
       .init("Content-Type", "application/x-www-form-urlencoded"), .init("Accept", "application/json"),
     ]
     if isProved { headers.append(try proof(.post, url, accessToken: nil)) }
     let body = fields.map { "\(Self.encoded($0.name))=\(Self.encoded($0.value))" }.joined(separator: "&")
-    return try send(HTTPRequest(.post, url, headers: headers, body: Array(body.utf8)))
+    var request = HTTPRequest(.post, url, headers: headers, body: Array(body.utf8))
+    request.isOnce = isOnce
+    return try send(request)
   }
 
   /// All but RFC 3986's unreserved characters in percent signs.
@@ -210,7 +214,7 @@ package final class FleetClient {
       let response = try form(
         old.tokenEndpoint,
         [("grant_type", "refresh_token"), ("refresh_token", old.refresh), ("client_id", Self.identifier)],
-        isProved: true)
+        isProved: true, isOnce: true)
       if response.status == 200 {
         let tokens = try tokens(in: response, token: old.tokenEndpoint, revocation: old.revocationEndpoint)
         login.tokens = tokens

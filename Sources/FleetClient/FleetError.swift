@@ -63,7 +63,11 @@ package enum FleetError: Failure, Equatable {
   }
 
   package var details: [JSON.Member] {
-    if case .problem(let problem, _) = self { [.init("code", .string(problem.code))] } else { [] }
+    guard case .problem(let problem, _) = self else { return [] }
+    let next = problem.next.map { time -> JSON in
+      ["from": .string(Timestamp.text(time.lowerBound)), "to": .string(Timestamp.text(time.upperBound))]
+    }
+    return [.init("code", .string(problem.code))] + (next.isEmpty ? [] : [.init("next", .array(next))])
   }
 
   package var isInterruption: Bool { self == .http(.interrupted) }

@@ -50,6 +50,8 @@ package final class CurlTransport: HTTPTransport {
       _ = authorities.withUnsafeBytes { shim_set_authorities(library.setOption, easy, $0.baseAddress, $0.count) }
     }
     set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
+    // libcurl repeats a request by itself on connections that it kept, and on no others.
+    set(CURLOPT_FRESH_CONNECT, request.isOnce ? 1 : 0)
     // A POST without a body says that it has none.
     if let body = request.body ?? (request.method == .post ? [] : nil) {
       set(CURLOPT_POST, 1)
@@ -166,7 +168,8 @@ package final class CurlTransport: HTTPTransport {
       _ = shim_get_number(library.getInfo, easy, CURLINFO_SSL_VERIFYRESULT, &verdict)
       // X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, _SELF_SIGNED_CERT_IN_CHAIN, _UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
       // _UNABLE_TO_VERIFY_LEAF_SIGNATURE (X509_STORE_CTX_get_error(3))
-      return [18, 19, 20, 21].contains(verdict) ? .unknownAuthority(host: host) : .untrusted(host: host, reason)
+      guard [18, 19, 20, 21].contains(verdict) else { return .untrusted(host: host, reason) }
+      return authorities == nil ? .unknownAuthority(host: host) : .otherAuthority(host: host)
     case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR:
       return .untrusted(host: host, reason)
     case CURLE_SSL_CACERT_BADFILE: return .unusableAuthorities

@@ -28,6 +28,8 @@ package struct HTTPRequest: Equatable, Sendable {
   package var body: [UInt8]?
   /// The largest body of an answer that is taken, bytes.
   package var limit: Int
+  /// Whether it must not be sent twice. What a connection lost that was kept open is sent again otherwise.
+  package var isOnce = false
 
   package init(_ method: Method, _ url: String, headers: [Header] = [], body: [UInt8]? = nil, limit: Int = 1 << 20) {
     self.method = method
@@ -72,6 +74,8 @@ package enum HTTPError: Failure, Equatable {
   case unreachable(host: String, String)
   /// The server's certificate is by an authority that this computer does not know. Nothing was sent.
   case unknownAuthority(host: String)
+  /// It is by none of the authorities that count for this server. Nothing was sent.
+  case otherAuthority(host: String)
   /// TLS failed in another way: another name, an expired certificate. Nothing was sent.
   case untrusted(host: String, String)
   /// The request may have arrived; the answer has not.
@@ -86,7 +90,8 @@ package enum HTTPError: Failure, Equatable {
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .noLibrary, .unreachable, .unknownAuthority, .untrusted, .lost, .timedOut, .tooLarge: .unavailable
+    case .noLibrary, .unreachable, .unknownAuthority, .otherAuthority, .untrusted, .lost, .timedOut, .tooLarge:
+      .unavailable
     case .unusableAuthorities: .configuration
     case .interrupted: .failure
     case .system(let error): error.exitStatus
@@ -98,6 +103,7 @@ package enum HTTPError: Failure, Equatable {
     case .noLibrary(let reason): "cannot load libcurl: \(reason)"
     case .unreachable(let host, let reason): "cannot reach \(host): \(reason)"
     case .unknownAuthority(let host): "the certificate of \(host) is by an authority that this computer does not know"
+    case .otherAuthority(let host): "the certificate of \(host) is not by the authority that is trusted for it"
     case .untrusted(let host, let reason): "the certificate of \(host) was not accepted: \(reason)"
     case .lost(let host, let reason): "the connection to \(host) was lost: \(reason)"
     case .timedOut(let host): "\(host) did not answer in time"
@@ -112,6 +118,7 @@ package enum HTTPError: Failure, Equatable {
     switch self {
     case .noLibrary: "install it: apt-get install libcurl4"
     case .unknownAuthority: "use --ca with the file of the server's CA"
+    case .otherAuthority: "ask the server's operator; `stepctl login` takes another authority with --ca"
     case .unreachable, .timedOut, .lost: "check the address and the network, and try again"
     case .untrusted, .tooLarge, .unusableAuthorities, .interrupted, .system: nil
     }
@@ -123,7 +130,9 @@ package enum HTTPError: Failure, Equatable {
   package var mayHaveArrived: Bool {
     switch self {
     case .lost, .timedOut, .tooLarge: true
-    case .noLibrary, .unreachable, .unknownAuthority, .untrusted, .unusableAuthorities, .interrupted, .system: false
+    case .noLibrary, .unreachable, .unknownAuthority, .otherAuthority, .untrusted, .unusableAuthorities, .interrupted,
+      .system:
+      false
     }
   }
 }

@@ -12,8 +12,7 @@ struct AccountCreate: ContextCommand {
   @Argument(help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"))
   var url: FleetAddress?
 
-  @Option(help: "Your address; a code is mailed to it.")
-  var email: String
+  @OptionGroup var address: EmailOptions
 
   @Flag(name: .shortAndLong, help: "Accept the terms without being asked.")
   var yes = false
@@ -26,6 +25,7 @@ struct AccountCreate: ContextCommand {
     let console = output.console(context)
     let interruption = try context.interruption()
     let client = try server.client(at: url, context, interruption, input)
+    let email = try address.email(or: client.folder.login()?.email)
     let terms = try client.terms()
     if !yes {
       terms.show(Console(context))

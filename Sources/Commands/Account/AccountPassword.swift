@@ -7,7 +7,7 @@ struct AccountPassword: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "password", abstract: "Set a new password, with a code that is mailed.")
 
-  @Argument(help: "The six digits that were mailed (default: have them mailed).")
+  @Argument(help: "The six digits.")
   var code: MailedCode?
 
   @OptionGroup var address: EmailOptions

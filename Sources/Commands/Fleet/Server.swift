@@ -66,15 +66,14 @@ struct ServerOptions: ParsableArguments {
     }
   }
 
-  /// SHA-256 of the certificate, in hexadecimal groups of four, in two lines of a terminal of 80 columns.
+  /// SHA-256 of the certificate, as openssl and `stepfleet init` print it, in two lines of a terminal of 80 columns.
   static func fingerprint(ofPEM pem: String) -> [String]? {
     let lines = pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
     // Base64 is base64url but for two characters and the padding (RFC 4648 5).
     let text = String(lines.joined().prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
     guard let certificate = Base64URL.decode(text), !certificate.isEmpty else { return nil }
-    let digits = Array(hexadecimal(Array(SHA256.hash(data: certificate))).uppercased())
-    let groups = stride(from: 0, to: 64, by: 4).map { String(digits[$0..<$0 + 4]) }
-    return [groups[..<8].joined(separator: " "), groups[8...].joined(separator: " ")]
+    let bytes = SHA256.hash(data: certificate).map { hexadecimal([$0]).uppercased() }
+    return [bytes[..<16].joined(separator: ":") + ":", bytes[16...].joined(separator: ":")]
   }
 }
 
