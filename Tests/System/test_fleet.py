@@ -438,7 +438,7 @@ def test_the_loser_is_told_when_the_vehicle_is_free(anna, server, car):
     assert (ended.status, ended.stdout) == (5, "")
     assert ended.error == f"{anna.host}: another booking has that time"
     (booking,) = server.bookings.values()
-    times = [stamp(seconds(booking["to"]) + 3600 * hour)[:16].replace("T", " ") for hour in range(3)]
+    times = [stamp(seconds(booking["to"]) + 59 + 3600 * hour)[:16].replace("T", " ") for hour in range(3)]
     assert ended.stderr.splitlines()[:4] == ["Rolling Chassis is free for 2 h from", *(f"  {time}" for time in times)]
     told = anna("book", "Rolling Chassis", "--for", "2h", "-y", "--json").json
     assert (told["outcome"], told["code"], len(told["next"])) == ("refused", "taken", 3)
@@ -454,7 +454,8 @@ def test_a_lost_answer_books_once(anna, server, car):
     assert ended.status == 0, ended
     # libcurl asks once more by itself where the connection had been kept.
     assert ended.stderr.count("asking once more, which books once") in (1, 2)
-    assert len(server.bookings) == 1 and len(set(server.keys)) == 1 and len(server.keys) == 3
+    assert len(server.bookings) == 1 and len(set(server.keys)) == 1
+    assert server.requests.count(("POST", "/v1/bookings")) >= 3
 
 
 def test_a_server_that_goes_after_the_booking_leaves_the_booking(anna, server, car):
