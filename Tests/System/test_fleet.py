@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fleet_server import Authority, FleetServer, seconds, stamp, unpadded
-from programs import STEPCTL, Ended, Stepctl, wait_until
+from programs import REPOSITORY, STEPCTL, Ended, Stepctl, wait_until
 
 EMAIL, PASSWORD = "anna@example.org", "correct horse"
 
@@ -771,3 +771,31 @@ def test_a_certificate_for_another_key_is_not_taken(rider, server, tmp_path):
         )
         assert ended.status == status, ended
         assert folder.exists() == (status == 0)
+
+
+def test_the_manual_names_what_is_printed(rider, server, car):
+    def documented(page: str) -> set[str]:
+        text = (REPOSITORY / f"man/{page}.1").read_text()
+        return set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^\.(?:It |Pq )?Cm (.*)$", text, re.MULTILINE))))
+
+    def check(page: str, *arguments, **more):
+        ended = rider(*arguments, "--json", **more)
+        for line in ended.objects:
+            assert line.keys() <= documented(page), (arguments, line.keys() - documented(page))
+        assert ended.lines, ended
+
+    password = f"{PASSWORD}\n".encode()
+    known = ("--ca", rider.ca.file, "--email", EMAIL)
+    check("stepctl-account", "account", "create", server.url, *known, "-y", input=b"a long password\n")
+    check("stepctl-account", "account", "confirm", server.pending[EMAIL][1])
+    check("stepctl-account", "account", "password")
+    server.accounts[EMAIL] = PASSWORD
+    check("stepctl-login", "login", server.url, *known, input=password)
+    check("stepctl-whoami", "whoami")
+    check("stepctl-vehicles", "vehicles")
+    check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
+    check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
+    check("stepctl-bookings", "bookings")
+    check("stepctl-bookings", "bookings", "end", "-y")
+    check("stepctl-account", "account", "export", "-o", rider.home / "export")
+    check("stepctl-logout", "logout")
