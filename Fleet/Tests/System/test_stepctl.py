@@ -155,7 +155,7 @@ def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
     # Another rider loses, is told when the vehicle is free, and takes that.
     ben = new_phone("ben").logs_in()
     lost = ben("book", "Rolling Chassis", "--for", "2h", "-y", "--json")
-    assert lost.status == 5 and (lost.json["code"], len(lost.json["next"])) == ("taken", 3), lost
+    assert lost.status == 5 and (lost.json["problem"], len(lost.json["next"])) == ("taken", 3), lost
     begin = lost.stderr.splitlines()[1].strip().replace(" ", "T")
     later = ben("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json")
     assert later.status == 0, later
@@ -214,5 +214,5 @@ def test_bookings_that_make_no_sense_are_refused_by_the_server(fleet, car, phone
     past, far = (at(hours)[:16] for hours in (-24, 24 * 402))
     for begin, length, code in ((past, "2h", "past"), (far, "2h", "too_far"), ("now", "400d", "too_long")):
         ended = phone("book", "Rolling Chassis", "--from", begin, "--for", length, "-y", "--json")
-        assert (ended.status, ended.json["code"]) == (5, code), ended
+        assert (ended.status, ended.json["problem"]) == (5, code), ended
     assert phone("bookings", "--json").lines == []
