@@ -75,12 +75,14 @@ enum Examples {
     ],
     "stepctl account confirm": [("stepctl account confirm 123456", "the code that was mailed")],
     "stepctl account password": [
-      ("stepctl account password", "a code comes by mail"), ("stepctl account password 123456", "set a new one with it"),
+      ("stepctl account password", "a code comes by mail"),
+      ("stepctl account password 123456", "set a new one with it"),
     ],
     "stepctl account export": [("stepctl account export -o me.json", "into a file that only you can read")],
     "stepctl account delete": [("stepctl account delete", "after its address was typed")],
     "stepctl scan": [
-      ("stepctl scan", "until Control-C"), ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
+      ("stepctl scan", "until Control-C"),
+      ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
     ],
     "stepctl doctor": [
       ("stepctl doctor", "everything"), ("stepctl doctor --radio bluez:hci0", "with one radio"),
@@ -106,7 +108,7 @@ enum Examples {
       ("stepctl provision token car --rider anna --steps left --from 08:00", "one step, from tomorrow morning"),
     ],
     "stepctl provision beacon": [
-      ("stepctl provision beacon --step left --vehicle car/vehicle.toml", "what to program into it"),
+      ("stepctl provision beacon --step left --vehicle car/vehicle.toml", "what to program into it")
     ],
     "stepctl provision tag": [
       ("stepctl provision tag --step left --vehicle car/vehicle.toml", "a plain one"),
@@ -156,7 +158,7 @@ enum Examples {
       ("stepctl traffic delay --feed wss://bridge.example/feed --at 48.7758,9.1829", "of a bridge"),
     ],
     "stepctl traffic guard": [
-      ("stepctl traffic guard road.jsonl --scene scene.json", "how well a step would have waited"),
+      ("stepctl traffic guard road.jsonl --scene scene.json", "how well a step would have waited")
     ],
   ]
 }
