@@ -593,7 +593,7 @@ _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -622,6 +622,16 @@ _stepctl_provision_vehicle() {
         ;;
     '--operator')
         __stepctl_add_completions -d
+        return
+        ;;
+    '--fleet')
+        return
+        ;;
+    '--code')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
         return
         ;;
     esac

@@ -81,7 +81,8 @@ struct Book: ContextCommand {
   private func explain(_ error: FleetError, _ console: Console) throws {
     if case .problem(let problem, _) = error, !problem.next.isEmpty {
       console.note("\(printable(vehicle)) is free for \(span(length.seconds)) from")
-      for time in problem.next { console.note("  \(dateAndTime(time.lowerBound))") }
+      // In whole minutes, as they can be typed.
+      for time in problem.next { console.note("  \(dateAndTime((time.lowerBound + 59) / 60 * 60))") }
     }
   }
 

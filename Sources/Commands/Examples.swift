@@ -41,6 +41,45 @@ enum Examples {
       ("stepctl enroll --name anna --output request", "a file for the operator"),
       ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),
     ],
+    "stepctl login": [
+      ("stepctl login https://fleet.example", "with a code, in a browser"),
+      ("stepctl login --email anna@example.org", "with a password, here"),
+    ],
+    "stepctl logout": [
+      ("stepctl logout", "on this device"), ("stepctl logout --everywhere", "on a phone that was lost, too"),
+    ],
+    "stepctl whoami": [("stepctl whoami", "the account, and this device's key")],
+    "stepctl vehicles": [
+      ("stepctl vehicles", "what each is doing"), ("stepctl vehicles --from 08:00 --to 10:00", "which are free then"),
+    ],
+    "stepctl book": [
+      ("stepctl book 'Rolling Chassis' --for 2h", "from now on"),
+      ("stepctl book 'Rolling Chassis' --from 2026-11-23T08:00 --for 45m -y", "later, without being asked"),
+    ],
+    "stepctl bookings": [
+      ("stepctl bookings", "those that have not ended"), ("stepctl bookings extend --for 1h", "an hour longer"),
+    ],
+    "stepctl bookings list": [("stepctl bookings list --all", "also those that have ended")],
+    "stepctl bookings show": [("stepctl bookings show 0f3a", "by the beginning of its id")],
+    "stepctl bookings extend": [
+      ("stepctl bookings extend --for 1h", "an hour longer"), ("stepctl bookings extend --to 12:00", "until then"),
+    ],
+    "stepctl bookings cancel": [("stepctl bookings cancel", "before it was used")],
+    "stepctl bookings end": [("stepctl bookings end", "now, and the vehicle is free")],
+    "stepctl account": [
+      ("stepctl account create https://fleet.example --email anna@example.org", "a code comes by mail"),
+      ("stepctl account confirm 123456", "then `stepctl login`"),
+    ],
+    "stepctl account create": [
+      ("stepctl account create https://fleet.example --email anna@example.org", "a code comes by mail")
+    ],
+    "stepctl account confirm": [("stepctl account confirm 123456", "the code that was mailed")],
+    "stepctl account password": [
+      ("stepctl account password", "a code comes by mail"),
+      ("stepctl account password 123456", "set a new one with it"),
+    ],
+    "stepctl account export": [("stepctl account export -o me.json", "into a file that only you can read")],
+    "stepctl account delete": [("stepctl account delete", "after its address was typed")],
     "stepctl scan": [
       ("stepctl scan", "until Control-C"),
       ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),

@@ -47,7 +47,11 @@ package final class CurlTransport: HTTPTransport {
     if let authorities {
       // CURLOPT_CAPATH has a default, which would go on to be trusted.
       _ = shim_set_pointer(library.setOption, easy, CURLOPT_CAPATH, nil)
-      _ = authorities.withUnsafeBytes { shim_set_authorities(library.setOption, easy, $0.baseAddress, $0.count) }
+      let isSet = authorities.withUnsafeBytes {
+        shim_set_authorities(library.setOption, easy, $0.baseAddress, $0.count)
+      }
+      // A libcurl older than 7.77 would go on with the system's.
+      guard isSet == CURLE_OK else { throw .unusableAuthorities }
     }
     set(CURLOPT_CUSTOMREQUEST, request.method.rawValue)
     // libcurl repeats a request by itself on connections that it kept, and on no others.
@@ -117,7 +121,7 @@ package final class CurlTransport: HTTPTransport {
     _ = value.withCString { shim_set_pointer(library.setOption, easy, option, $0) }
   }
 
-  /// What holds for every request. An option that this libcurl does not know is one that it cannot break.
+  /// What holds for every request. Certificates are checked unless told otherwise.
   private func prepare(_ url: String, within limit: Duration, _ transfer: Transfer) {
     library.easyReset(easy)
     set(CURLOPT_URL, url)
