@@ -59,7 +59,7 @@ struct Book: ContextCommand {
         console.note("\(printable(error.description)); asking once more, which books once")
       }
     } catch let error as FleetError {
-      try explain(error, console)
+      explain(error, console)
       throw error
     }
     try fetch(booking, client, context, console)
@@ -78,7 +78,7 @@ struct Book: ContextCommand {
   }
 
   /// Tells when else the vehicle is free.
-  private func explain(_ error: FleetError, _ console: Console) throws {
+  private func explain(_ error: FleetError, _ console: Console) {
     if case .problem(let problem, _) = error, !problem.next.isEmpty {
       console.note("\(printable(vehicle)) is free for \(span(length.seconds)) from")
       // In whole minutes, as they can be typed.

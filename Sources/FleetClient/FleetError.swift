@@ -67,7 +67,7 @@ package enum FleetError: Failure, Equatable {
     let next = problem.next.map { time -> JSON in
       ["from": .string(Timestamp.text(time.lowerBound)), "to": .string(Timestamp.text(time.upperBound))]
     }
-    return [.init("code", .string(problem.code))] + (next.isEmpty ? [] : [.init("next", .array(next))])
+    return [.init("problem", .string(problem.code))] + (next.isEmpty ? [] : [.init("next", .array(next))])
   }
 
   package var isInterruption: Bool { self == .http(.interrupted) }

@@ -85,7 +85,7 @@ def phone(new_phone):
     return new_phone()
 
 
-def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone, record_property):
+def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone):
     # The server's address and everything else that a rider has not typed is forgotten.
     (phone.home / ".config/stepctl/fleet/login.json").unlink()
     with ExitStack() as stack:
@@ -104,7 +104,7 @@ def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone, recor
         login.types(b"y\n")
         login.waits_for(b"It has to show")
         # The rider confirms the code in a browser.
-        code = re.search(rb"([B-Z]{4}-[B-Z]{4})\.", login.written)[1].decode()
+        code = re.search(rb"show (?:\x1b\[1m)?([B-Z]{4}-[B-Z]{4})", login.written)[1].decode()
         fields = {"user_code": code, "email": phone.email, "password": PASSWORD, "decision": "allow"}
         assert browser(fleet).post(fleet.url + "/device", data=fields).status_code == 200
         assert login.ends() == 0, login.written
@@ -120,8 +120,8 @@ def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone, recor
         took = time.monotonic() - began
     assert [command[0] for command in commands] == ["login", "book", "open"]
     assert all(len(" ".join(command)) < 60 for command in commands)
-    record_property("seconds", round(took, 2))
-    print(f"three commands, {took:.1f} s with the rider's own pauses of none")
+    # No limit on it: this machine may be busy. `pytest -rP` shows it.
+    print(f"three commands took {took:.1f} s")
 
     (booking,) = [json.loads(line) for line in phone("bookings", "--json").lines]
     assert booking["state"] == "active" and booking["vehicle"] == car.id
@@ -155,13 +155,9 @@ def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
     # Another rider loses, is told when the vehicle is free, and takes that.
     ben = new_phone("ben").logs_in()
     lost = ben("book", "Rolling Chassis", "--for", "2h", "-y", "--json")
-    assert lost.status == 5 and (lost.json["code"], len(lost.json["next"])) == ("taken", 3), lost
+    assert lost.status == 5 and (lost.json["problem"], len(lost.json["next"])) == ("taken", 3), lost
     begin = lost.stderr.splitlines()[1].strip().replace(" ", "T")
     later = ben("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json")
-    # The next free time has seconds, and what people type has minutes: the one after it is free for sure.
-    if later.status == 5:
-        begin = lost.stderr.splitlines()[2].strip().replace(" ", "T")
-        later = ben("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json")
     assert later.status == 0, later
     given_up = ben("bookings", "cancel", "-y")
     assert given_up.status == 0 and "cancelled" in given_up.stdout, given_up
@@ -218,5 +214,5 @@ def test_bookings_that_make_no_sense_are_refused_by_the_server(fleet, car, phone
     past, far = (at(hours)[:16] for hours in (-24, 24 * 402))
     for begin, length, code in ((past, "2h", "past"), (far, "2h", "too_far"), ("now", "400d", "too_long")):
         ended = phone("book", "Rolling Chassis", "--from", begin, "--for", length, "-y", "--json")
-        assert (ended.status, ended.json["code"]) == (5, code), ended
+        assert (ended.status, ended.json["problem"]) == (5, code), ended
     assert phone("bookings", "--json").lines == []
