@@ -40,6 +40,12 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
+.PHONY: demo-fleet
+demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, and access that is taken back
+	Tests/prepare.sh fleet
+	@$(MAKE) --no-print-directory release fleet
+	Fleet/Tests/Demo/demo.sh $(BIN) Fleet/.build/release
+
 test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh

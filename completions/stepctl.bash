@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|locate|enroll|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|config|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll login book bookings vehicles whoami logout account scan doctor calibrate provision operator config traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -389,6 +389,257 @@ _stepctl_enroll() {
     esac
 }
 
+_stepctl_login() {
+    repeating_flags=()
+    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_book() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --for --steps)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--steps')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|show|extend|cancel|end)
+        # Offer subcommand argument completions
+        "_stepctl_bookings_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_bookings_list() {
+    repeating_flags=()
+    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_bookings_show() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_extend() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --to)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings_cancel() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_end() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_vehicles() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --to)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_whoami() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_logout() {
+    repeating_flags=()
+    non_repeating_flags=(--everywhere --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_account() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    create|confirm|password|export|delete)
+        # Offer subcommand argument completions
+        "_stepctl_account_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_account_create() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_confirm() {
+    repeating_flags=()
+    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_password() {
+    repeating_flags=()
+    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_export() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_delete() {
+    repeating_flags=()
+    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
 _stepctl_scan() {
     repeating_flags=()
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
@@ -483,9 +734,9 @@ _stepctl_provision() {
 
 _stepctl_provision_vehicle() {
     repeating_flags=()
-    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -514,6 +765,16 @@ _stepctl_provision_vehicle() {
         ;;
     '--operator')
         __stepctl_add_completions -d
+        return
+        ;;
+    '--fleet')
+        return
+        ;;
+    '--code')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
         return
         ;;
     esac

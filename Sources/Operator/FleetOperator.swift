@@ -219,6 +219,6 @@ public struct FleetOperator: Sendable {
 
   /// Ends a change of keys, and tells the vehicles.
   public func retireKey(now: Int64, until deadline: ContinuousClock.Instant) throws {
-    for letter in try place.retireKey(now: now, force: false) { try letter.publish(until: deadline) }
+    for letter in try place.retireKey(now: now, force: false).letters { try letter.publish(until: deadline) }
   }
 }

@@ -22,6 +22,8 @@ final class ControllerLoop {
     var ears: [Ear] = []
     var awaited = AwaitedFrames()
     var supervision: Supervision?
+    /// Nil where no operator is told anything.
+    var events: EventSpool?
     let log: Log
   }
 
@@ -83,6 +85,10 @@ final class ControllerLoop {
     for ear in parts.ears {
       registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
     }
+    if let events = parts.events {
+      registrations.append(try loop.receive(events.reports) { [parts] in parts.log.write($0) })
+      if let notice = controller.notice { events.obey(notice) }
+    }
     defer {
       opener.close()
       for registration in registrations { registration.cancel() }
@@ -93,6 +99,7 @@ final class ControllerLoop {
       end()
     }
     loop.schedule(at: .now) { [unowned self] in parts.supervision?.begin(on: loop) }
+    handle(.started)
     try loop.run()
   }
 
@@ -112,7 +119,10 @@ final class ControllerLoop {
       case .commit(let journal, let ticket): parts.journal.commit(journal, ticket)
       case .servo(let order): parts.servo.execute(order)
       case .record(let event): parts.log.write(event)
-      case .trust(let keys): opener.trust(keys)
+      case .obey(let notice):
+        opener.trust(notice.keys)
+        parts.events?.obey(notice)
+      case .tell(let content): parts.events?.add(content)
       case .await(let frames): parts.awaited.add(frames)
       case .forget(let frames): parts.awaited.remove(frames)
       }
@@ -203,8 +213,10 @@ final class ControllerLoop {
       parts.supervision?.tell(status: "connected to \(parts.broker)")
       publish(.online)
       handle(.connected)
+      parts.events?.connected()
     case .disconnected(let error):
       isConnected = false
+      parts.events?.disconnected()
       // Certificates that never served will not mend themselves; those that did may be in the middle of a renewal.
       if case .unusableFile = error, !wasConnected { throw error }
       if ending == .delivering { return loop.stop() }
@@ -220,7 +232,8 @@ final class ControllerLoop {
         publish(.online)
       }
     case .acknowledged(let id):
-      unacknowledged.remove(id)
+      let isStatement = unacknowledged.remove(id) != nil
+      if !isStatement || parts.events?.isStalled == true { parts.events?.acknowledged(id) }
       if ending == .delivering, unacknowledged.isEmpty { loop.stop() }
     }
   }

@@ -84,6 +84,10 @@ package struct Daemon {
       limits: limits)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
+    let events = try EventSpool(
+      "\(setup.journal).events", vehicle: setup.vehicle.uuid, key: setup.keys.signing, link: link,
+      topic: setup.topic.events)
+    defer { events.finish(within: .seconds(1)) }
     let supervision = Supervision(try ServiceManager(), try setup.watchdog.map(Watchdog.init))
     defer { supervision.end() }
     let loop = try ControllerLoop(
@@ -92,7 +96,7 @@ package struct Daemon {
         link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
-        ears: ears, awaited: awaited, supervision: supervision, log: log))
+        ears: ears, awaited: awaited, supervision: supervision, events: events, log: log))
     try loop.run(until: interruption)
   }
 }

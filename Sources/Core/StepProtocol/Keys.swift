@@ -96,7 +96,8 @@ public struct SigningKey: Sendable {
     try! VerificationKey(Array(key.publicKey.rawRepresentation))
   }
 
-  func signature(for bytes: [UInt8]) -> [UInt8] {
+  /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them has.
+  package func signature(for bytes: [UInt8]) -> [UInt8] {
     // Signing fails only when memory runs out.
     Array(try! key.signature(for: bytes))
   }

@@ -10,14 +10,16 @@ struct CertificateRequest: ~Copyable {
   private static let name = "rider"
 
   /// A new request for a key of one's own.
-  init(for own: borrowing PrivateKey) throws(OpenSSLError) {
+  ///
+  /// - Parameter name: a rider's, or `controller`.
+  init(for own: borrowing PrivateKey, name: String = Self.name) throws(OpenSSLError) {
     let handle = try OpenSSLHandle("make a certificate request", adopting: X509_REQ_new(), freedBy: X509_REQ_free)
     try check("set the version", X509_REQ_set_version(handle.pointer, 0))
     try check(
       "set the common name",
       X509_NAME_add_entry_by_NID(
-        X509_REQ_get_subject_name(handle.pointer), NID_commonName, MBSTRING_UTF8, Array(Self.name.utf8),
-        Int32(Self.name.utf8.count), -1, 0))
+        X509_REQ_get_subject_name(handle.pointer), NID_commonName, MBSTRING_UTF8, Array(name.utf8),
+        Int32(name.utf8.count), -1, 0))
     try check("set the public key", X509_REQ_set_pubkey(handle.pointer, own.handle.pointer))
     try check("sign the certificate request", X509_REQ_sign(handle.pointer, own.handle.pointer, EVP_sha256()))
     let key = try Self.key(of: handle)
