@@ -80,9 +80,17 @@ sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
 	Tests/sanitize.sh
 
 lint: ## check how sources, scripts and manual pages are written
-	swift format lint --strict --recursive Package.swift Sources Tests
-	shellcheck .ci/run $$(find Tests -name '*.sh')
+	swift format lint --strict --recursive Package.swift Sources Tests Fleet/Package.swift Fleet/Sources Fleet/Tests
+	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
 	$(if $(pages),mandoc -T lint -W warning $(pages))
+
+fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
+	Tests/prepare.sh fleet
+	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet
+
+test-fleet: ## check the fleet's server, with real databases, brokers and vehicles
+	Tests/prepare.sh test-fleet
+	Fleet/Tests/run.sh
 
 completions: release ## write completions/ anew
 	for program in stepctl stepd; do \
@@ -111,10 +119,11 @@ uninstall: ## remove what was installed
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
 clean: ## remove what was built
-	rm -rf .build
+	rm -rf .build Fleet/.build
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint completions install uninstall clean help
+.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint fleet test-fleet completions install \
+  uninstall clean help

@@ -278,7 +278,9 @@ package final class FleetService: Sendable {
           return try JSON(parsing: earlier.text("answer").utf8)
         }
         let interval: Interval
-        do throws(BookingProblem) { interval = try BookingRules.interval(asked, now: now) } catch { throw Problem(error) }
+        do throws(BookingProblem) { interval = try BookingRules.interval(asked, now: now) } catch {
+          throw Problem(error)
+        }
         guard
           let vehicle = try transaction.run(
             "SELECT \(FleetVehicle.columns) FROM vehicle WHERE id = ? AND service <> 'removed'", [.text(id)]

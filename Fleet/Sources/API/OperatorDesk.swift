@@ -1,5 +1,5 @@
-package import Domain
 import Dispatch
+package import Domain
 package import Logging
 package import Provisioning
 package import StepProtocol

@@ -49,7 +49,9 @@ package enum BookingRules {
     let taken = taken.sorted { $0.begin < $1.begin }
     while free.count < count {
       let candidate = Interval(begin, begin + asked.length)
-      if let obstacle = taken.first(where: candidate.overlaps) { begin = obstacle.end } else {
+      if let obstacle = taken.first(where: candidate.overlaps) {
+        begin = obstacle.end
+      } else {
         free.append(candidate)
         begin = candidate.end
       }

@@ -69,7 +69,10 @@ package final class PostgresStore: Store {
 
   /// Waits for a connection of one's own.
   private func take() async throws -> PostgresConnection {
-    enum Turn { case ready(PostgresConnection), new, wait }
+    enum Turn {
+      case ready(PostgresConnection)
+      case new, wait
+    }
     let given: PostgresConnection? = await withCheckedContinuation { continuation in
       let turn = state.withLock { state -> Turn in
         if let connection = state.idle.popLast() { return .ready(connection) }
@@ -123,7 +126,8 @@ package final class PostgresStore: Store {
   package func defects() async throws -> [String] {
     // What the server itself can say of its files is `pg_amcheck`'s; here, whether every table can be read to its end.
     try await read { transaction in
-      let tables = try transaction.run("SELECT tablename::text AS name FROM pg_tables WHERE schemaname = current_schema()")
+      let tables = try transaction.run(
+        "SELECT tablename::text AS name FROM pg_tables WHERE schemaname = current_schema()")
       for table in tables { try transaction.run("SELECT count(*) AS n FROM \"\(table.text("name"))\"") }
       return []
     }
@@ -178,7 +182,9 @@ final class PostgresConnection: Connection, @unchecked Sendable {
 
   func run(_ sql: String, _ values: [Value]) throws(StoreError) -> [Row] {
     let name: String
-    if let known = prepared[sql] { name = known } else {
+    if let known = prepared[sql] {
+      name = known
+    } else {
       name = "s\(prepared.count)"
       _ = try rows(PQprepare(handle, name, Self.numbered(sql), 0, nil))
       prepared[sql] = name
@@ -321,7 +327,8 @@ final class PostgresListener: Sendable {
 
   private func connect() {
     guard !state.withLock({ $0.isStopped }) else { return }
-    guard let connection = try? PostgresConnection(url), (try? connection.execute("LISTEN \(Self.channel)")) != nil else {
+    guard let connection = try? PostgresConnection(url), (try? connection.execute("LISTEN \(Self.channel)")) != nil
+    else {
       queue.asyncAfter(deadline: .now() + 1) { self.connect() }
       return
     }

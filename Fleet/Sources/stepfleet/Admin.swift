@@ -42,7 +42,9 @@ struct Admin {
     let text = answer[end.upperBound...]
     if status == 204 { return [:] }
     guard let json = try? JSON(parsing: text) else { throw .refused("the server's answer is not understood") }
-    guard (200..<300).contains(status) else { throw .refused(json["detail"]?.string ?? "the server answered \(status)") }
+    guard (200..<300).contains(status) else {
+      throw .refused(json["detail"]?.string ?? "the server answered \(status)")
+    }
     return json
   }
 
@@ -90,17 +92,19 @@ func escaped(_ text: String) -> String {
 
 /// Prints rows under each other: the texts of these members.
 func printTable(_ rows: [JSON], _ columns: [String]) {
-  let texts = [columns] + rows.map { row in
-    columns.map { name in
-      switch row[name] {
-      case .string(let text)?: text
-      case .integer(let number)?: "\(number)"
-      case .array(let items)?: items.map { $0.string ?? $0["id"]?.string ?? $0.text }.joined(separator: ",")
-      case let value?: value.text
-      case nil: "-"
+  let texts =
+    [columns]
+    + rows.map { row in
+      columns.map { name in
+        switch row[name] {
+        case .string(let text)?: text
+        case .integer(let number)?: "\(number)"
+        case .array(let items)?: items.map { $0.string ?? $0["id"]?.string ?? $0.text }.joined(separator: ",")
+        case let value?: value.text
+        case nil: "-"
+        }
       }
     }
-  }
   let widths = columns.indices.map { column in texts.map { $0[column].count }.max() ?? 0 }
   for row in texts {
     let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }

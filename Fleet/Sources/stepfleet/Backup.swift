@@ -114,7 +114,9 @@ struct Check: AsyncParsableCommand {
     let store = try folder.store(settings)
     var defects = try await store.defects()
     let expected = Set(FleetFolder.migrations.map(\.name))
-    if try await store.migrationsMade() != expected { defects.append("the database is of another version of stepfleet") }
+    if try await store.migrationsMade() != expected {
+      defects.append("the database is of another version of stepfleet")
+    }
     defects += try await store.read { transaction in
       let overlaps = try transaction.run(
         """
@@ -146,7 +148,8 @@ struct Check: AsyncParsableCommand {
       defects.append("\(folder.path(file.path)) can be read by others")
     }
     let certificate = folder.path("tls/server.pem")
-    if let first = try NIOSSLCertificate.fromPEMFile(certificate).first, Int64(first.notValidAfter) < now + 30 * 86_400 {
+    if let first = try NIOSSLCertificate.fromPEMFile(certificate).first, Int64(first.notValidAfter) < now + 30 * 86_400
+    {
       defects.append("\(certificate) ends within 30 days")
     }
     for defect in defects { print(defect) }

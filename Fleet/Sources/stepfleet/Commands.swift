@@ -71,8 +71,11 @@ struct VehicleGroup: AsyncParsableCommand {
     func run() throws {
       let found = try server.ask("POST", "/vehicle", ["name": .string(vehicle)])
       if !yes {
-        print("\(vehicle) has \(found["bookings"]?.integer ?? 0) bookings, which will be cancelled. Its name, to go on:")
-        guard readLine() == found["name"]?.string else { throw FleetError.usage("that is not its name; nothing was changed") }
+        print(
+          "\(vehicle) has \(found["bookings"]?.integer ?? 0) bookings, which will be cancelled. Its name, to go on:")
+        guard readLine() == found["name"]?.string else {
+          throw FleetError.usage("that is not its name; nothing was changed")
+        }
       }
       try change(server, vehicle, "removed")
     }
@@ -171,7 +174,8 @@ struct BookingGroup: AsyncParsableCommand {
   }
 
   struct Cancel: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Cancels one, and revokes the access that was given for it.")
+    static let configuration = CommandConfiguration(
+      abstract: "Cancels one, and revokes the access that was given for it.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its id.") var booking: String
 

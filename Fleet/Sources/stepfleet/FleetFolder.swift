@@ -66,6 +66,7 @@ struct FleetFolder: Sendable {
     var members: [JSON.Member] = [
       .init("host", .string(settings.host)), .init("port", .integer(Int64(settings.port))),
       .init("mail_from", .string(settings.mailFrom)), .init("sendmail", .string(settings.sendmail)),
+      .init("burst", .integer(settings.burst)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
     try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)

@@ -78,7 +78,8 @@ struct SeededGenerator: RandomNumberGenerator {
     let unused = Booking(interval)
     #expect([now, now + hour, now + 3 * hour].map(unused.state) == [.booked, .booked, .expired])
     let used = Booking(interval, hasAccess: true)
-    #expect([now, now + hour, now + 3 * hour - 1, now + 3 * hour].map(used.state) == [.booked, .active, .active, .ended])
+    #expect(
+      [now, now + hour, now + 3 * hour - 1, now + 3 * hour].map(used.state) == [.booked, .active, .active, .ended])
     #expect(Booking(interval, written: .cancelled, hasAccess: true).state(at: now + hour) == .cancelled)
   }
 

@@ -20,7 +20,9 @@ import Testing
   }
 
   private func value(_ store: any Store, of name: String = "a") async throws -> Int64? {
-    try await store.read { try $0.run("SELECT value FROM counter WHERE name = ?", [.text(name)]).first?.integer("value") }
+    try await store.read {
+      try $0.run("SELECT value FROM counter WHERE name = ?", [.text(name)]).first?.integer("value")
+    }
   }
 
   @Test(arguments: Engine.present)
@@ -91,7 +93,9 @@ import Testing
           [.text("n\(number)"), .integer(Int64.min + Int64(number)), .text(text)])
       }
     }
-    let rows = try await database.store.read { try $0.run("SELECT * FROM counter WHERE note IS NOT NULL ORDER BY name") }
+    let rows = try await database.store.read {
+      try $0.run("SELECT * FROM counter WHERE note IS NOT NULL ORDER BY name")
+    }
     #expect(rows.map { $0.text("note") } == texts)
     #expect(rows.map { $0.integer("value") } == texts.indices.map { Int64.min + Int64($0) })
     let empty = try await database.store.read { try $0.run("SELECT note FROM counter WHERE name = 'a'") }
@@ -113,7 +117,10 @@ import Testing
     let error = await #expect(throws: StoreError.self) {
       try await database.store.read { try $0.run("SELECT nothing FROM counter") }
     }
-    guard case .statement? = error else { Issue.record("\(error as Any)"); return }
+    guard case .statement? = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
     #expect(try await value(database.store) == 0)
   }
 

@@ -28,7 +28,8 @@ import Web
 
   /// A booking over the night in which clocks are changed lasts as long as it says.
   @Test func `the hours around a clock change are told apart by their offsets`() {
-    let before = Timestamp("2027-10-31T02:30:00+02:00")!, after = Timestamp("2027-10-31T02:30:00+01:00")!
+    let before = Timestamp("2027-10-31T02:30:00+02:00")!
+    let after = Timestamp("2027-10-31T02:30:00+01:00")!
     #expect(after.seconds - before.seconds == 3600)
   }
 }
