@@ -17,9 +17,11 @@ package struct LoginSettings: Sendable {
   /// How often one network may log in, or ask for a mail, at once; and then once in five seconds.
   let burst: Int64
   package static let burst: Int64 = 100
+  /// Whether other servers use the same database.
+  let isShared: Bool
 
-  package init(origin: String, terms: String, burst: Int64 = burst) {
-    (self.origin, self.terms, self.burst) = (origin, terms, burst)
+  package init(origin: String, terms: String, burst: Int64 = burst, isShared: Bool = false) {
+    (self.origin, self.terms, self.burst, self.isShared) = (origin, terms, burst, isShared)
     termsVersion = String(hexadecimal(SHA256.hash(data: Array(terms.utf8))).prefix(12)).lowercased()
   }
 
@@ -30,7 +32,8 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet, before it is deleted: its bookings, its access. It may refuse by a `Problem`.
+  /// Ends what an account has in the fleet: its bookings, its access. It is asked before the account is deleted, and again
+  /// afterwards, for what came between.
   package var willDelete: @Sendable (_ account: String) async throws -> Void = { _ in }
   /// Ends what an account may do in the fleet from now on: it was suspended.
   package var didSuspend: @Sendable (_ account: String) async throws -> Void = { _ in }
@@ -350,7 +353,10 @@ package final class LoginService: Sendable {
     guard identical(proof.thumbprint, session.device) else {
       throw Self.unauthorized("\(ProofError.otherKey)", error: "invalid_dpop_proof")
     }
-    try use(proof, at: now) { Self.unauthorized("\($0)", error: "invalid_dpop_proof") }
+    let refusal = { (error: ProofError) in Self.unauthorized("\(error)", error: "invalid_dpop_proof") }
+    try use(proof, at: now, refusal: refusal)
+    // Another server does not know that it was used here. What only reads is not worth a write each time.
+    if settings.isShared, request.method != .get, try await !store.use(proof) { throw refusal(.used) }
     return (session, role)
   }
 
@@ -565,6 +571,7 @@ package final class LoginService: Sendable {
   func delete(_ id: String) async throws {
     try await hooks.willDelete(id)
     try await store.delete(id)
+    try await hooks.willDelete(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
 

@@ -49,7 +49,12 @@ package struct LoginStore: Sendable {
           former_refresh TEXT, retry TEXT)
         """,
         "CREATE INDEX session_account ON session (account)",
-      ])
+      ]),
+    // Proofs that were used, for servers that share a database. They last for minutes: a crash may forget them, because a
+    // server takes none from before its start.
+    Migration(
+      "login-2", sqlite: ["CREATE TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"],
+      postgres: ["CREATE UNLOGGED TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"]),
   ]
 
   // MARK: Accounts
@@ -384,6 +389,19 @@ package struct LoginStore: Sendable {
     }
   }
 
+  /// Takes a proof out of use at every server of this database.
+  ///
+  /// - Returns: false when it was used before.
+  func use(_ proof: DPoPProof) async throws -> Bool {
+    let name = digest(of: "\(proof.thumbprint) \(proof.id)")
+    return try await store.write { transaction in
+      try !transaction.run(
+        "INSERT INTO used_proof (proof, expires) VALUES (?, ?) ON CONFLICT (proof) DO NOTHING RETURNING proof",
+        [.text(name), .integer(proof.issued + DPoPProof.maximumAge)]
+      ).isEmpty
+    }
+  }
+
   func endSession(id: String) async throws {
     try await store.write { transaction in
       _ = try transaction.run("DELETE FROM session WHERE id = ?", [.text(id)])
@@ -403,6 +421,7 @@ package struct LoginStore: Sendable {
       try transaction.run("DELETE FROM password_reset WHERE expires <= ?", [.integer(now)])
       try transaction.run("DELETE FROM device_grant WHERE expires <= ?", [.integer(now - DeviceGrant.lifetime)])
       try transaction.run("DELETE FROM session WHERE refresh_expires <= ?", [.integer(now)])
+      try transaction.run("DELETE FROM used_proof WHERE expires < ?", [.integer(now)])
     }
   }
 }

@@ -45,7 +45,9 @@ struct Serve: AsyncParsableCommand {
     let desk = OperatorDesk(folder.place, logger: logger, clock: clock)
     let service = FleetService(store: store, desk: desk, logger: logger, clock: clock)
     let login = LoginService(
-      settings: LoginSettings(origin: settings.origin, terms: try folder.terms(), burst: settings.burst), store: store,
+      settings: LoginSettings(
+        origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
+        isShared: settings.database != nil), store: store,
       mailer: Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger),
       hooks: service.hooks, logger: logger, clock: clock)
 

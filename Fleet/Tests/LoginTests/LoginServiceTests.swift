@@ -1,5 +1,5 @@
-import Crypto
 import Encoding
+import FleetTestSupport
 import Foundation
 import Hummingbird
 import Logging
@@ -13,20 +13,18 @@ import Web
 /// A server's login without a network: a clock that is set, mail that is kept, a database in a folder that goes away.
 final class Bench: Sendable {
   let service: LoginService
-  let store: SQLiteStore
+  let store: any Store
+  private let database: TestDatabase
   let mail = MailBox()
-  private let folder: URL
-
   final class MailBox: Mailer {
     private let messages = Mutex<[Mail]>([])
     func send(_ mail: Mail) { messages.withLock { $0.append(mail) } }
     var all: [Mail] { messages.withLock { $0 } }
   }
 
-  init(burst: Int64 = 1000) async throws {
-    folder = FileManager.default.temporaryDirectory.appending(path: "login-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    store = try SQLiteStore(path: folder.appending(path: "fleet.db").path)
+  init(_ engine: Engine = .sqlite, burst: Int64 = 1000) async throws {
+    database = try engine.make()
+    store = database.store
     try await store.migrate(LoginStore.migrations)
     let now = Clocks()
     clocks = now
@@ -36,10 +34,16 @@ final class Bench: Sendable {
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { now.time.withLock { $0 } })
   }
 
-  deinit { try? FileManager.default.removeItem(at: folder) }
+  /// Another server with the same database.
+  func server(isShared: Bool) -> LoginService {
+    LoginService(
+      settings: LoginSettings(origin: "https://fleet.example", terms: "Be kind.", isShared: isShared), store: store,
+      mailer: mail, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { [clocks] in clocks.now })
+  }
 
   final class Clocks: Sendable {
     let time = Mutex<Int64>(1_800_000_000)
+    var now: Int64 { time.withLock { $0 } }
   }
   private let clocks: Clocks
   var now: Int64 { clocks.time.withLock { $0 } }
@@ -128,9 +132,9 @@ struct LoginServiceTests {
   let device = Device()
   let email = "ada@example.org"
 
-  @Test("a device is logged in when its code is allowed, once")
-  func deviceGrant() async throws {
-    let bench = try await Bench()
+  @Test("a device is logged in when its code is allowed, once", arguments: Engine.present)
+  func deviceGrant(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let codes = try await bench.service.authorizeDevice(from: "net")
     let grant = LoginService.Grant.device(code: codes.deviceCode)
@@ -145,9 +149,9 @@ struct LoginServiceTests {
     #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "wrong_code")
   }
 
-  @Test("a code that was refused, or has expired, gives no token")
-  func refused() async throws {
-    let bench = try await Bench()
+  @Test("a code that was refused, or has expired, gives no token", arguments: Engine.present)
+  func refused(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let refused = try await bench.service.authorizeDevice(from: "net")
     try await bench.decide(refused.userCode.description, email, allow: false)
@@ -162,9 +166,9 @@ struct LoginServiceTests {
     #expect(await problem { try await bench.decide(later.userCode.description, email) } == "wrong_code")
   }
 
-  @Test("of two that use one device code at the same time, one gets tokens")
-  func oneWinner() async throws {
-    let bench = try await Bench()
+  @Test("of two that use one device code at the same time, one gets tokens", arguments: Engine.present)
+  func oneWinner(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let codes = try await bench.service.authorizeDevice(from: "net")
     try await bench.decide(codes.userCode.description, email)
@@ -177,9 +181,9 @@ struct LoginServiceTests {
     #expect(winners == 1)
   }
 
-  @Test("tokens are renewed by the device that has them, and a used one ends the login")
-  func refresh() async throws {
-    let bench = try await Bench()
+  @Test("tokens are renewed by the device that has them, and a used one ends the login", arguments: Engine.present)
+  func refresh(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let first = try await bench.login(device, email)
     // Somebody has stolen the token, and not the key.
@@ -201,9 +205,11 @@ struct LoginServiceTests {
     #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
   }
 
-  @Test("a request that comes again because its answer was lost is no theft, if it has the key of the first")
-  func repeatedRefresh() async throws {
-    let bench = try await Bench()
+  @Test(
+    "a request that comes again because its answer was lost is no theft, if it has the key of the first",
+    arguments: Engine.present)
+  func repeatedRefresh(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let first = try await bench.login(device, email)
     let grant = LoginService.Grant.refresh(token: first.refresh, retry: "a key that only the device knows")
@@ -223,9 +229,11 @@ struct LoginServiceTests {
         == "invalid_grant")
   }
 
-  @Test("of two that use one refresh token at the same time, one is faster, and the login has ended")
-  func racedRefresh() async throws {
-    let bench = try await Bench()
+  @Test(
+    "of two that use one refresh token at the same time, one is faster, and the login has ended",
+    arguments: Engine.present)
+  func racedRefresh(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let first = try await bench.login(device, email)
     let winners = await withTaskGroup(of: Tokens?.self) { group in
@@ -282,9 +290,30 @@ struct LoginServiceTests {
     #expect(await problem { _ = try await bench.caller(device, forged) } == "unauthorized")
   }
 
-  @Test("a login ends by either of its tokens; everywhere takes one that counts")
-  func revocation() async throws {
-    let bench = try await Bench()
+  @Test("a proof is used once at all servers that share a database", arguments: Engine.present)
+  func sharedProofs(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.account(email)
+    let tokens = try await bench.login(device, email)
+    let servers = (0..<2).map { _ in bench.server(isShared: true) }
+    func cancel(_ proof: String, _ server: LoginService) async -> String? {
+      let request = Request(
+        head: .init(
+          method: .post, scheme: "https", authority: nil, path: "/v1/bookings/1/cancel",
+          headerFields: [.authorization: "DPoP \(tokens.access)", .dpop: proof]),
+        body: .init(buffer: .init()))
+      return await problem { _ = try await server.session(of: request) }
+    }
+    let proof = bench.proof(device, "/v1/bookings/1/cancel", accessToken: tokens.access)
+    #expect(await cancel(proof, servers[0]) == nil)
+    #expect(await cancel(proof, servers[0]) == "unauthorized")
+    #expect(await cancel(proof, servers[1]) == "unauthorized")
+    #expect(await cancel(bench.proof(device, "/v1/bookings/1/cancel", accessToken: tokens.access), servers[1]) == nil)
+  }
+
+  @Test("a login ends by either of its tokens; everywhere takes one that counts", arguments: Engine.present)
+  func revocation(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let others = [Device(), Device()]
     var logins: [Tokens] = []
@@ -302,9 +331,9 @@ struct LoginServiceTests {
     #expect(await problem { _ = try await bench.caller(others[1], logins[2].access) } == "unauthorized")
   }
 
-  @Test("a device has one login, and an account twenty")
-  func sessionLimit() async throws {
-    let bench = try await Bench()
+  @Test("a device has one login, and an account twenty", arguments: Engine.present)
+  func sessionLimit(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let first = try await bench.login(device, email)
     let again = try await bench.login(device, email)
@@ -362,9 +391,9 @@ struct LoginServiceTests {
       } == "terms")
   }
 
-  @Test("a suspended account cannot log in, and none of its tokens counts")
-  func suspended() async throws {
-    let bench = try await Bench()
+  @Test("a suspended account cannot log in, and none of its tokens counts", arguments: Engine.present)
+  func suspended(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let tokens = try await bench.login(device, email)
     let account = try await bench.caller(device, tokens.access)
@@ -386,9 +415,10 @@ struct LoginServiceTests {
 struct AccountTests {
   let email = "ada@example.org"
 
-  @Test("an account is made when its address is confirmed, and a wrong code does not confirm it")
-  func confirmation() async throws {
-    let bench = try await Bench()
+  @Test(
+    "an account is made when its address is confirmed, and a wrong code does not confirm it", arguments: Engine.present)
+  func confirmation(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     let code = try await bench.create(email)
     let wrong = code == "123456" ? "654321" : "123456"
     #expect(
@@ -403,9 +433,9 @@ struct AccountTests {
     #expect(try await bench.message(to: email, after: 1).subject == "You have an account already")
   }
 
-  @Test("a code can be tried five times, and counts for a quarter of an hour")
-  func attempts() async throws {
-    let bench = try await Bench()
+  @Test("a code can be tried five times, and counts for a quarter of an hour", arguments: Engine.present)
+  func attempts(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     let code = try await bench.create(email)
     let wrong = code == "123456" ? "654321" : "123456"
     for _ in 0..<5 {
@@ -426,9 +456,11 @@ struct AccountTests {
       await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "too_many")
   }
 
-  @Test("whoever asks for an account for somebody else's address cannot put their password under the owner's code")
-  func stolenRegistration() async throws {
-    let bench = try await Bench()
+  @Test(
+    "whoever asks for an account for somebody else's address cannot put their password under the owner's code",
+    arguments: Engine.present)
+  func stolenRegistration(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     _ = try await bench.create(email, "attacker's horse")
     let own = try await bench.create(email, "owner's horse", after: 1)
     _ = try await bench.create(email, "attacker's horse", after: 2)
@@ -444,9 +476,9 @@ struct AccountTests {
     #expect(bench.mail.all.count == 3)
   }
 
-  @Test("a password is set anew by a mailed code, and every login ends")
-  func reset() async throws {
-    let bench = try await Bench()
+  @Test("a password is set anew by a mailed code, and every login ends", arguments: Engine.present)
+  func reset(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let device = Device()
     let tokens = try await bench.login(device, email)
@@ -471,9 +503,11 @@ struct AccountTests {
     #expect(bench.mail.all.filter { $0.to.description == "nobody@example.org" }.isEmpty)
   }
 
-  @Test("who is logged in changes the password with the present one; other devices are logged out")
-  func change() async throws {
-    let bench = try await Bench()
+  @Test(
+    "who is logged in changes the password with the present one; other devices are logged out",
+    arguments: Engine.present)
+  func change(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let (device, other) = (Device(), Device())
     let tokens = try await bench.login(device, email)
@@ -512,9 +546,9 @@ struct AccountTests {
     _ = try await bench.service.authorizeDevice(from: "elsewhere")
   }
 
-  @Test("what is deleted is forgotten, and the address can have an account again")
-  func deletion() async throws {
-    let bench = try await Bench()
+  @Test("what is deleted is forgotten, and the address can have an account again", arguments: Engine.present)
+  func deletion(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     let device = Device()
     let tokens = try await bench.login(device, email)
@@ -549,9 +583,9 @@ struct AccountTests {
     }
   }
 
-  @Test("what has expired is removed")
-  func sweep() async throws {
-    let bench = try await Bench()
+  @Test("what has expired is removed", arguments: Engine.present)
+  func sweep(engine: Engine) async throws {
+    let bench = try await Bench(engine)
     try await bench.account(email)
     _ = try await bench.login(Device(), email)
     _ = try await bench.service.authorizeDevice(from: "net")

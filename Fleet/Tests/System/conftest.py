@@ -23,7 +23,7 @@ def pytest_sessionstart():
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """One for all who need no vehicle."""
-    with closing(Server(tmp_path_factory.mktemp("shared") / "fleet").starts()) as server:
+    with closing(Server(tmp_path_factory.mktemp("shared") / "fleet").starts("--verbose")) as server:
         yield server
 
 

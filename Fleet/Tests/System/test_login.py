@@ -1,5 +1,6 @@
 """Logins and accounts, by HTTP, with clients and attackers that are not ours."""
 
+import pathlib
 import re
 import statistics
 import time
@@ -415,3 +416,14 @@ def test_nothing_secret_is_in_the_log(server, device, rider):
     log = server.log()
     for secret in [tokens["access_token"], tokens["refresh_token"], PASSWORD, "not the password", rider]:
         assert secret not in log
+
+
+def test_every_attack_that_the_page_of_the_login_lists_has_its_test():
+    fleet = pathlib.Path(__file__).parents[2]
+    page = (fleet / "Sources/Login/LOGIN.md").read_text()
+    for name in re.findall(r"`(test_\w+)`", page):
+        assert name in globals(), name
+    swift = "".join(file.read_text() for file in (fleet / "Tests/LoginTests").glob("*.swift"))
+    for suite, function in re.findall(r"`(\w+Tests)(?:\.(\w+))?`", page) + re.findall(r"`(AccountTests)\.(\w+)`", page):
+        assert f"struct {suite}" in swift, suite
+        assert not function or f"func {function}(" in swift, function

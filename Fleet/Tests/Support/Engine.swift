@@ -1,18 +1,18 @@
 import Foundation
-import Store
+package import Store
 
 /// A kind of database that the contract is tested with.
-enum Engine: String, Sendable, CaseIterable {
+package enum Engine: String, Sendable, CaseIterable {
   case sqlite, postgres
 
   /// The folder of a cluster that runs (`Tests/postgres.sh start FOLDER`).
   static let cluster = ProcessInfo.processInfo.environment["STEPFLEET_POSTGRES"]
 
   /// Those that can be tested here.
-  static var present: [Engine] { cluster == nil ? [.sqlite] : [.sqlite, .postgres] }
+  package static var present: [Engine] { cluster == nil ? [.sqlite] : [.sqlite, .postgres] }
 
   /// A new, empty database of one's own.
-  func make() throws -> TestDatabase {
+  package func make() throws -> TestDatabase {
     let name = "test_\(UInt64.random(in: 0...UInt64.max))"
     switch self {
     case .sqlite:
@@ -36,10 +36,10 @@ enum Engine: String, Sendable, CaseIterable {
 }
 
 /// A database that goes with its owner.
-final class TestDatabase: Sendable {
-  let store: any Store
+package final class TestDatabase: Sendable {
+  package let store: any Store
   /// Another connection to it, as another program would have.
-  let again: @Sendable () throws -> any Store
+  package let again: @Sendable () throws -> any Store
   private let path: String?
 
   init(store: any Store, again: @escaping @Sendable () throws -> any Store, path: String?) {
