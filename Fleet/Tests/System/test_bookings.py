@@ -258,7 +258,7 @@ def test_a_device_that_was_revoked_gets_nothing_more(stored, parked, new_rider, 
     assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
     thumbprint = device.key.thumbprint()
     assert stored.types("revoke", "--device", thumbprint).stdout == "1 token revoked\n"
-    problem(asked(rider, made, "access", json={"request": device.request}), 409, "unavailable")
+    problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
     assert stored.types("revoke", "--device", "nonsense").returncode == 1
 
 
