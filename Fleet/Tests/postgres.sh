@@ -14,7 +14,7 @@ url() { echo "postgresql:///$1?host=${folder//\//%2F}&user=stepfleet"; }
 case $1 in
 start)
   # The server lives longer than this script: a lock that a caller holds by an open file would, too.
-  for descriptor in /proc/$$/fd/*; do
+  for descriptor in "/proc/$$/fd"/*; do
     descriptor=${descriptor##*/}
     if ((descriptor > 2 && descriptor != 255)); then eval "exec $descriptor>&-"; fi
   done
