@@ -93,11 +93,17 @@ sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
 lint: ## check how sources, scripts and manual pages are written
 	swift format lint --strict --recursive Package.swift Sources Tests Fleet/Package.swift Fleet/Sources Fleet/Tests
 	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
-	$(if $(pages),mandoc -T lint -W warning $(pages))
+	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
 
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
 	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet
+
+install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
+	install -D -t $(bindir) Fleet/.build/release/stepfleet
+	install -D -m 644 -t $(man)/man8 Fleet/man/stepfleet.8
+	install -D -m 644 -t $(dir $(unit)) Fleet/Sources/stepfleet/stepfleet.service
+	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(dir $(unit))stepfleet.service
 
 test-fleet: ## check the fleet's server, with real databases, brokers and vehicles
 	Tests/prepare.sh test-fleet
@@ -148,5 +154,5 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet test-fleet completions \
-  install deb uninstall clean help
+.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
+  test-fleet completions install deb uninstall clean help

@@ -86,7 +86,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
       ],
-      path: "Sources/stepfleet", swiftSettings: swiftSettings),
+      path: "Sources/stepfleet", exclude: ["stepfleet.service"], swiftSettings: swiftSettings),
 
     tests("BookingTests", ["Booking", stepProtocol]),
     // What tests of several modules share.

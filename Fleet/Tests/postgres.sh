@@ -13,6 +13,11 @@ if ((EUID == 0)); then as=(setpriv --reuid=postgres --regid=postgres --clear-gro
 url() { echo "postgresql:///$1?host=${folder//\//%2F}&user=stepfleet"; }
 case $1 in
 start)
+  # The server lives longer than this script: a lock that a caller holds by an open file would, too.
+  for descriptor in "/proc/$$/fd"/*; do
+    descriptor=${descriptor##*/}
+    if ((descriptor > 2 && descriptor != 255)); then eval "exec $descriptor>&-"; fi
+  done
   mkdir -p "$folder"
   if ((EUID == 0)); then chown postgres "$folder"; fi
   "${as[@]}" "$bin/initdb" --auth=trust --username=stepfleet --encoding=UTF8 --locale=C -D "$folder/data" >/dev/null

@@ -198,6 +198,11 @@ public struct FleetOperator: Sendable {
     do { return try place.revoke(subjects, now: now).map(\.id) } catch LedgerError.nothingToRevoke { return [] }
   }
 
+  /// Whether a device was withdrawn, and gets nothing more for now.
+  public func isRevoked(_ device: Thumbprint, at now: Int64) throws -> Bool {
+    try place.ledger().isRevoked(device, at: now)
+  }
+
   /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there.
   ///
   /// - Parameter vehicles: those that have to know; nil for all.

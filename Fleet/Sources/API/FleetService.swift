@@ -7,6 +7,7 @@ package import Logging
 import Provisioning
 package import StepProtocol
 package import Store
+import Synchronization
 package import Web
 
 /// Vehicles, bookings and access: what both the riders' routes and the operator's ask for.
@@ -15,6 +16,15 @@ package final class FleetService: Sendable {
   let desk: OperatorDesk
   let clock: Clock
   let logger: Logger
+  /// The vehicles, which change seldom and are read with every request. Whoever changes one announces it.
+  private let known = Mutex(Known())
+
+  private struct Known {
+    /// By name; nil until somebody asks.
+    var vehicles: [FleetVehicle]?
+    /// How many announcements there were.
+    var age = 0
+  }
 
   package init(store: any Store, desk: OperatorDesk, logger: Logger, clock: @escaping Clock) {
     (self.store, self.desk, self.logger, self.clock) = (store, desk, logger, clock)
@@ -31,30 +41,52 @@ package final class FleetService: Sendable {
 
   // MARK: - Vehicles
 
+  /// Learns what this server, or another one of the same database, changes. It ends with the store.
+  package func followAnnouncements() async {
+    let announcements = store.announcements()
+    forgetVehicles()
+    for await _ in announcements { forgetVehicles() }
+  }
+
+  private func forgetVehicles() {
+    known.withLock {
+      $0.vehicles = nil
+      $0.age += 1
+    }
+  }
+
+  private func knownVehicles() async throws -> [FleetVehicle] {
+    let (vehicles, age) = known.withLock { ($0.vehicles, $0.age) }
+    if let vehicles { return vehicles }
+    let read = try await store.read { transaction in
+      try transaction.run(
+        "SELECT \(FleetVehicle.columns) FROM vehicle WHERE service <> 'removed' ORDER BY name"
+      ).map(FleetVehicle.init)
+    }
+    // What was announced meanwhile may not be in it.
+    known.withLock { if $0.age == age { $0.vehicles = read } }
+    return read
+  }
+
   /// - Returns: the vehicles and what each is doing, by name; without those that were removed.
   package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
     let now = clock()
+    let vehicles = try await knownVehicles()
     return try await store.read { transaction in
       let open = try transaction.run(
         "SELECT vehicle, begins, ends, state, has_access FROM booking WHERE state IN ('booked', 'active') AND ends > ?",
         [.integer(now)])
       let bookings = Dictionary(grouping: open) { $0.text("vehicle") }.mapValues { $0.map(Self.booking) }
-      return try transaction.run(
-        "SELECT \(FleetVehicle.columns) FROM vehicle WHERE service <> 'removed' ORDER BY name"
-      ).map(FleetVehicle.init).map { ($0, bookings[$0.id] ?? []) }
+      return vehicles.map { ($0, bookings[$0.id] ?? []) }
     }
   }
 
   package func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
     let now = clock()
-    return try await store.read { transaction in
-      guard
-        let vehicle = try transaction.run(
-          "SELECT \(FleetVehicle.columns) FROM vehicle WHERE id = ? AND service <> 'removed'", [.text(id)]
-        ).first.map(FleetVehicle.init)
-      else { throw Problem.notFound("vehicle") }
-      return (vehicle, try Self.open(vehicle.id, from: now, in: transaction))
+    guard let vehicle = try await knownVehicles().first(where: { $0.id == id }) else {
+      throw Problem.notFound("vehicle")
     }
+    return (vehicle, try await store.read { try Self.open(id, from: now, in: $0) })
   }
 
   private static func booking(_ row: Row) -> Booking {
@@ -125,6 +157,7 @@ package final class FleetService: Sendable {
         try Self.event(.providerDropOff, of: vehicle.uuid.description, at: now, in: transaction)
         try transaction.announce("vehicle")
       }
+      forgetVehicles()
     } catch StoreError.constraint {
       throw Problem(.conflict, "taken", "there is, or was, a vehicle of that name or id")
     }
@@ -175,10 +208,12 @@ package final class FleetService: Sendable {
       try await store.write { transaction in
         try transaction.run("DELETE FROM vehicle_event WHERE vehicle = ?", [.text(enrolment.id.description)])
         try transaction.run("DELETE FROM vehicle WHERE id = ?", [.text(enrolment.id.description)])
+        try transaction.announce("vehicle")
         try transaction.run(
           "INSERT INTO invitation (code, name, expires) VALUES (?, ?, ?)",
           [.text(code), .text(name), .integer(now + Self.invitationLifetime)])
       }
+      forgetVehicles()
       guard let error = error as? any Failure else { throw error }
       if error.exitStatus == .usage { throw Problem(.conflict, "taken", error.description) }
       throw Problem.malformed("\(error)")
@@ -218,19 +253,22 @@ package final class FleetService: Sendable {
       return try Self.access(
         "booking.vehicle = ?", .text(vehicle.id), now, in: transaction)
     }
+    forgetVehicles()
     if service != .inService { try await withdraw(concerned) }
     if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
   }
 
   /// By name or id.
   package func named(_ name: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
-    let id = try await store.read { transaction in
-      try transaction.run(
-        "SELECT id FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'", [.text(name), .text(name)]
-      ).first?.text("id")
+    let now = clock()
+    return try await store.read { transaction in
+      let row = try transaction.run(
+        "SELECT \(FleetVehicle.columns) FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'",
+        [.text(name), .text(name)]
+      ).first
+      guard let vehicle = row.map(FleetVehicle.init) else { throw Problem.notFound("vehicle") }
+      return (vehicle, try Self.open(vehicle.id, from: now, in: transaction))
     }
-    guard let id else { throw Problem.notFound("vehicle") }
-    return try await vehicle(id)
   }
 
   /// The vehicles that have not joined yet.
@@ -445,7 +483,10 @@ package final class FleetService: Sendable {
     let file: AccessFile
     do {
       file = try await desk.perform {
-        try $0.grant(
+        guard try !$0.isRevoked(request.device.thumbprint, at: now) else {
+          throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
+        }
+        return try $0.grant(
           known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
       }
     } catch let error as any Failure {
@@ -470,7 +511,7 @@ package final class FleetService: Sendable {
     guard isOpen else {
       // It was changed meanwhile, and whoever changed it has not seen this token.
       try await withdraw([(token.id, known.vehicle.id)])
-      throw Self.changed
+      throw Problem(.conflict, "changed", "the booking has changed meanwhile; ask again")
     }
     return file.text
   }

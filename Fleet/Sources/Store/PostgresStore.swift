@@ -37,6 +37,7 @@ package final class PostgresStore: Store {
     try await transact("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body)
   }
 
+  @discardableResult
   package func write<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result {

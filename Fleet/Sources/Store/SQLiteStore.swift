@@ -73,6 +73,7 @@ package final class SQLiteStore: Store {
     } catch let error as DatabaseError { throw StoreError(error) }
   }
 
+  @discardableResult
   package func write<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result {

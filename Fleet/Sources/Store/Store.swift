@@ -8,6 +8,7 @@ package protocol Store: Sendable {
   ) async throws -> Result
 
   /// Runs the body as a whole or not at all: when it throws, nothing of it stays. It may be run more than once.
+  @discardableResult
   func write<Result: Sendable>(
     _ body: @escaping @Sendable (borrowing Transaction) throws -> Result
   ) async throws -> Result

@@ -69,8 +69,8 @@ struct Serve: AsyncParsableCommand {
     let open = Application(
       router: riders,
       server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(30))), tlsConfiguration: tls),
-      configuration: .init(address: .hostname("::", port: port), serverName: nil),
-      services: [Housekeeping(service: service, login: login, logger: logger)],
+      configuration: .init(address: .hostname(Self.anyAddress, port: port), serverName: nil),
+      services: [Housekeeping(service: service, login: login, logger: logger), Following(service: service)],
       onServerRunning: { channel in
         logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
       },
@@ -89,6 +89,16 @@ struct Serve: AsyncParsableCommand {
     await store.close()
     unlink(socket)
     logger.notice("stopped")
+  }
+}
+
+extension Serve {
+  /// All addresses of IPv6 and of IPv4; of IPv4 alone where the kernel has no IPv6.
+  private static var anyAddress: String {
+    let probe = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
+    guard probe >= 0 else { return "0.0.0.0" }
+    close(probe)
+    return "::"
   }
 }
 
@@ -121,6 +131,15 @@ private struct Housekeeping: Service {
         try await Task.sleep(for: .seconds(60))
       }
     }
+  }
+}
+
+/// Learns what other servers of the same database change.
+private struct Following: Service {
+  let service: FleetService
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown { await service.followAnnouncements() }
   }
 }
 

@@ -6,7 +6,7 @@ package enum Engine: String, Sendable, CaseIterable {
   case sqlite, postgres
 
   /// The folder of a cluster that runs (`Tests/postgres.sh start FOLDER`).
-  static let cluster = ProcessInfo.processInfo.environment["STEPFLEET_POSTGRES"]
+  package static let cluster = ProcessInfo.processInfo.environment["STEPFLEET_POSTGRES"]
 
   /// Those that can be tested here.
   package static var present: [Engine] { cluster == nil ? [.sqlite] : [.sqlite, .postgres] }
