@@ -72,7 +72,7 @@ let package = Package(
     library("CPNG", pkgConfig: "libpng", ["libpng-dev"]),
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
-    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev"]),
+    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev", "libssl-dev"]),
     library("CLinux"),
     library("CDevices"),
     library("CVideo"),
@@ -99,7 +99,6 @@ let package = Package(
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
-    // gpsd reads the receivers.
     module("Positioning", in: "Adapters/Positioning", ["SystemIO", "Domain", "Encoding", "Geography"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
@@ -148,7 +147,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", "Geography", "Traffic",
-        "TrafficFeed", argumentParser,
+        "TrafficFeed", "Positioning", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -178,6 +177,7 @@ let package = Package(
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
     tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
+    tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
@@ -185,7 +185,7 @@ let package = Package(
       "ConfigurationTests",
       [
         "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
-        "StepController", "Geography", "Traffic", "TrafficFeed",
+        "StepController", "Geography", "Positioning", "Traffic", "TrafficFeed",
       ]),
     tests(
       "ProvisioningTests",
@@ -220,8 +220,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Ranging", "StepController", "StepProtocol",
-        "SystemIO", "Tags", "Traffic", "TrafficFeed",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Geography", "Positioning", "Ranging",
+        "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],
       swiftSettings: swiftSettings,

@@ -13,7 +13,7 @@ package struct StepctlCommand: ParsableCommand {
     version: Program.version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self]),
+        name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Find.self, Enroll.self]),
       CommandGroup(
         name: "Technician",
         subcommands: [

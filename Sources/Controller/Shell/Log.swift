@@ -135,7 +135,7 @@ final class Log {
 extension Log {
   func write(_ event: RoadListener.Event, of listener: RoadListener) {
     switch event {
-    case .connected: write(.info, "watches the road with \(listener.feed.address.text)")
+    case .connected: write(.info, "watches the road with \(listener.feed.address)")
     case .lost(let reason?): write(.warning, "does not see the road: \(reason); trying again")
     case .lost(nil), .frame: break
     }
