@@ -173,20 +173,20 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|locate|enroll|config|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll config scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_open() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
@@ -198,7 +198,7 @@ _stepctl_open() {
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -206,7 +206,7 @@ _stepctl_open() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -221,7 +221,7 @@ _stepctl_open() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -236,8 +236,8 @@ _stepctl_open() {
 }
 
 _stepctl_close() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
@@ -249,7 +249,7 @@ _stepctl_close() {
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -257,7 +257,7 @@ _stepctl_close() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -272,7 +272,7 @@ _stepctl_close() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -287,8 +287,8 @@ _stepctl_close() {
 }
 
 _stepctl_stop() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -300,7 +300,7 @@ _stepctl_stop() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion stop -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
@@ -310,8 +310,8 @@ _stepctl_stop() {
 }
 
 _stepctl_status() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -319,7 +319,7 @@ _stepctl_status() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
@@ -329,8 +329,8 @@ _stepctl_status() {
 }
 
 _stepctl_locate() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--interval --by --radio --nfc --qr --timeout --vehicle --save)
     __stepctl_offer_flags_options 0
@@ -345,7 +345,7 @@ _stepctl_locate() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -360,7 +360,7 @@ _stepctl_locate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -371,8 +371,8 @@ _stepctl_locate() {
 }
 
 _stepctl_enroll() {
-    repeating_flags=()
-    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--name -o --output)
     __stepctl_offer_flags_options 0
@@ -389,9 +389,97 @@ _stepctl_enroll() {
     esac
 }
 
-_stepctl_scan() {
+_stepctl_config() {
     repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    show|path|import)
+        # Offer subcommand argument completions
+        "_stepctl_config_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_config_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_config_path() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_config_import() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--qr --name --timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_scan() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--radio --save --timeout)
     __stepctl_offer_flags_options 0
@@ -399,7 +487,7 @@ _stepctl_scan() {
     # Offer option value completions
     case "${prev}" in
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion scan -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -413,24 +501,43 @@ _stepctl_scan() {
 }
 
 _stepctl_doctor() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--radio)
-    __stepctl_offer_flags_options 0
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''radio'$'\n''reader'$'\n''camera'
         return
         ;;
     esac
 }
 
 _stepctl_calibrate() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
     __stepctl_offer_flags_options 0
@@ -438,6 +545,7 @@ _stepctl_calibrate() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--seconds')
@@ -448,11 +556,11 @@ _stepctl_calibrate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -482,8 +590,8 @@ _stepctl_provision() {
 }
 
 _stepctl_provision_vehicle() {
-    repeating_flags=()
-    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
     non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
     __stepctl_offer_flags_options 1
@@ -528,15 +636,16 @@ _stepctl_provision_vehicle() {
 }
 
 _stepctl_provision_token() {
-    repeating_flags=()
-    non_repeating_flags=(--force --drawn --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--rider --device --from --steps --for --device-key -o --output)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --drawn --json --quiet -q --no-color --version -h --help)
+    repeating_options=(--steps)
+    non_repeating_options=(--rider --device --from --for --device-key -o --output)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--device')
@@ -547,6 +656,7 @@ _stepctl_provision_token() {
         return
         ;;
     '--steps')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --steps "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--for')
@@ -572,8 +682,8 @@ _stepctl_provision_token() {
 }
 
 _stepctl_provision_beacon() {
-    repeating_flags=()
-    non_repeating_flags=(--save --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--save --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --minor --measured-power --vehicle)
     __stepctl_offer_flags_options 0
@@ -581,6 +691,7 @@ _stepctl_provision_beacon() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--minor')
@@ -590,15 +701,15 @@ _stepctl_provision_beacon() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
 }
 
 _stepctl_provision_tag() {
-    repeating_flags=()
-    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --count --vehicle --nfc --timeout)
     __stepctl_offer_flags_options 0
@@ -606,13 +717,14 @@ _stepctl_provision_tag() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--count')
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -626,8 +738,8 @@ _stepctl_provision_tag() {
 }
 
 _stepctl_provision_qr() {
-    repeating_flags=()
-    non_repeating_flags=(--sheet --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sheet --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --format -o --output --level --size --paper --copies --vehicle)
     __stepctl_offer_flags_options 0
@@ -660,7 +772,7 @@ _stepctl_provision_qr() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision qr -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -690,8 +802,8 @@ _stepctl_operator() {
 }
 
 _stepctl_operator_init() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -716,8 +828,8 @@ _stepctl_operator_init() {
 }
 
 _stepctl_operator_tokens() {
-    repeating_flags=()
-    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider)
     __stepctl_offer_flags_options 1
@@ -725,6 +837,7 @@ _stepctl_operator_tokens() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator tokens -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -739,8 +852,8 @@ _stepctl_operator_tokens() {
 }
 
 _stepctl_operator_riders() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -755,8 +868,8 @@ _stepctl_operator_riders() {
 }
 
 _stepctl_operator_vehicles() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -771,8 +884,8 @@ _stepctl_operator_vehicles() {
 }
 
 _stepctl_operator_tags() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -787,8 +900,8 @@ _stepctl_operator_tags() {
 }
 
 _stepctl_operator_revoke() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider --token --device --timeout)
     __stepctl_offer_flags_options 1
@@ -796,6 +909,7 @@ _stepctl_operator_revoke() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator revoke -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--token')
@@ -819,8 +933,8 @@ _stepctl_operator_revoke() {
 }
 
 _stepctl_operator_publish() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -842,8 +956,8 @@ _stepctl_operator_publish() {
 }
 
 _stepctl_operator_renew() {
-    repeating_flags=()
-    non_repeating_flags=(--list --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--list --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--within)
     __stepctl_offer_flags_options 1
@@ -865,8 +979,8 @@ _stepctl_operator_renew() {
 }
 
 _stepctl_operator_move() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -914,8 +1028,8 @@ _stepctl_operator_keys() {
 }
 
 _stepctl_operator_keys_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -930,8 +1044,8 @@ _stepctl_operator_keys_show() {
 }
 
 _stepctl_operator_keys_rotate() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -953,8 +1067,8 @@ _stepctl_operator_keys_rotate() {
 }
 
 _stepctl_operator_keys_retire() {
-    repeating_flags=()
-    non_repeating_flags=(--force --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -970,94 +1084,6 @@ _stepctl_operator_keys_retire() {
     case "${positional_number}" in
     1)
         __stepctl_add_completions -d
-        return
-        ;;
-    esac
-}
-
-_stepctl_config() {
-    repeating_flags=()
-    non_repeating_flags=(--version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    show|path|import)
-        # Offer subcommand argument completions
-        "_stepctl_config_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
-        ;;
-    esac
-}
-
-_stepctl_config_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
-    '--nfc')
-        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-}
-
-_stepctl_config_path() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_config_import() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--qr --name --timeout)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--qr')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
-        return
-        ;;
-    '--name')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __stepctl_add_completions -f
         return
         ;;
     esac
@@ -1087,8 +1113,8 @@ _stepctl_traffic() {
 }
 
 _stepctl_traffic_delay() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
     __stepctl_offer_flags_options 0
@@ -1127,8 +1153,8 @@ _stepctl_traffic_delay() {
 }
 
 _stepctl_traffic_guard() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--scene)
     __stepctl_offer_flags_options 1
@@ -1156,6 +1182,7 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
+    COMPREPLY+=($(compgen -W 'open close stop status locate enroll config scan doctor calibrate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl

@@ -187,6 +187,10 @@ def test_an_arrow_leads_the_way(stepctl, gpsd, on_terminal):
     wait_until(lambda: len(screen.frame) == 1, "one line is left")
     screen.types(b"q")
     assert screen.ends() == 0
+    plain = on_terminal([STEPCTL, "find", "--watch", "--gpsd", gpsd([tpv()] * 20).address, "--to", place(100, 0)],
+                        LC_ALL="C")
+    frame = plain.shows("about 100 m, +/- 8 m")
+    assert all(line.isascii() for line in frame) and "." in "".join(frame)
     assert "100 m" in screen.written.decode().split("\x1b[?1049l")[-1] or "m to the" in screen.written.decode()
 
 

@@ -37,7 +37,9 @@ package enum GPSReport: Equatable, Sendable {
 
   private static func position(_ json: JSON, _ time: Double) throws(Malformed) -> GPSReport {
     // 2: a fix without height, 3: with it.
-    guard let mode = json["mode"]?.integer, (0...3).contains(mode) else { throw Malformed(reason: "TPV without a mode") }
+    guard let mode = json["mode"]?.integer, (0...3).contains(mode) else {
+      throw Malformed(reason: "TPV without a mode")
+    }
     func number(_ name: String) throws(Malformed) -> Double? {
       switch json[name] {
       case nil: return nil

@@ -134,7 +134,8 @@ struct DelayPlot {
       parts.append(text(short(mark * factor.x, 6), x: across[mark], y: bottom + 19))
     }
     for mark in upward.marks(factor.y) {
-      parts.append("<path d=\"M\(short(across.begin)) \(short(upward[mark]))H\(short(across.end))\" stroke=\"#dddddd\"/>")
+      parts.append(
+        "<path d=\"M\(short(across.begin)) \(short(upward[mark]))H\(short(across.end))\" stroke=\"#dddddd\"/>")
       parts.append(text(short(mark * factor.y, 6), x: across.begin - 6, y: upward[mark] + 4, anchor: "end"))
     }
     return parts.joined(separator: "\n")

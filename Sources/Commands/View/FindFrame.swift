@@ -47,7 +47,7 @@ struct FindFrame {
     }
     for step in stride(from: 0.0, to: 360, by: 3) {
       let point = place(step, radius)
-      canvas.dot(x: point.x, y: point.y, .dim)
+      canvas.dot(x: point.x, y: point.y, .dim, isThin: true)
     }
     // What is up: the rider's course, or north.
     let course: Double? = report.way.flatMap { way in

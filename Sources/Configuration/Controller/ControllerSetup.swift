@@ -9,6 +9,8 @@ import TrafficFeed
 
 /// All that a controller works from: `stepd.toml`, and the files that it names, read and found to agree.
 package struct ControllerSetup: Sendable {
+  /// `stepd.toml`.
+  package let file: ControllerFile
   package let vehicle: Vehicle
   package let topic: TopicPrefix
   package let broker: Broker
@@ -36,6 +38,7 @@ package struct ControllerSetup: Sendable {
   package init(reading path: String) throws {
     let document = try TOMLDocument(reading: path)
     let file = try ControllerFile(document)
+    self.file = file
     let vehicleFile = try VehicleFile(reading: file.vehicle)
     let purpose = "the controller needs it"
     let (login, known) = (file.broker, vehicleFile.broker)

@@ -96,11 +96,13 @@ package struct VehicleFile: Equatable, Sendable {
     broker = try table.table(.broker).map(Broker.init)
     controller = try table.table(.controller).map(ControllerKeys.init)
     rider = try table.table(.rider).map(Rider.init)
-    place = try table.table(.place, PlaceKey.self).map { place throws(ConfigurationError) in
-      Coordinate(
-        latitude: try place.required(.latitude, .number(in: -90...90)),
-        longitude: try place.required(.longitude, .number(in: -180...180)))
-    } ?? nil
+    place = try table.table(.place).flatMap(Self.coordinate)
+  }
+
+  private static func coordinate(_ table: TOMLTable<PlaceKey>) throws(ConfigurationError) -> Coordinate? {
+    Coordinate(
+      latitude: try table.required(.latitude, .number(in: -90...90)),
+      longitude: try table.required(.longitude, .number(in: -180...180)))
   }
 
   enum BrokerKey: String, TOMLKey {

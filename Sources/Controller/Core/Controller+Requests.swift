@@ -15,9 +15,9 @@ extension Controller {
     case .malformed(_, let token, let nonce):
       refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
     case .command(let command, let token, let key):
-      let sender = Sender(request, digest, nonce: command.nonce, token)
-      if let code = objection(to: command, sender, token, isRetained: request.isRetained) {
-        return refuse(sender, Refusal(code))
+      let sender = Sender(request, digest, nonce: command.nonce, token, asking: command.request)
+      if let (code, cause) = objection(to: command, sender, token, isRetained: request.isRetained) {
+        return refuse(sender, Refusal(code), cause)
       }
       switch command.request {
       case .status:
@@ -33,7 +33,7 @@ extension Controller {
         let clock = now.clock
         let place = hearing?.place(of: sender.device, at: clock)
         switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
-        case .refused(let code): refuse(sender, Refusal(code))
+        case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
         // Before the tag's reading is used up, so that the rider can ask again with it.
         case .accepted(_?) where guardRefusal(of: undertaking) != nil: undertake(undertaking)
@@ -48,7 +48,7 @@ extension Controller {
   /// The checks of the protocol's section 6 up to the proof, in their order.
   private mutating func objection(
     to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
-  ) -> RefusalCode? {
+  ) -> (RefusalCode, RefusalCause?)? {
     // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
     let isNew = session.admit(sender.command, command.request)
     var staleness: RefusalCode?
@@ -57,13 +57,15 @@ extension Controller {
     case .stop(let epoch): staleness = session.isPresent(epoch) ? nil : .expired
     case .move(let move): staleness = session.redeem(move, by: sender.device, for: sender.step, at: now.clock)
     }
-    if isRetained { return .retained }
-    guard token.vehicle == vehicle.uuid, command.vehicle == vehicle.uuid else { return .wrongVehicle }
-    guard command.step == sender.step, token.steps.contains(sender.step) else { return .wrongStep }
-    if now.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
-    if now.wall >= token.expires { return .tokenExpired }
-    if notice?.revokes(token) == true { return .tokenRevoked }
-    return isNew ? staleness : .replayed
+    if isRetained { return (.retained, nil) }
+    guard token.vehicle == vehicle.uuid else { return (.wrongVehicle, .tokenVehicle) }
+    guard command.vehicle == vehicle.uuid else { return (.wrongVehicle, .commandVehicle) }
+    guard command.step == sender.step else { return (.wrongStep, .otherTopic) }
+    guard token.steps.contains(sender.step) else { return (.wrongStep, .notInToken) }
+    if now.wall + Controller.leeway < token.notBefore { return (.tokenNotYetValid, nil) }
+    if now.wall >= token.expires { return (.tokenExpired, nil) }
+    if notice?.revokes(token) == true { return (.tokenRevoked, nil) }
+    return isNew ? staleness.map { ($0, nil) } : (.replayed, nil)
   }
 
   /// Has the device call that asked, where the vehicle listens.
@@ -137,9 +139,13 @@ extension Controller {
     record(.stopped(step, rider: sender.rider))
     steps[step]?.isToRetract = false
     switch steps[step]?.activity {
-    case .committing(let undertaking)?, .preparing(let undertaking)?: abandon(undertaking, Refusal(.expired))
+    case .committing(let undertaking)?, .preparing(let undertaking)?:
+      tellStop(by: sender)
+      abandon(undertaking, Refusal(.expired))
     // The servo holds the place that it was given last.
-    case .moving(let motion)?: finish(motion, .unknown, motion.obstacle?.fault)
+    case .moving(let motion)?:
+      tellStop(by: sender)
+      finish(motion, .unknown, motion.obstacle?.fault)
     case .resting?, nil: break
     }
     answer(sender, .obeyed)

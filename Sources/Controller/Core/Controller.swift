@@ -24,10 +24,14 @@ package struct Controller {
     case listened
     /// Due every `MotionProfile.tick` while `needsTicks`.
     case tick
+    /// The program has started. Comes before everything else.
+    case started
     /// What comes from a traffic feed, or from a receiver of the vehicle's place.
     case road(RoadEvent)
     /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
     case connected
+    /// The configuration was read again.
+    case rules(Rules)
     /// The program is to end: from here on nothing begins.
     case ending
   }
@@ -37,8 +41,10 @@ package struct Controller {
     case commit(Journal, CommitTicket)
     case servo(ServoOrder)
     case record(Event)
-    /// From here on tokens may be signed by these keys, and by no others.
-    case trust([VerificationKey])
+    /// The operator's notice is in force.
+    case obey(Notice)
+    /// Something that the operator is to know.
+    case tell(VehicleEvent.Content)
     /// The adapters wait for these frames too.
     case await([UUID])
     /// They need not wait for these any more.
@@ -150,9 +156,9 @@ package struct Controller {
   /// How long a journal may take that a command waits for, milliseconds.
   static let journalPatience: Int64 = 1_000
 
-  let vehicle: Vehicle
+  var vehicle: Vehicle
   let keys: Keys
-  let policy: Policy
+  var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
   /// Nil where there is no traffic feed.
@@ -162,12 +168,13 @@ package struct Controller {
   /// Nil where the vehicle does not listen.
   var hearing: Hearing?
   var limit = MotionLimit()
+  var refusals = RefusalAllowance()
   var readings: Readings
   var steps: [StepID: State] = [:]
   /// What was written, or is on its way to the medium.
   var journal: Journal
   /// What the operator's last notice says that is known to be on the medium.
-  var notice: Notice?
+  package internal(set) var notice: Notice?
   /// The counters of tags that are known to be on the medium.
   var counters: [TagUID: UInt32]
   /// What they are for, and since when they are on their way.
@@ -246,7 +253,9 @@ package struct Controller {
     case .tick:
       giveUpLateJournals()
       for step in vehicle.steps { advance(step.id) }
+    case .started: tellStart()
     case .connected: for step in vehicle.steps { publish(step.id) }
+    case .rules(let rules): take(rules)
     case .ending: isEnding = true
     }
     return effects
@@ -263,8 +272,9 @@ package struct Controller {
 
   mutating func record(_ event: Event) { effects.append(.record(event)) }
 
-  mutating func refuse(_ sender: Sender, _ refusal: Refusal) {
+  mutating func refuse(_ sender: Sender, _ refusal: Refusal, _ cause: RefusalCause? = nil) {
     record(.refused(sender.step, refusal.code, rider: sender.rider))
+    tellRefusal(of: sender, refusal.code, cause)
     answer(sender, .refused(refusal))
   }
 

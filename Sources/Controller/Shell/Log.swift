@@ -116,6 +116,17 @@ final class Log {
     }
   }
 
+  func write(_ report: EventSpool.Report) {
+    switch report {
+    case .lost(let count, let reason):
+      writeOnceASecond(.warning, "lost events", "\(count) events for the operator are lost: \(reason)")
+    case .dropped(let count):
+      write(.warning, "the operator has not fetched \(EventSpool.capacity) events: the oldest \(count) are dropped")
+    case .setAside(let path, let place, let reason):
+      write(.error, "\(path) is now \(place), and the events begin again: \(reason)")
+    }
+  }
+
   func write(_ event: BeaconSender.Event, of plan: BeaconPlan) {
     switch event {
     case .sending: write(.notice, "\(plan.names): on the air with \(plan.radio)")

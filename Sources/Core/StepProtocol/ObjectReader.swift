@@ -74,6 +74,14 @@ struct ObjectReader {
     try takeIfPresent(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
   }
 
+  mutating func wordIfPresent(_ name: String) throws(ProtocolError) -> String? {
+    try takeIfPresent(name, "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+  }
+
+  mutating func countIfPresent(_ name: String) throws(ProtocolError) -> Int64? {
+    try takeIfPresent(name, "a whole number", ObjectReader.count)
+  }
+
   /// A whole number of milliseconds or seconds; negative times do not exist in this protocol.
   mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
     try take(name, "a whole number", ObjectReader.count)

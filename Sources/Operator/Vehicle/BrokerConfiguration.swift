@@ -185,11 +185,13 @@ struct AccessList {
       text += lines(of: part, setPosition: "write", status: "read")
       // The controller reads it too: a will of a connection that it has long replaced may come late.
       text += "\nuser \(CertificateRole.controller(of: part.uuid).commonName)\ntopic readwrite \(availability)\n"
-      text += "topic read \(part.topic.notice)\n" + lines(of: part, setPosition: "read", status: "write")
+      text += "topic read \(part.topic.notice)\ntopic write \(part.topic.events)\n"
+      text += lines(of: part, setPosition: "read", status: "write")
     }
     text += "\nuser \(CertificateRole.operator.commonName)\n"
     for part in parts {
       text += "topic read \(part.topic.availability)\ntopic readwrite \(part.topic.notice)\n"
+      text += "topic read \(part.topic.events)\n"
       text += lines(of: part, setPosition: nil, status: "read")
     }
     return text

@@ -80,7 +80,7 @@ final class BridgeServer {
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
   /// Connections at a time, those that are still in their handshake included.
-  private static let mostConnections: UInt32 = 4096
+  static let mostConnections: UInt32 = 4096
   /// Bytes that the kernel may hold for a client that were not sent yet.
   private static let mostUnsent: Int32 = 16_384
 

@@ -90,7 +90,7 @@ struct VehicleFileTests {
       (
         "topic = \"arena2036/rolling_chassis\"", "\"\\u001b\" = 1",
         "vehicle.toml:3: \"\\u001b\": unknown key, "
-          + "expected name, uuid, operator, signed, topic, broker, controller, steps or rider"
+          + "expected name, uuid, operator, signed, topic, broker, controller, steps, rider or place"
       ),
       (
         "[broker]", "[bróker]",

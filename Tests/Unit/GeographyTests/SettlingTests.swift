@@ -67,7 +67,8 @@ import Testing
     let goal = plane.place(of: Vector(x: 100, y: 100))!
     let way = Way(from: fix(0), to: goal)
     let direction = try #require(way.direction)
-    #expect(abs(way.distance - 141.4) < 0.5 && abs(direction.bearing - 45) < 0.2 && abs(direction.accuracy - 3.24) < 0.1)
+    #expect(
+      abs(way.distance - 141.4) < 0.5 && abs(direction.bearing - 45) < 0.2 && abs(direction.accuracy - 3.24) < 0.1)
     #expect(way.turn == nil)
     // As far off as it is away: any direction would do as well.
     #expect(Way(from: fix(0, accuracy: 142), to: goal).direction == nil)
@@ -75,7 +76,8 @@ import Testing
     #expect(Way(from: fix(0, north: 100, east: 100), to: goal).direction == nil)
   }
 
-  @Test("who walks is told to turn", arguments: [(0.0, 45.0), (90, -45), (350, 55), (225, -180), (224, -179), (226, 179)])
+  @Test(
+    "who walks is told to turn", arguments: [(0.0, 45.0), (90, -45), (350, 55), (225, -180), (224, -179), (226, 179)])
   func turn(course: Double, turn: Double) throws {
     let goal = plane.place(of: Vector(x: 100, y: 100))!
     let way = Way(from: fix(0, course: course, speed: 1.3), to: goal)

@@ -23,7 +23,9 @@ import Testing
     let told = try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"epx":3,"epy":4}"#)
     #expect(told == .fix(Fix(time: 7, position: place, accuracy: 5)))
     // A receiver that says 0 does not know.
-    #expect(try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"eph":0}"#) == .fix(Fix(time: 7, position: place, accuracy: nil)))
+    #expect(
+      try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"eph":0}"#)
+        == .fix(Fix(time: 7, position: place, accuracy: nil)))
   }
 
   @Test("what is no fix is none")

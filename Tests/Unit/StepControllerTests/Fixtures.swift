@@ -33,6 +33,8 @@ final class Bench {
   let motionGuard = PlayedGuard()
   var controller: Controller!
   var events: [Controller.Event] = []
+  /// What the operator is told.
+  var told: [VehicleEvent.Content] = []
   /// The operator's keys, as the controller has told them last.
   var trusted: [VerificationKey]?
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
@@ -71,6 +73,7 @@ final class Bench {
     servo.crash()
     reports.waiting = []
     events = []
+    told = []
     awaited = []
     controller = Controller(
       vehicle: vehicle,
@@ -95,7 +98,8 @@ final class Bench {
         case .commit(let content, let ticket): journal.commit(content, ticket)
         case .servo(let order): servo.execute(order)
         case .record(let event): events.append(event)
-        case .trust(let keys): trusted = keys
+        case .obey(let notice): trusted = notice.keys
+        case .tell(let content): told.append(content)
         case .await(let frames): awaited.formUnion(frames)
         case .forget(let frames): awaited.subtract(frames)
         case .watch(let road): watched.append(road)

@@ -121,7 +121,10 @@ import Traffic
     #expect(BridgeRole(commonName: "publisher:S1,S2") == .publisher(["S1", "S2"]))
     #expect(BridgeRole(commonName: "client") == .client(nil))
     #expect(BridgeRole(commonName: "client:S40-50") == .client(["S40-50"]))
-    for name in ["", "publisher", "publisher:", "publisher:,", "client:", "client:S1,", "Client", "admin", "client,S1"] {
+    let others = [
+      "", "publisher", "publisher:", "publisher:,", "client:", "client:S1,", "Client", "admin", "client,S1",
+    ]
+    for name in others {
       #expect(BridgeRole(commonName: name) == nil, "\(name)")
     }
     let publisher = BridgeRole.publisher(["S1"])
