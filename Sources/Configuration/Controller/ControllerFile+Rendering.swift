@@ -203,7 +203,8 @@ extension ControllerFile.Guard {
 
       """
     let place = isInFeed ? Place.feed : receiver == nil ? .fixed : .gpsd
-    text += line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.description) })
+    text +=
+      line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.description) })
     func degrees(_ radians: Double) -> String { TOMLText.number((radians * 180 / .pi * 1e6).rounded() / 1e6) }
     switch source {
     case .given(let position, let error, let heading):

@@ -99,7 +99,8 @@ final class Log {
       write(.notice, "\(step): opens unwatched: \(reason.rawValue)")
     case .farRoad:
       write(
-        .warning, "everything in the traffic feed is more than 50 km away: are latitude and longitude swapped ([guard] axes)?")
+        .warning,
+        "everything in the traffic feed is more than 50 km away: are latitude and longitude swapped ([guard] axes)?")
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
     }
