@@ -201,7 +201,7 @@ let package = Package(
       "ConfigurationTests",
       [
         "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
-        "StepController", "Geography", "Traffic", "TrafficFeed",
+        "StepController", "Geography", "Positioning", "Traffic", "TrafficFeed",
       ]),
     tests(
       "ProvisioningTests",
@@ -237,7 +237,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP", "Positioning",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP",
+        "Positioning",
         "Ranging",
         "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],

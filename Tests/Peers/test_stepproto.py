@@ -313,15 +313,11 @@ def test_heard_alone_is_enough_where_it_is_not_asked_for_beside_another():
 
 def test_what_comes_on_the_road_holds_an_opening_and_never_a_closing():
     bench = Bench(watches=True)
-    rider = bench.context.rider
 
     def moves(position: str) -> dict:
-        asked = bench.context.ask()
-        proof = proto.beacon_proof(1, asked["clock"], minor=7)
-        command = proto.build_command(
-            rider.device, bench.encryption.public_key(), VEHICLE, "left", position, rider.token,
-            proto.permission(asked, proof))
-        return bench.exchange("left", command.payload, False)[-1] | {"watch": asked["ext"]["watch"]}
+        watch = bench.context.ask()["ext"]["watch"]
+        payload = attacks.draft(bench.context, position).payload()
+        return bench.exchange("left", payload, False)[-1] | {"watch": watch}
 
     bench.controller.oncoming["left"] = ("bicycle", 1900)
     held = moves("open")

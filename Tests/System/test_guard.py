@@ -1,5 +1,6 @@
 """A step that waits for a bicycle: stepd with a bridge that is not ours, good, bad, killed and frozen."""
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from programs import REPOSITORY, STEPD, children, wait_until
-from road import HERE, Scene, bicycle
+from road import HERE, OWN, Scene, bicycle, frame
 from vehicle import Vehicle, free_port
 
 ROAD = Path(__file__).with_name("road.py")
@@ -113,7 +114,6 @@ def test_the_step_waits_for_a_bicycle_and_opens_when_it_has_passed(guarded):
     began = [line for line in vehicle.stepd.stderr.read_text().splitlines() if "open for" in line]
     assert len(began) == 1 and vehicle.motions == [("left", "close", "open")]
     passed = passing["at"] + 3 + (1.8 + 1) / passing["speed"]
-    import json
     motion = json.loads((vehicle.folder / "servo.jsonl").read_text())["time_s"]
     assert motion > passed - 0.5, "it opened in front of the bicycle"
 
@@ -362,17 +362,36 @@ def test_a_network_that_delays_and_loses_never_hides_a_bicycle(tmp_path):
 # --- Receivers ---
 
 
-@pytest.mark.skipif(not shutil.which("gpsfake") or not shutil.which("gpsd"), reason="there is no gpsd and gpsfake")
-@pytest.mark.parametrize("log, is_seen", [("drive", True), ("nofix", False)])
-def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, log, is_seen):
-    bridge, port = Bridge(parked).starts(), free_port()
-    bridge.guards(place="gpsd", gpsd=f"localhost:{port}", latitude=None, longitude=None, heading_deg=None,
+@pytest.fixture
+def gpsfake():
+    """gpsd itself, which reads a receiver's log from a terminal that gpsfake plays, over and over."""
+    if not shutil.which("gpsfake") or not shutil.which("gpsd"):
+        pytest.skip("there is no gpsfake: apt-get install gpsd gpsd-clients")
+    played = []
+
+    def start(log: Path) -> str:
+        port = free_port()
+        played.append(subprocess.Popen(
+            ["gpsfake", "-q", "-P", str(port), "-c", "0.2", log], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True))
+        return f"localhost:{port}"
+
+    yield start
+    for process in played:
+        # With the gpsd that it has started.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.parametrize("log, is_seen", [("garmin17n", True), ("bu303-moving", False), ("bu303b-nofix", False)])
+def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, gpsfake, log, is_seen):
+    bridge = Bridge(parked).starts()
+    bridge.guards(place="gpsd", gpsd=gpsfake(LOGS / f"{log}.log"), latitude=None, longitude=None, heading_deg=226.0,
                   blind="refuse")
-    parked.starts("gpsfake", "gpsfake", "-q", "-P", port, "-c", "0.2", LOGS / f"{log}.nmea")
     parked.starts_all()
     rider = parked.rider("alice")
     if is_seen:
-        # The road is somewhere else, so it is seen that nothing comes.
+        # The road is somewhere else, so nothing comes.
         sees(rider, "clear", 40)
         parked.stepd.says("everything in the traffic feed is more than 50 km away")
     else:
@@ -380,16 +399,16 @@ def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, log, is_seen):
         assert watch(rider) == "blind"
         refused = rider.moves("open", "left", "--wait", "0")
         assert refused.status == 5 and "(blind)" in refused.error
-        assert "watches the road" not in parked.stepd.stderr.read_text(), "it was told where the vehicle is not"
+        assert "watches the road" not in parked.stepd.stderr.read_text(), "the bridge was told where it is not"
 
 
 def test_a_gpsd_that_is_not_there_is_told_once(parked):
     bridge = Bridge(parked).starts()
     bridge.guards(place="gpsd", gpsd="localhost:1", latitude=None, longitude=None, heading_deg=None)
     parked.starts_all()
-    parked.stepd.says("localhost:1: no connection to gpsd: ")
+    parked.stepd.says("cannot connect to gpsd at localhost:1: ")
     time.sleep(3)
-    assert parked.stepd.stderr.read_text().count("no connection to gpsd") == 1
+    assert parked.stepd.stderr.read_text().count("cannot connect to gpsd") == 1
     assert parked.rider("alice").moves("open", "left").status == 0
 
 
@@ -427,8 +446,6 @@ def test_provision_writes_a_guard_that_check_accepts(stepctl, tmp_path):
 
 def test_a_recording_is_played_each_time_somebody_asks(parked):
     bridge = Bridge(parked)
-    import json
-    from road import OWN, frame
     lines = []
     for index in range(250):
         now = 1_700_000_000 + index / 25

@@ -6,6 +6,7 @@ import Encoding
 import FleetClient
 import Geography
 import MQTT
+import Positioning
 import Provisioning
 import StepController
 import StepProtocol
@@ -200,7 +201,8 @@ struct ProvisionVehicle: ContextCommand {
         operator    \(summary.tokenKey) (signs tokens)
       """)
     if feed != nil {
-      console.note("measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
+      console.note(
+        "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
     }
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
@@ -279,8 +281,9 @@ struct ProvisionVehicle: ContextCommand {
     let span = ControllerFile.StepSpan(from: 1.8, to: 2.8, reach: 0.4)
     return ControllerFile.Guard(
       feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
-      receiver: at == nil ? .init() : nil,
-      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) } ?? .receiver(heading: nil),
+      receiver: at == nil ? .usual : nil,
+      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) }
+        ?? .receiver(heading: nil),
       length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: Self.steps.map { ($0.id, span) }))
   }
 

@@ -3,6 +3,7 @@ import Domain
 import Encoding
 import Geography
 import MQTT
+import Positioning
 import StepController
 import StepProtocol
 import Traffic
@@ -202,7 +203,8 @@ extension ControllerFile.Guard {
 
       """
     let place = isInFeed ? Place.feed : receiver == nil ? .fixed : .gpsd
-    text += line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.text) })
+    text +=
+      line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.description) })
     func degrees(_ radians: Double) -> String { TOMLText.number((radians * 180 / .pi * 1e6).rounded() / 1e6) }
     switch source {
     case .given(let position, let error, let heading):

@@ -2,7 +2,7 @@ package import Bluetooth
 package import Domain
 import Geography
 package import MQTT
-import Positioning
+package import Positioning
 package import StepController
 package import StepProtocol
 package import Traffic
@@ -103,16 +103,6 @@ package struct ControllerFile: Equatable, Sendable {
     package static let standardRadius = 300.0
   }
 
-  /// Where gpsd listens.
-  package struct Receiver: Equatable, Sendable {
-    package var host: String
-    package var port: UInt16
-
-    package init(host: String = "localhost", port: UInt16 = GPSDConnection.standardPort) {
-      (self.host, self.port) = (host, port)
-    }
-  }
-
   /// Where a step is along its vehicle, metres behind the front, and how far it comes out.
   package struct StepSpan: Equatable, Sendable {
     package var from: Double
@@ -126,7 +116,7 @@ package struct ControllerFile: Equatable, Sendable {
   package struct Guard: Equatable, Sendable {
     package var feed: Feed
     /// Where the vehicle's place comes from, if it was not surveyed.
-    package var receiver: Receiver?
+    package var receiver: GPSConnection.Address?
     package var source: TrafficRules.Source
     /// Whether the vehicle is looked for in the feed.
     package var isInFeed: Bool
@@ -137,7 +127,7 @@ package struct ControllerFile: Equatable, Sendable {
     package var steps: [StepID: StepSpan]
 
     package init(
-      feed: Feed, receiver: Receiver? = nil, source: TrafficRules.Source, isInFeed: Bool = false,
+      feed: Feed, receiver: GPSConnection.Address? = nil, source: TrafficRules.Source, isInFeed: Bool = false,
       refusesBlind: Bool = false, length: Double, width: Double, steps: [StepID: StepSpan]
     ) {
       self.feed = feed
@@ -598,7 +588,7 @@ extension ControllerFile.Guard {
     let heading = try table.optional(.heading, .number(in: 0...360)).map { $0 * .pi / 180 }
     let error = try table.optional(.error, .number(in: 0...TrafficGuard.mostPlaceError))
     if let text = try table.optional(.gpsd, .text) {
-      guard let receiver = ControllerFile.Receiver(text) else { throw table.error(.gpsd, "expected HOST:PORT") }
+      guard let receiver = GPSConnection.Address(text) else { throw table.error(.gpsd, "expected HOST[:PORT]") }
       self.receiver = receiver
     }
     func refuse(_ keys: ControllerFile.GuardKey..., because reason: String) throws(ConfigurationError) {
@@ -606,7 +596,7 @@ extension ControllerFile.Guard {
     }
     switch place {
     case .fixed: try refuse(.gpsd, because: #"is not used with place = "fixed""#)
-    case .gpsd: receiver = receiver ?? ControllerFile.Receiver()
+    case .gpsd: receiver = receiver ?? .usual
     case .feed: try refuse(.heading, because: "the feed says where the vehicle points to")
     }
     if receiver != nil {
@@ -647,24 +637,4 @@ extension ControllerFile.StepSpan {
     reach = try table.required(.reach, .number(in: 0.05...2))
     guard to > from else { throw table.error(.to, "\(TOMLText.number(to)) is not more than from_m") }
   }
-}
-
-extension ControllerFile.Receiver {
-  /// `HOST:PORT`, where a host that has colons stands in brackets.
-  init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
-      return nil
-    }
-    var host = text[..<colon]
-    if host.hasPrefix("["), host.hasSuffix("]") {
-      host = host.dropFirst().dropLast()
-    } else if host.contains(":") {
-      return nil
-    }
-    guard !host.isEmpty else { return nil }
-    self.init(host: String(host), port: port)
-  }
-
-  /// As the file has it.
-  package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -87,7 +87,7 @@ package struct Daemon {
     }
     let road = try setup.trafficGuard.map { try RoadListener($0.feed) }
     defer { road?.close() }
-    let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener(host: $0.host, port: $0.port) }
+    let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener($0) }
     defer { receiver?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }

@@ -99,7 +99,8 @@ final class Log {
       write(.notice, "\(step): opens unwatched: \(reason.rawValue)")
     case .farRoad:
       write(
-        .warning, "everything in the traffic feed is more than 50 km away: are latitude and longitude swapped ([guard] axes)?")
+        .warning,
+        "everything in the traffic feed is more than 50 km away: are latitude and longitude swapped ([guard] axes)?")
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
     }
@@ -146,7 +147,7 @@ final class Log {
 extension Log {
   func write(_ event: RoadListener.Event, of listener: RoadListener) {
     switch event {
-    case .connected: write(.info, "watches the road with \(listener.feed.address.description)")
+    case .connected: write(.info, "watches the road with \(listener.feed.address)")
     case .lost(let reason?): write(.warning, "does not see the road: \(reason); trying again")
     case .lost(nil), .frame: break
     }

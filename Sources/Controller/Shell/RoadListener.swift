@@ -200,12 +200,12 @@ final class ReceiverListener: Sendable {
   /// A receiver that moves faster than this knows its course, metres a second.
   private static let leastSpeed = 2.0
 
-  init(host: String, port: UInt16) throws {
+  init(_ address: GPSConnection.Address) throws {
     events = try Mailbox()
     stop = try Interruption.manual()
     ended = try Wakeup()
     try DetachedThread.start { [events, stop, ended] in
-      Self.run(host, port, events, stop)
+      Self.run(address, events, stop)
       ended.signal()
     }
   }
@@ -215,21 +215,24 @@ final class ReceiverListener: Sendable {
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
   }
 
-  private static func run(_ host: String, _ port: UInt16, _ events: Mailbox<Event>, _ stop: Interruption) {
+  private static func run(_ address: GPSConnection.Address, _ events: Mailbox<Event>, _ stop: Interruption) {
     var backoff = Backoff()
     var told: String?
     while true {
       let begun = ContinuousClock.now
-      do throws(GPSDConnection.Failure) {
-        let gpsd = try GPSDConnection(host: host, port: port, interruption: stop)
+      do throws(GPSError) {
+        let gpsd = try GPSConnection(address, stop)
         told = nil
         var due = begun
-        while let report = try gpsd.next(until: nil) {
-          // Some receivers report ten times a second.
-          guard due <= .now else { continue }
-          due = .now + .milliseconds(400)
-          events.post(.fix(fix(report)))
+        while let ready = try? waitReadable([gpsd.descriptor, stop.number], until: nil), !ready[1] {
+          for report in try gpsd.received(at: begun.duration(to: .now).inSeconds) {
+            // Some receivers report ten times a second.
+            guard let fix = fix(report), due <= .now else { continue }
+            due = .now + .milliseconds(400)
+            events.post(.fix(fix))
+          }
         }
+        return
       } catch {
         if error == .interrupted { return }
         events.post(.lost(error.description == told ? nil : error.description))
@@ -240,11 +243,17 @@ final class ReceiverListener: Sendable {
     }
   }
 
-  static func fix(_ report: PositionReport) -> VehiclePlace.Fix? {
-    guard let position = report.position, let error = report.error else { return nil }
-    let moves = report.speed.map { $0 >= leastSpeed } ?? false
-    return VehiclePlace.Fix(
-      position: position, error: error, course: moves ? report.course.map { $0 * .pi / 180 } : nil)
+  /// - Returns: nil for what says nothing of the place, and a nil within where there is no fix.
+  private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
+    switch report {
+    case .fix(let fix):
+      guard let error = fix.accuracy else { return .some(nil) }
+      let moves = fix.speed.map { $0 >= leastSpeed } ?? false
+      return VehiclePlace.Fix(
+        position: fix.position, error: error, course: moves ? fix.course.map { $0 * .pi / 180 } : nil)
+    case .noFix: return .some(nil)
+    case .receivers, .error, .other: return nil
+    }
   }
 }
 

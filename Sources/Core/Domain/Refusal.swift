@@ -122,7 +122,8 @@ public enum RefusalCode: OpenWord {
 
   fileprivate var retryCanHelp: Bool {
     switch self {
-    case .expired, .staleProof, .notNear, .notHeard, .busy, .obstructed, .approaching, .blind, .reserved, .vehicleMoving,
+    case .expired, .staleProof, .notNear, .notHeard, .busy, .obstructed, .approaching, .blind, .reserved,
+      .vehicleMoving,
       .tooOften, .stopped, .unavailable:
       true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained,

@@ -88,7 +88,8 @@ struct GuardFileTests {
     for text in [
       Self.fixed, Self.fixed.replacing("place = \"fixed\"", with: "place = \"fixed\"\nblind = \"refuse\"\nerror_m = 1"),
       Self.fixed.replacing("heading_deg = 90\n", with: "").replacing("\"fixed\"", with: "\"feed\""),
-      Self.fixed.replacing("latitude = 48.7758\nlongitude = 9.1829\n", with: "").replacing("\"fixed\"", with: "\"gpsd\""),
+      Self.fixed.replacing("latitude = 48.7758\nlongitude = 9.1829\n", with: "").replacing(
+        "\"fixed\"", with: "\"gpsd\""),
     ] {
       // Paths of a value that is rendered are relative to its file.
       var file = try ControllerFile(parsing: Array((Sample.controller + text).utf8), path: "stepd.toml")
@@ -112,13 +113,16 @@ struct GuardFileTests {
       ("\"fixed\"", "\"feed\"", 5, "[guard] heading_deg: the feed says where the vehicle points to"),
       ("\"fixed\"", "\"gpsd\"", 3, "[guard] latitude: gpsd says where the vehicle is"),
       ("\"fixed\"", "\"fixed\"\ngpsd = \"a:1\"", 3, "[guard] gpsd: is not used with place = \"fixed\""),
-      ("\"fixed\"", "\"gpsd\"\ngpsd = \"a\"", 3, "[guard] gpsd: expected HOST:PORT"),
+      ("\"fixed\"", "\"gpsd\"\ngpsd = \"a:b\"", 3, "[guard] gpsd: expected HOST[:PORT]"),
       ("4.6", "0", 6, "[guard] length_m: expected a number from 1 to 30, found 0"),
       ("to_m = 2.6", "to_m = 1.6", 10, "[guard.steps.left] to_m: 1.6 is not more than from_m"),
       ("to_m = 2.6", "to_m = 5", 10, "[guard.steps.left] to_m: expected a number from 0 to 4.6, found 5"),
       ("reach_m = 0.4", "reach_m = 3", 11, "[guard.steps.left] reach_m: expected a number from 0.05 to 2, found 3"),
       ("traffic\"", "traffic\"\ncert = \"a\"", 0, "[guard] key is missing"),
-      ("traffic\"", "traffic\"\nblind = \"maybe\"", 2, "[guard] blind: expected \"allow\" or \"refuse\", found \"maybe\""),
+      (
+        "traffic\"", "traffic\"\nblind = \"maybe\"", 2,
+        "[guard] blind: expected \"allow\" or \"refuse\", found \"maybe\""
+      ),
       ("traffic\"", "traffic\"\nradius_m = 5", 2, "[guard] radius_m: expected a number from 10 to 1000, found 5"),
       ("traffic\"", "traffic\"\naxis = 5", 2, "[guard] axis: unknown key, did you mean \"axes\"?"),
     ])

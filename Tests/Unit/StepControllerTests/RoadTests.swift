@@ -309,7 +309,9 @@ import Traffic
     #expect(bench.moves.isEmpty)
   }
 
-  @Test("a bridge that is lost in the middle of an approach: what was on its way is still waited for", arguments: [false, true])
+  @Test(
+    "a bridge that is lost in the middle of an approach: what was on its way is still waited for",
+    arguments: [false, true])
   func lost(isTold: Bool) {
     let rider = bench.rider()
     let feed = feed(as: rider)
@@ -414,7 +416,8 @@ import Traffic
     #expect(ask(as: rider) == .blind)
   }
 
-  @Test("a bridge that says its time may have any clock; one that steps makes the guard blind, and is then known again",
+  @Test(
+    "a bridge that says its time may have any clock; one that steps makes the guard blind, and is then known again",
     arguments: [2.0, -2.0])
   func stepped(by seconds: Double) {
     start(Self.rules(refusesBlind: true))
@@ -551,9 +554,11 @@ import Traffic
   func swapped() {
     let feed = feed()
     feed.objects = { _ in
-      [RoadObject(
-        id: "a", category: .car, position: Coordinate(latitude: 9.18, longitude: 48.77)!, velocity: .zero, heading: 0,
-        length: nil, width: nil)]
+      [
+        RoadObject(
+          id: "a", category: .car, position: Coordinate(latitude: 9.18, longitude: 48.77)!, velocity: .zero, heading: 0,
+          length: nil, width: nil)
+      ]
     }
     feed.play(1)
     #expect(bench.events.filter { $0 == .farRoad }.count == 1)
