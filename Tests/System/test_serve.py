@@ -370,11 +370,15 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
     bridge = serve()
     objects = [OBJECT | {"id": str(i)} for i in range(40)]
 
+    # Little waits on the way to it.
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.connect(("127.0.0.1", bridge.port))
+
     async def play():
         async with connect(bridge, authority, "client") as quick, \
-                connect(bridge, authority, "client", max_queue=1) as slow, \
+                connect(bridge, authority, "client", max_queue=1, sock=narrow, server_hostname="localhost") as slow, \
                 connect(bridge, authority, "publisher", "/publish/S1") as publisher:
-            slow.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.transport.pause_reading()
             delays = []
 
@@ -383,27 +387,27 @@ def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority)
                     delays.append(time.time() - json.loads(message)["bridge"]["received"])
 
             listening = asyncio.create_task(listen())
-            for count in range(150):
+            for count in range(80):
                 if count % 10 == 0:
                     await quick.send(location())
                     await slow.send(location())
                 await publisher.send(json.dumps(frame(vehicles=objects)))
                 await asyncio.sleep(0.02)
             listening.cancel()
-            assert len(delays) > 100 and sorted(delays)[len(delays) // 2] < 0.1
+            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 0.1
             slow.transport.resume_reading()
             numbers = [0]
-            while numbers[-1] <= 150:
+            while numbers[-1] <= 80:
                 await slow.send(location())
                 await publisher.send(json.dumps(frame(vehicles=objects)))
                 with contextlib.suppress(TimeoutError):
                     while True:
                         numbers.append(int(json.loads(await asyncio.wait_for(slow.recv(), 0.1))["id"]))
             # What waited on the way comes first, and then, without what came in between, the newest.
-            assert numbers == sorted(numbers) and len(numbers) < 120
+            assert numbers == sorted(numbers) and len(numbers) < 70
 
     run(play())
-    assert counts(bridge)["dropped"] > 20
+    assert counts(bridge)["dropped"] > 10
 
 
 def test_who_answers_no_ping_is_disconnected(serve, authority):
@@ -413,9 +417,11 @@ def test_who_answers_no_ping_is_disconnected(serve, authority):
         async with connect(bridge, authority, "client", close_timeout=0.1) as client:
             await client.send(location())
             client.transport.pause_reading()
-            await asyncio.to_thread(bridge.says, "client disconnected")
+            # Asked after 5 s, given up after 10, and then the library waits for a word of farewell.
+            await asyncio.to_thread(
+                wait_until, lambda: "client disconnected" in bridge.stderr.read_text(), "it is given up", 40)
 
-    run(freeze())
+    asyncio.run(freeze())
 
 
 def test_no_place_is_said_or_kept(serve, authority, tmp_path):

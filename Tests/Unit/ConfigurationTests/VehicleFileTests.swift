@@ -1,5 +1,6 @@
 import Configuration
 import Domain
+import Geography
 import Glibc
 import MQTT
 import SystemIO
@@ -217,6 +218,7 @@ struct VehicleFileTests {
       name: #"L'élan "quoted" \u0041 ''' # = [x] 🚐 \"#, uuid: file.vehicle.uuid, steps: file.vehicle.steps.reversed())
     file.broker?.tls?.identity = nil
     file.rider = .init(name: #"""triple""" \\"#, deviceKey: "a b/ü.jwk", token: "/t\\o'k\"en")
+    file.place = Coordinate(latitude: -48.7758, longitude: 9)
     #expect(try read(file.render()) == file)
     file = VehicleFile(path: "vehicle.toml", vehicle: file.vehicle)
     #expect(try read(file.render()) == file)
