@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import Provisioning
 import Terminal
 

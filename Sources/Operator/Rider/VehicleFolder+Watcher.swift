@@ -1,6 +1,6 @@
 import Configuration
-package import Domain
-package import Encoding
+import Domain
+import Encoding
 import SystemIO
 
 /// Who may see how the steps stand, and nothing else: a gateway, a dashboard, a home. It has no token, so it cannot ask,
