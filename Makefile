@@ -40,6 +40,16 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
+picture: release ## draw README's picture of the view again
+	Tests/prepare.sh test
+	$(python) Tests/Demo/picture.py $(BIN)
+
+.PHONY: demo-fleet
+demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, and access that is taken back
+	Tests/prepare.sh fleet
+	@$(MAKE) --no-print-directory release fleet
+	Fleet/Tests/Demo/demo.sh $(BIN) Fleet/.build/release
+
 test: ## install what testing takes, then check everything
 	Tests/prepare.sh test
 	Tests/run.sh
@@ -81,9 +91,23 @@ sanitize: ## run module tests with AddressSanitizer (SUITES=pattern for some)
 	Tests/sanitize.sh
 
 lint: ## check how sources, scripts and manual pages are written
-	swift format lint --strict --recursive Package.swift Sources Tests
-	shellcheck .ci/run $$(find Tests -name '*.sh')
-	$(if $(pages),mandoc -T lint -W warning $(pages))
+	swift format lint --strict --recursive Package.swift Sources Tests Fleet/Package.swift Fleet/Sources Fleet/Tests
+	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
+	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
+
+fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
+	Tests/prepare.sh fleet
+	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet
+
+install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
+	install -D -t $(bindir) Fleet/.build/release/stepfleet
+	install -D -m 644 -t $(man)/man8 Fleet/man/stepfleet.8
+	install -D -m 644 -t $(dir $(unit)) Fleet/Sources/stepfleet/stepfleet.service
+	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(dir $(unit))stepfleet.service
+
+test-fleet: ## check the fleet's server, with real databases, brokers and vehicles
+	Tests/prepare.sh test-fleet
+	Fleet/Tests/run.sh
 
 completions: release ## write completions/ anew
 	for program in stepctl stepd; do \
@@ -100,22 +124,35 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
+	install -D -m 644 -t $(share)/stepctl schema/stepctl.json
 	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
+
+deb: ## build Debian packages of what was built: .build/deb (`make` first; dependencies are computed)
+	Tests/prepare.sh deb
+	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
+	rm -rf .build/deb
+	mkdir -p .build/deb/stepctl/Sources/Programs/stepd
+	cp -R debian Makefile man completions schema .build/deb/stepctl/
+	cp Sources/Programs/stepd/stepd.service .build/deb/stepctl/Sources/Programs/stepd/
+	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+	rm -rf .build/deb/stepctl
+	lintian --fail-on error,warning .build/deb/*.changes
 
 uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
-	rm -rf $(libexec)
+	rm -rf $(libexec) $(share)/stepctl
 	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
 clean: ## remove what was built
-	rm -rf .build
+	rm -rf .build Fleet/.build
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint completions install uninstall clean help
+.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
+  test-fleet completions install deb uninstall clean help

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test|rig.
+# Installs the Debian packages that a goal of the Makefile needs and that are not there:
+# prepare.sh build|demo|test|rig|deb|fleet|test-fleet.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,8 +19,14 @@ test)
     gpsd gpsd-clients python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
   )
   ;;
+deb) packages=(debhelper dpkg-dev lintian) ;;
+fleet | test-fleet)
+  mapfile -t -O "${#packages[@]}" packages < <(sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift)
+  packages+=(libsqlite3-dev)
+  if [[ $1 == test-fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
+  ;;
 *)
-  echo 'usage: prepare.sh build|demo|test|rig' >&2
+  echo 'usage: prepare.sh build|demo|test|rig|deb|fleet|test-fleet' >&2
   exit 64
   ;;
 esac
@@ -57,9 +64,15 @@ install_missing() {
 install_missing "${packages[@]}"
 
 # The tests in Python run in an environment of their own. It is made again when what it has to hold has changed.
-requirements=Tests/Peers/requirements.txt
-if [[ $1 == test ]] && ! cmp -s $requirements .build/venv/requirements.txt; then
-  python3 -m venv --clear .build/venv
-  .build/venv/bin/python -m pip install --quiet --requirement $requirements
-  cp $requirements .build/venv/
-fi
+environment() {
+  local requirements=$1 folder=$2
+  if ! cmp -s "$requirements" "$folder/requirements.txt"; then
+    python3 -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet --requirement "$requirements"
+    cp "$requirements" "$folder/"
+  fi
+}
+case $1 in
+test) environment Tests/Peers/requirements.txt .build/venv ;;
+test-fleet) environment Fleet/Tests/requirements.txt Fleet/.build/venv ;;
+esac

@@ -14,7 +14,19 @@ struct Open: MoveCommand {
   static let configuration = CommandConfiguration(
     commandName: "open",
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
+
+  @Option(
+    help: ArgumentHelp(
+      "How long to wait while something on the road comes towards the step (default: 20).", valueName: "seconds"))
+  var wait: Double?
+
   @OptionGroup var move: MoveOptions
+
+  var patience: Duration { .milliseconds(Int64((wait ?? 20) * 1000)) }
+
+  func validate() throws {
+    if let wait, !(0...600).contains(wait) { throw ValidationError("--wait takes 0 to 600 seconds.") }
+  }
 }
 
 struct Close: MoveCommand {
@@ -24,6 +36,9 @@ struct Close: MoveCommand {
     abstract: "Close the step that you are standing in front of.",
     usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
+
+  /// Nothing on the road holds it back.
+  var patience: Duration { .zero }
 }
 
 /// Which step is meant. A side is a claim, and the proof must agree with it.
@@ -50,7 +65,7 @@ struct MoveOptions: ParsableArguments {
     help: ArgumentHelp(
       "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
       valueName: "spec"),
-    completion: RadioOptions.completion)
+    completion: LiveCompletion.radio)
   var callRadio: String?
 
   @OptionGroup var presence: PresenceOptions
@@ -83,6 +98,8 @@ struct MoveOptions: ParsableArguments {
 protocol MoveCommand: ContextCommand {
   static var target: Command.Move.Target { get }
   var move: MoveOptions { get }
+  /// For how long to ask again while something on the road comes towards the step.
+  var patience: Duration { get }
 }
 
 extension MoveCommand {
@@ -91,8 +108,11 @@ extension MoveCommand {
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try move.presence.vehicleFile(settings, interruption, console)
-    let access = try file.riderAccess()
+    let file = try move.presence.vehicleFile(settings, context, interruption, console)
+    var access = try file.riderAccess()
+    if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
+      access = try newer.riderAccess()
+    }
     let (vehicle, side) = (access.vehicle, move.chosen)
     if let side { try vehicle.checkStep(at: side) }
     let searches = try move.presence.searches(vehicle, settings)
@@ -100,9 +120,10 @@ extension MoveCommand {
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
       vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
-      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller())
+      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
+      wait: patience)
     do {
-      switch try ride.run(Self.target, searches, patience: settings.patience, as: { access }) {
+      switch try ride.run(Self.target, searches, patience: settings.patience, as: { [access] in access }) {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")
@@ -118,8 +139,7 @@ extension MoveCommand {
     } catch let error as RadioError {
       throw move.presence.leadingOn(error)
     } catch let failure as any Failure {
-      try console.outcome(of: failure)
-      throw failure
+      throw ride.told(failure)
     }
   }
 }
@@ -134,7 +154,7 @@ extension CommandFailure {
       self.init(
         .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
         hint: "go to the \(side) side, or leave the side out",
-        details: [.init("step", .string(step.description))])
+        details: [.init("step", .string(step.description)), .init("asked", .string(side))])
     case .zone:
       self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
     case .notHeard(let place):
@@ -183,23 +203,4 @@ extension Console {
 
   /// The same as a line that is to be told later.
   func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
-
-  /// Tells a program how a command ended that failed, where that is an outcome.
-  func outcome(of failure: any Failure, _ members: [JSON.Member] = []) throws {
-    guard isJSON, let outcome = failure.exitStatus.outcome else { return }
-    try result(.object([.init("outcome", .string(outcome))] + members + failure.details))
-  }
-}
-
-extension ExitStatus {
-  /// The word for it in JSON; nil for what is no outcome of a command but a failure to give it.
-  fileprivate var outcome: String? {
-    switch self {
-    case .notLocated: "not_located"
-    case .otherSide: "other_side"
-    case .refused: "refused"
-    case .unconfirmed: "unconfirmed"
-    case .done, .failure, .usage, .badData, .noInput, .unavailable, .inputOutput, .noPermission, .configuration: nil
-    }
-  }
 }

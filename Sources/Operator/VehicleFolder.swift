@@ -122,6 +122,9 @@ enum VehiclePaths {
   static let tagKeys = "keys/tags.json"
   static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
 
+  /// Who may only see how the steps stand.
+  static let watchers = "watchers"
+
   /// The keys that sign certificates and tokens.
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"
@@ -138,6 +141,9 @@ enum VehiclePaths {
   /// Who the operator is to the broker.
   static let operatorCertificate = "operator/client.pem"
   static let operatorKey = "operator/client.key"
+  /// What vehicles' events are encrypted to, and the events themselves.
+  static let eventKey = "operator/events.jwk"
+  static let events = "operator/events"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
   /// The same, until the tag has taken it.
   static func newMasterKey(of tag: TagUID) -> String { "operator/tags/\(tag).new" }

@@ -4,6 +4,7 @@ import Domain
 import Encoding
 import Geography
 import Glibc
+import HTTP
 import Positioning
 import Ranging
 import StepController
@@ -13,6 +14,7 @@ import Traffic
 import TrafficFeed
 
 @testable import Bluetooth
+@testable import FleetClient
 @testable import StepProtocol
 
 /// Feeds libFuzzer's inputs to the parser that the environment variable FUZZ names. `make fuzz` runs each for a while.
@@ -39,11 +41,22 @@ enum Fuzz {
       var reports = AdvertisingReports()
       _ = reports.read(event: bytes.span) { address, rssi, data in _ = IBeacon(advertisingData: data) }
       _ = IBeacon(advertisingData: bytes.span)
+      if let frame = CallFrame.read(bytes) { precondition(CallFrame.read(CallFrame.advertisingData(frame)) == frame) }
     },
     "json": { bytes in
       guard let value = try? JSON(parsing: bytes) else { return }
       // As text, because a number beyond Double's range is infinite when it is read, and null when it is written.
       precondition((try? JSON(parsing: value.bytes))?.bytes == value.bytes)
+    },
+    "fleet": { bytes in
+      // An operator's server can answer anything.
+      _ = Problem(HTTPResponse(status: 409, body: bytes))
+      guard let json = try? JSON(parsing: bytes) else { return }
+      if let booking = try? Booking(json, from: "a") {
+        precondition((try? Booking(booking.json, from: "a")) == booking)
+      }
+      _ = try? FleetVehicle(json, from: "a")
+      if let login = SavedLogin(json) { precondition(SavedLogin(login.json) == login) }
     },
     "base64url": { bytes in
       guard let text = String(validating: bytes, as: UTF8.self), let value = Base64URL.decode(text) else { return }

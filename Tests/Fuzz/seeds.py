@@ -7,8 +7,8 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url bridge btsnoop claims code command controller feed gps h4 hci journal json keys ndef nfc ntag424 proof "
-    "qr serve statement tags type2 type4 vehicle words"
+    "advertisement base64url bridge btsnoop claims code command controller feed fleet gps h4 hci journal json keys ndef "
+    "nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
 for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
@@ -32,6 +32,7 @@ proof = "3fa64db5446d1f34cd6ea311167f5e4985b89690c04a05f17fa7ab2f08120663"
 (seeds / "ntag424/authentication").write_bytes(bytes.fromhex(challenge + proof + "9100"))
 event = b"\x3e" + bytes([len(report)]) + report
 (seeds / "advertisement/legacy").write_bytes(event)
+(seeds / "advertisement/call").write_bytes(b"\x11\x07" + bytes(range(16)))
 (seeds / "h4/legacy").write_bytes(b"\x04" + event)
 messages = json.load(open("Tests/Fixtures/ndef/ndeflib.json"))
 for number, message in enumerate(messages):
@@ -67,6 +68,17 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
         "speed": {"x": 4.2, "y": -1, "z": 6.1}, "shape": {"length": 1.8, "width": 0, "height": 0},
         "scenarios": {"wrongWay": True, "tailGateLevel": 2}}],
     "bridge": {"received": 1700000000.1, "sent": 1700000000.2, "echo": 1700000000, "echoReceived": 1700000000.1}}))
+booking = {"id": "a-1", "vehicle": "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90", "name": "v", "from": "2026-11-23T08:00:00Z",
+           "to": "2026-11-23T10:00:00Z", "state": "booked", "steps": ["left"], "etag": "e"}
+(seeds / "fleet/booking").write_text(json.dumps(booking))
+(seeds / "fleet/vehicle").write_text(json.dumps(
+    {"id": booking["vehicle"], "name": "v", "state": "on_trip", "free": False, "next": [
+        {"from": "2026-11-23T08:00:00.5Z", "to": "2026-11-23T10:00:00Z"}],
+     "steps": [{"id": "left", "side": "left", "major": 1}]}))
+(seeds / "fleet/taken").write_text(json.dumps({"code": "taken", "detail": "d", "next": [
+    {"from": "2026-11-23T08:00:00Z", "to": "2026-11-23T10:00:00Z"}]}))
+(seeds / "fleet/login").write_text(json.dumps({"server": "https://a", "ca": None, "email": "e", "tokens": {
+    "access": "a", "expires": 1, "refresh": "r", "token_endpoint": "https://a/t", "revocation_endpoint": "https://a/r"}}))
 (seeds / "feed/location").write_text(
     '{"timestamp":1,"locationAccuracy":5,"course":-1,"speed":-1,"speedAccuracy":-1,"longitude":9,"latitude":48,"radius":10}')
 (seeds / "feed/scene").write_text(

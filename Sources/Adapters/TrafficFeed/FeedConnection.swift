@@ -10,7 +10,7 @@ package import Traffic
 /// - Ownership: the program ends with it.
 package final class FeedConnection {
   /// Files that say who the bridge has to be, and who this is.
-  package struct Credentials: Sendable {
+  package struct Credentials: Equatable, Sendable {
     /// Certificates of authorities; nil for those of the system.
     package var authorities: String?
     package var certificate: String?

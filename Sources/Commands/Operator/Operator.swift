@@ -12,7 +12,7 @@ struct Operator: ParsableCommand {
     commandName: "operator", abstract: "See what was handed out, take it back, and change keys.",
     subcommands: [
       OperatorInit.self, OperatorTokens.self, OperatorRiders.self, OperatorVehicles.self, OperatorTags.self,
-      OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self, OperatorKeys.self,
+      OperatorLog.self, OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self, OperatorKeys.self,
     ])
 }
 

@@ -67,7 +67,7 @@ struct OperatorKeysRetire: ContextCommand {
 
   @OptionGroup var place: PlaceOptions
 
-  @Flag(help: "Retire the old key even if riders with its tokens are locked out.")
+  @Flag(help: "Retire the old key even if that locks riders or vehicles out.")
   var force = false
 
   @OptionGroup var publish: PublishOptions
@@ -76,11 +76,12 @@ struct OperatorKeysRetire: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let operatorPlace = place.place
-    let letters = try operatorPlace.retireKey(now: context.seconds, force: force)
+    let (letters, unheard) = try operatorPlace.retireKey(now: context.seconds, force: force)
     let key = try operatorPlace.keys().present.verificationKey.thumbprint
     try console.isJSON
-      ? console.result(["state": "alone", "key": .string(key.description)])
+      ? console.result(["state": "alone", "key": .string(key.description), "unheard": .array(unheard.map { .string($0) })])
       : console.result("only this key counts: \(key.grouped)")
+    for name in unheard { console.note("\(printable(name)) has never sent an event: it may not know this key") }
     try publish.publish(letters, context, console)
   }
 }

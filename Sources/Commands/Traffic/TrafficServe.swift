@@ -80,7 +80,7 @@ struct TrafficServe: ContextCommand {
         case .listening(let port):
           console.note("listening at port \(port)")
           try play()
-          if console.isJSON || output.verbose { loop.schedule(at: .now + Self.pause, count) }
+          if console.isJSON || output.verbose > 0 { loop.schedule(at: .now + Self.pause, count) }
         case .note(let text): console.note(printable(text))
         case .counts(let counts):
           try console.isJSON ? console.result(counts.json) : console.result(Self.line(counts))

@@ -43,10 +43,10 @@ extension Controller {
       record(.notJournaled(undertaking.step, reason))
       // Unless a later reading of the same tag is on its way.
       if journal.counters[reading.uid] == reading.counter { journal.counters[reading.uid] = counters[reading.uid] }
-      if let sender = undertaking.sender { refuse(sender, Refusal(.unavailable)) }
+      if let sender = undertaking.sender { refuse(sender, Refusal(.unavailable), .journal) }
     case .motion(let undertaking)?:
       record(.notJournaled(undertaking.step, reason))
-      abandon(undertaking, Refusal(.unavailable))
+      abandon(undertaking, Refusal(.unavailable), .journal)
     case .note(let step)?:
       record(.notJournaled(step, reason))
     case .notice(let notice)?:
@@ -83,7 +83,7 @@ extension Controller {
   }
 
   /// Gives up a motion that has not begun. Journal and statements say so.
-  mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal) {
+  mutating func abandon(_ undertaking: Undertaking, _ refusal: Refusal, _ cause: RefusalCause? = nil) {
     let step = undertaking.step
     // What its journal and its servo say later comes too late.
     for (ticket, commit) in commits {
@@ -93,7 +93,7 @@ extension Controller {
     steps[step]?.activity = .resting
     writeState(of: step)
     if let sender = undertaking.sender {
-      refuse(sender, refusal)
+      refuse(sender, refusal, cause)
     } else if readings.hindrance(to: step, extends: false) == nil {
       // What went wrong once is not tried again but by a command.
       steps[step]?.isToRetract = false
@@ -107,9 +107,14 @@ extension Controller {
     let motion = Motion(undertaking, from: place, at: now.clock, profile)
     switch clearance(for: motion, hasBegun: false) {
     case .go: break
-    case .hold(let hindrance), .stop(let hindrance):
+    // Nothing is wrong: it only comes too early.
+    case .hold(let hindrance): return abandon(undertaking, hindrance.refusal)
+    case .stop(let hindrance):
       record(.failed(step, hindrance.fault, hindrance.description))
       return abandon(undertaking, hindrance.refusal)
+    }
+    if undertaking.target == .open, let blindness = traffic?.blindness(at: step, at: now.clock) {
+      record(.unwatched(step, blindness))
     }
     steps[step]?.fault = nil
     tell(motion)
@@ -131,6 +136,7 @@ extension Controller {
   private mutating func tell(_ motion: Motion) {
     steps[motion.step]?.activity = .moving(motion)
     steps[motion.step]?.reservation = nil
+    tellBeginning(of: motion)
     switch motion.undertaking.cause {
     case .command(_, let sender):
       record(.began(motion.step, motion.target, rider: sender.rider))
@@ -145,8 +151,10 @@ extension Controller {
   private func clearance(for motion: Motion, hasBegun: Bool) -> Clearance {
     if let hindrance = readings.hindrance(to: motion) { return .stop(hindrance) }
     if motion.obstacle != nil { return .go }
-    return motionGuard.clearance(
-      for: GuardedMotion(step: motion.step, target: motion.target, place: motion.place, hasBegun: hasBegun), at: now)
+    let motion = GuardedMotion(step: motion.step, target: motion.target, place: motion.place, hasBegun: hasBegun)
+    let clearance = motionGuard.clearance(for: motion, at: now)
+    guard clearance == .go, let traffic else { return clearance }
+    return traffic.clearance(for: motion, at: now)
   }
 
   // MARK: - Under way
@@ -165,7 +173,7 @@ extension Controller {
       begin(undertaking, from: place ?? state.position.extension)
     case (.preparing(let undertaking), .failed(let error)):
       record(.failed(report.step, error.fault, error.description))
-      abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable))
+      abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable), .servo)
     case (.moving(var motion), .done):
       motion.ordered = nil
       steps[report.step]?.activity = .moving(motion)
@@ -258,6 +266,7 @@ extension Controller {
     }
     steps[motion.step] = state
     if fault == nil, position != .unknown { record(.ended(motion.step, position)) }
+    tellEnd(of: motion, at: state.position, fault)
     writeState(of: motion.step)
     publish(motion.step)
     for sender in motion.senders { answer(sender, .obeyed) }
@@ -267,6 +276,7 @@ extension Controller {
   /// The servo of a step at rest does not do as it was told, and nobody would know.
   private mutating func disbelieve(_ step: StepID, _ reason: String) {
     record(.failed(step, .driver, reason))
+    tellFault(of: step, .driver)
     guard case .resting? = steps[step]?.activity else { return }
     steps[step]?.fault = .driver
     writeState(of: step)

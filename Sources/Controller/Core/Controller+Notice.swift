@@ -29,8 +29,9 @@ extension Controller {
     // A journal that was reported late may be the older one.
     guard new.sequence > notice?.sequence ?? -1 else { return }
     notice = new
-    effects.append(.trust(new.keys))
+    effects.append(.obey(new))
     record(.noticed(new.sequence))
+    tell(.init(.notice, time: now.wall, notice: new.sequence))
   }
 
   /// The notice is not on the medium. When it arrives again it is tried again.

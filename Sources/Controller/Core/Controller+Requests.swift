@@ -15,16 +15,17 @@ extension Controller {
     case .malformed(_, let token, let nonce):
       refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
     case .command(let command, let token, let key):
-      let sender = Sender(request, digest, nonce: command.nonce, token)
-      if let code = objection(to: command, sender, token, isRetained: request.isRetained) {
-        return refuse(sender, Refusal(code))
+      let sender = Sender(request, digest, nonce: command.nonce, token, asking: command.request)
+      if let (code, cause) = objection(to: command, sender, token, isRetained: request.isRetained) {
+        return refuse(sender, Refusal(code), cause)
       }
       switch command.request {
       case .status:
         record(.answered(step.id, rider: sender.rider))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
-        answer(sender, .challenge(Statement.Challenge(challenge, policy: policy.presence, call: call)))
+        watchRoad()
+        answer(sender, .challenge(offer(challenge, at: step.id, call: call)))
       case .stop:
         stop(for: sender)
       case .move(let move):
@@ -32,8 +33,10 @@ extension Controller {
         let clock = now.clock
         let place = hearing?.place(of: sender.device, at: clock)
         switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
-        case .refused(let code): refuse(sender, Refusal(code))
+        case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
+        // Before the tag's reading is used up, so that the rider can ask again with it.
+        case .accepted(_?) where guardRefusal(of: undertaking) != nil: undertake(undertaking)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
           commit(.reading(reading, undertaking))
@@ -45,7 +48,7 @@ extension Controller {
   /// The checks of the protocol's section 6 up to the proof, in their order.
   private mutating func objection(
     to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
-  ) -> RefusalCode? {
+  ) -> (RefusalCode, RefusalCause?)? {
     // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
     let isNew = session.admit(sender.command, command.request)
     var staleness: RefusalCode?
@@ -54,13 +57,15 @@ extension Controller {
     case .stop(let epoch): staleness = session.isPresent(epoch) ? nil : .expired
     case .move(let move): staleness = session.redeem(move, by: sender.device, for: sender.step, at: now.clock)
     }
-    if isRetained { return .retained }
-    guard token.vehicle == vehicle.uuid, command.vehicle == vehicle.uuid else { return .wrongVehicle }
-    guard command.step == sender.step, token.steps.contains(sender.step) else { return .wrongStep }
-    if now.wall + Controller.leeway < token.notBefore { return .tokenNotYetValid }
-    if now.wall >= token.expires { return .tokenExpired }
-    if notice?.revokes(token) == true { return .tokenRevoked }
-    return isNew ? staleness : .replayed
+    if isRetained { return (.retained, nil) }
+    guard token.vehicle == vehicle.uuid else { return (.wrongVehicle, .tokenVehicle) }
+    guard command.vehicle == vehicle.uuid else { return (.wrongVehicle, .commandVehicle) }
+    guard command.step == sender.step else { return (.wrongStep, .otherTopic) }
+    guard token.steps.contains(sender.step) else { return (.wrongStep, .notInToken) }
+    if now.wall + Controller.leeway < token.notBefore { return (.tokenNotYetValid, nil) }
+    if now.wall >= token.expires { return (.tokenExpired, nil) }
+    if notice?.revokes(token) == true { return (.tokenRevoked, nil) }
+    return isNew ? staleness.map { ($0, nil) } : (.replayed, nil)
   }
 
   /// Has the device call that asked, where the vehicle listens.
@@ -80,9 +85,13 @@ extension Controller {
     for (call, heard) in changes {
       answer(
         call.sender,
-        .challenge(
-          Statement.Challenge(call.challenge, policy: policy.presence, call: call.request(heard: heard))))
+        .challenge(offer(call.challenge, at: call.sender.step, call: call.request(heard: heard))))
     }
+  }
+
+  private func offer(_ challenge: [UInt8], at step: StepID, call: CallRequest?) -> Statement.Challenge {
+    Statement.Challenge(
+      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock))
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.
@@ -116,6 +125,8 @@ extension Controller {
     if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
       return refuse(sender, hindrance.refusal)
     }
+    // Last: whoever waits and asks again uses up nothing.
+    if let refusal = guardRefusal(of: undertaking) { return refuse(sender, refusal) }
     limit.note(sender.device, at: now.clock)
     if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
     commit(.motion(undertaking))
@@ -128,9 +139,13 @@ extension Controller {
     record(.stopped(step, rider: sender.rider))
     steps[step]?.isToRetract = false
     switch steps[step]?.activity {
-    case .committing(let undertaking)?, .preparing(let undertaking)?: abandon(undertaking, Refusal(.expired))
+    case .committing(let undertaking)?, .preparing(let undertaking)?:
+      tellStop(by: sender)
+      abandon(undertaking, Refusal(.expired))
     // The servo holds the place that it was given last.
-    case .moving(let motion)?: finish(motion, .unknown, motion.obstacle?.fault)
+    case .moving(let motion)?:
+      tellStop(by: sender)
+      finish(motion, .unknown, motion.obstacle?.fault)
     case .resting?, nil: break
     }
     answer(sender, .obeyed)

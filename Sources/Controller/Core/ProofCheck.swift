@@ -6,18 +6,23 @@ struct ProofCheck: Sendable {
   enum Verdict: Sendable, Equatable {
     /// Good enough. A dynamic tag's reading is then used up, and must be on the medium before anything moves.
     case accepted(DynamicTag.Reading?)
-    case refused(RefusalCode)
+    case refused(RefusalCode, RefusalCause?)
   }
 
-  private let vehicle: Vehicle
-  private let policy: Policy
-  private let secrets: StepSecrets
+  private var vehicle: Vehicle
+  private var policy: Policy
+  private var secrets: StepSecrets
   private var guesses = GuessLimit()
 
   init(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
     self.vehicle = vehicle
     self.policy = policy
     self.secrets = secrets
+  }
+
+  /// Judges by these from here on. What devices have guessed still counts.
+  mutating func replace(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
+    (self.vehicle, self.policy, self.secrets) = (vehicle, policy, secrets)
   }
 
   /// The checks of the protocol's section 6 that are about the proof, in their order.
@@ -32,7 +37,7 @@ struct ProofCheck: Sendable {
   ) -> Verdict {
     let verdict = judge(move, for: step, by: device, counters, heard, at: time)
     // Last, and before a tag's reading is used up: so the rider can try again with it.
-    if case .accepted = verdict, policy.needsHearing, heard?.step != step.id { return .refused(.notHeard) }
+    if case .accepted = verdict, policy.needsHearing, heard?.step != step.id { return .refused(.notHeard, nil) }
     return verdict
   }
 
@@ -40,28 +45,26 @@ struct ProofCheck: Sendable {
     _ move: Command.Move, for step: Step, by device: VerificationKey, _ counters: [TagUID: UInt32],
     _ heard: (step: StepID, zone: Zone)?, at time: ControllerTime
   ) -> Verdict {
-    guard policy.methods.contains(move.proof.method), policy.acceptsStatic || !isStatic(move.proof, for: step) else {
-      return .refused(.proofNotAccepted)
-    }
-    guard move.proofTime <= time.clock, time.clock - move.proofTime <= policy.proofAge else {
-      return .refused(.staleProof)
-    }
+    guard policy.methods.contains(move.proof.method) else { return .refused(.proofNotAccepted, .method) }
+    guard policy.acceptsStatic || !isStatic(move.proof, for: step) else { return .refused(.proofNotAccepted, .copyable) }
+    guard move.proofTime <= time.clock else { return .refused(.staleProof, .inFuture) }
+    guard time.clock - move.proofTime <= policy.proofAge else { return .refused(.staleProof, .tooOld) }
     switch move.proof {
     case .beacon(let zone, let isLocated, let beacons):
-      if let code = objection(to: beacons, for: step, by: device, at: time) { return .refused(code) }
-      return policy.presence.isNearEnough(zone, isLocated: isLocated) ? .accepted(nil) : .refused(.notNear)
+      if let (code, cause) = objection(to: beacons, for: step, by: device, at: time) { return .refused(code, cause) }
+      return policy.presence.isNearEnough(zone, isLocated: isLocated) ? .accepted(nil) : .refused(.notNear, nil)
     case .tag(let uid, let content) where DynamicTag.isMeant(by: content):
       return judge(content, of: uid, for: step, counters)
     case .tag(let uid, let content):
-      let isKnown = step.tags.isEmpty || step.tags.contains(uid)
-      return isKnown && isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
+      guard step.tags.isEmpty || step.tags.contains(uid) else { return .refused(.wrongStep, .unknownTag) }
+      return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep, .wrongLabel)
     case .code(let content):
-      return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep)
+      return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep, .wrongLabel)
     case .heard:
       // Where hearing goes together with another proof, it is none by itself.
-      guard !policy.needsHearing else { return .refused(.proofNotAccepted) }
-      guard let heard, heard.step == step.id else { return .refused(.notHeard) }
-      return policy.presence.isNearEnough(heard.zone, isLocated: true) ? .accepted(nil) : .refused(.notNear)
+      guard !policy.needsHearing else { return .refused(.proofNotAccepted, .method) }
+      guard let heard, heard.step == step.id else { return .refused(.notHeard, nil) }
+      return policy.presence.isNearEnough(heard.zone, isLocated: true) ? .accepted(nil) : .refused(.notNear, nil)
     }
   }
 
@@ -81,19 +84,20 @@ struct ProofCheck: Sendable {
 
   private mutating func objection(
     to beacons: [HeardBeacon], for step: Step, by device: VerificationKey, at time: ControllerTime
-  ) -> RefusalCode? {
+  ) -> (RefusalCode, RefusalCause)? {
     // Before anything else, so that no answer tells whether a guess was right.
-    if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) { return .staleProof }
-    guard let own = beacons.first(where: { $0.major == step.major }),
-      !beacons.contains(where: { $0.level > own.level })
-    else { return .wrongStep }
+    if secrets.minors[step.id] != nil, guesses.isExhausted(device, at: time.clock) {
+      return (.staleProof, .guessesUsedUp)
+    }
+    guard let own = beacons.first(where: { $0.major == step.major }) else { return (.wrongStep, .beaconMissing) }
+    guard !beacons.contains(where: { $0.level > own.level }) else { return (.wrongStep, .otherNearer) }
     if let rotating = secrets.minors[step.id] {
       guard rotating.accepted(at: time.wall).contains(own.minor) else {
         guesses.noteWrong(by: device, at: time.clock)
-        return .staleProof
+        return (.staleProof, .wrongMinor)
       }
     } else if let minor = step.minor, own.minor != minor {
-      return .wrongStep
+      return (.wrongStep, .wrongMinor)
     }
     return nil
   }
@@ -101,11 +105,13 @@ struct ProofCheck: Sendable {
   private func judge(
     _ content: String, of uid: TagUID, for step: Step, _ counters: [TagUID: UInt32]
   ) -> Verdict {
-    guard let message = try? DynamicTag(parsing: content), message.vehicle == vehicle.uuid, message.step == step.id,
-      let tag = secrets.tags[uid], tag.step == step.id, let reading = message.reading(with: tag.keys),
-      reading.uid == uid
-    else { return .refused(.wrongStep) }
-    if let last = counters[uid], reading.counter <= last { return .refused(.staleProof) }
+    guard let message = try? DynamicTag(parsing: content), message.vehicle == vehicle.uuid, message.step == step.id
+    else { return .refused(.wrongStep, .wrongLabel) }
+    guard let tag = secrets.tags[uid], tag.step == step.id else { return .refused(.wrongStep, .unknownTag) }
+    guard let reading = message.reading(with: tag.keys), reading.uid == uid else {
+      return .refused(.wrongStep, .forgedTag)
+    }
+    if let last = counters[uid], reading.counter <= last { return .refused(.staleProof, .usedReading) }
     return .accepted(reading)
   }
 }

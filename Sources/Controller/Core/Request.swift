@@ -40,13 +40,35 @@ struct Sender: Sendable {
   let nonce: [UInt8]?
   let rider: String
   let device: VerificationKey
+  /// The token's `jti`.
+  let token: String
+  /// Nil where a malformed command does not say it.
+  let asked: VehicleEvent.Position?
+  /// Of the proof, in a command to move.
+  let method: ProofMethod?
+  /// Of a beacon's proof.
+  let zone: Zone?
 
-  init(_ request: Request, _ command: CommandDigest, nonce: [UInt8]?, _ token: Token) {
+  init(
+    _ request: Request, _ command: CommandDigest, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
+  ) {
     step = request.step
     self.command = command
     self.nonce = nonce
     rider = token.subject
     device = token.device
+    self.token = token.id
+    var proof: Proof?
+    switch asking {
+    case .status?: asked = .unknown
+    case .stop?: asked = .stop
+    case .move(let move)?:
+      asked = move.target == .open ? .open : .close
+      proof = move.proof
+    case nil: asked = nil
+    }
+    method = proof?.method
+    if case .beacon(let zone, _, _)? = proof { self.zone = zone } else { zone = nil }
   }
 }
 

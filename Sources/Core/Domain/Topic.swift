@@ -26,6 +26,9 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   /// Where the broker keeps what the operator tells the controller: `Notice`.
   public var notice: String { "\(self)/operator" }
 
+  /// Where the controller tells the operator what it did: `VehicleEvent`.
+  public var events: String { "\(self)/events" }
+
   /// Where the broker keeps whether the controller is there: `Availability`.
   public var availability: String { "\(self)/availability" }
 }

@@ -9,12 +9,19 @@ import struct FoundationEssentials.Data
 /// `BASE64URL(header) . BASE64URL(enc) . . BASE64URL(ciphertext) .`: no initialization vector, and the tag is a part
 /// of the ciphertext. The ASCII of the first part is the additional data; `info` is empty.
 enum EncryptedObject {
+  /// The type of an object, as its header's `typ`.
+  enum Kind: String {
+    case command = "step-command+jwe"
+    case event = "step-event+jwe"
+  }
+
   private static let suite = HPKE.Ciphersuite.Curve25519_SHA256_ChachaPoly
-  private static let type = "step-command+jwe"
 
   /// - Returns: the compact form, and the sender's context, which exports secrets that only the recipient has too.
-  static func seal(_ content: [UInt8], to key: EncryptionKey) -> (text: String, context: HPKE.Sender) {
-    let header = header(for: key.thumbprint)
+  static func seal(
+    _ content: [UInt8], to key: EncryptionKey, as kind: Kind = .command
+  ) -> (text: String, context: HPKE.Sender) {
+    let header = header(for: key.thumbprint, as: kind)
     // A checked key and a fresh ephemeral one: nothing is left that can fail but memory.
     var sender = try! HPKE.Sender(recipientKey: key.key, ciphersuite: suite, info: .init())
     let ciphertext = try! sender.seal(content, authenticating: Array(header.utf8))
@@ -22,9 +29,9 @@ enum EncryptedObject {
   }
 
   /// The header as this library writes it.
-  static func header(for key: Thumbprint) -> String {
+  static func header(for key: Thumbprint, as kind: Kind = .command) -> String {
     Base64URL.encode(
-      JSON.bytes(["alg": "HPKE-4", "typ": .string(type), "cty": "JWT", "kid": .string(key.description)]))
+      JSON.bytes(["alg": "HPKE-4", "typ": .string(kind.rawValue), "cty": "JWT", "kid": .string(key.description)]))
   }
 
   static func open(_ text: some StringProtocol, with key: DecryptionKey) throws(ProtocolError) -> [UInt8] {
@@ -34,27 +41,27 @@ enum EncryptedObject {
   /// - Parameter usualHeader: one that is right, so that it need not be read.
   /// - Returns: what was sealed, and the context, which exports secrets that only the sender has too.
   static func open(
-    utf8 text: [UInt8], with key: DecryptionKey, usualHeader: [UInt8]
+    utf8 text: [UInt8], as kind: Kind = .command, with key: DecryptionKey, usualHeader: [UInt8]
   ) throws(ProtocolError) -> (content: [UInt8], context: HPKE.Recipient) {
     let parts = compactParts(of: text)
     // What costs least comes first: most of a flood ends before it is decoded.
     guard parts.count == 5, parts[2].isEmpty, parts[4].isEmpty, parts[1].count == 43 else {
       throw .malformed("not a compact JWE with integrated encryption")
     }
-    if Array(parts[0]) != usualHeader { try check(header: parts[0], for: key) }
+    if Array(parts[0]) != usualHeader { try check(header: parts[0], as: kind, for: key) }
     guard let encapsulated = Base64URL.decode(utf8: parts[1]), encapsulated.count == 32,
       let ciphertext = Base64URL.decode(utf8: parts[3])
     else { throw .malformed("not a compact JWE with integrated encryption") }
     return try open(ciphertext, encapsulated, info: [], additional: Array(parts[0]), with: key)
   }
 
-  private static func check(header: ArraySlice<UInt8>, for key: DecryptionKey) throws(ProtocolError) {
+  private static func check(header: ArraySlice<UInt8>, as kind: Kind, for key: DecryptionKey) throws(ProtocolError) {
     guard let header = Base64URL.decode(utf8: header) else {
       throw .malformed("not a compact JWE with integrated encryption")
     }
     var members = try ObjectReader(parse(header, "the JWE header"), of: "the JWE header", isExtensible: false)
     try members.constant("alg", "HPKE-4")
-    try members.constant("typ", type)
+    try members.constant("typ", kind.rawValue)
     try members.constant("cty", "JWT")
     guard identical(try members.string("kid"), key.thumbprint.description) else { throw .unknownKey }
     try members.end()

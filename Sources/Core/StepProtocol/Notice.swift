@@ -39,10 +39,15 @@ public struct Notice: Sendable, Equatable {
   /// The keys that tokens and later notices may be signed by, each once; the present one is the first.
   public let keys: [VerificationKey]
   public let revoked: [Revocation]
+  /// What events are encrypted to; nil where the operator wants none.
+  public let eventKey: EncryptionKey?
+  /// The last event that the operator has received. The controller may forget it and all before it.
+  public let acknowledged: EventPlace?
 
   /// - Parameter keys: 1 to `maximumKeys`, each once.
   public init(
-    vehicle: UUID, sequence: Int64, issued: Int64, keys: [VerificationKey], revoked: [Revocation] = []
+    vehicle: UUID, sequence: Int64, issued: Int64, keys: [VerificationKey], revoked: [Revocation] = [],
+    eventKey: EncryptionKey? = nil, acknowledged: EventPlace? = nil
   ) {
     precondition(
       (1...Notice.maximumKeys).contains(keys.count) && Set(keys).count == keys.count, "not the keys of a notice")
@@ -51,6 +56,8 @@ public struct Notice: Sendable, Equatable {
     self.issued = issued
     self.keys = keys
     self.revoked = revoked
+    self.eventKey = eventKey
+    self.acknowledged = acknowledged
   }
 
   /// Whether a token must be refused.
@@ -102,14 +109,21 @@ public struct Notice: Sendable, Equatable {
     var revoked: [Revocation] = []
     for item in try members.take("revoked", "a list", { $0.array }) { revoked.append(try Revocation(item)) }
     self.revoked = revoked
+    eventKey = try members.takeIfPresent("event_key", "an X25519 key") { value in
+      value.string.flatMap { Base64URL.decode($0) }.flatMap { try? EncryptionKey($0) }
+    }
+    acknowledged = try members.objectIfPresent("acked").map(EventPlace.init)
     try members.end()
   }
 
   public var claims: JSON {
-    [
-      "vehicle": .string(vehicle.description), "seq": .integer(sequence), "iat": .integer(issued),
-      "keys": .array(keys.map(\.jwk)), "revoked": .array(revoked.map(\.json)),
+    var members: [JSON.Member] = [
+      .init("vehicle", .string(vehicle.description)), .init("seq", .integer(sequence)), .init("iat", .integer(issued)),
+      .init("keys", .array(keys.map(\.jwk))), .init("revoked", .array(revoked.map(\.json))),
     ]
+    if let eventKey { members.append(.init("event_key", .string(Base64URL.encode(eventKey.bytes)))) }
+    if let acknowledged { members.append(.init("acked", acknowledged.json)) }
+    return .object(members)
   }
 }
 

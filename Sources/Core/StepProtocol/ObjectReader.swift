@@ -74,6 +74,14 @@ struct ObjectReader {
     try takeIfPresent(name, "base64url of \(count) bytes") { ObjectReader.bytes($0, count: count) }
   }
 
+  mutating func wordIfPresent(_ name: String) throws(ProtocolError) -> String? {
+    try takeIfPresent(name, "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+  }
+
+  mutating func countIfPresent(_ name: String) throws(ProtocolError) -> Int64? {
+    try takeIfPresent(name, "a whole number", ObjectReader.count)
+  }
+
   /// A whole number of milliseconds or seconds; negative times do not exist in this protocol.
   mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
     try take(name, "a whole number", ObjectReader.count)
@@ -92,6 +100,13 @@ struct ObjectReader {
 
   mutating func openWordIfPresent<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
     try takeIfPresent(name, "a word", ObjectReader.openWord)
+  }
+
+  /// A word in `ext`; nil where it is not there.
+  func extensionWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+    guard let value = extensions?[name] else { return nil }
+    guard let word = Self.openWord(value) as Word? else { throw .malformed("\(name) is not a word") }
+    return word
   }
 
   private static func openWord<Word: OpenWord>(_ value: JSON) -> Word? { value.string.flatMap(Word.init(rawValue:)) }

@@ -12,6 +12,7 @@ struct SignedObject {
     case status = "step-status+jwt"
     case vehicle = "step-vehicle+jwt"
     case notice = "step-notice+jwt"
+    case event = "step-event+jwt"
     case request = "step-request+jwt"
 
     /// How a reader learns which key has signed.
@@ -26,7 +27,7 @@ struct SignedObject {
 
     var keyHint: KeyHint {
       switch self {
-      case .token, .status, .notice: .name
+      case .token, .status, .notice, .event: .name
       case .vehicle, .request: .key
       case .command: .none
       }
@@ -87,7 +88,13 @@ struct SignedObject {
 
   /// With spaces after it, which JSON allows, so that the size of what is encrypted later tells nothing.
   private static func padded(_ payload: [UInt8], _ kind: Kind) -> [UInt8] {
-    guard kind == .command, let size = Command.paddedSizes.first(where: { $0 >= payload.count }) else { return payload }
+    let sizes: [Int] =
+      switch kind {
+      case .command: Command.paddedSizes
+      case .event: VehicleEvent.paddedSizes
+      case .token, .status, .vehicle, .notice, .request: []
+      }
+    guard let size = sizes.first(where: { $0 >= payload.count }) else { return payload }
     return payload + [UInt8](repeating: 0x20, count: size - payload.count)
   }
 

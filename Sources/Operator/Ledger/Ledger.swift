@@ -82,14 +82,17 @@ package struct Ledger: Sendable, Equatable {
 
   /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup, not
   /// below the time.
-  mutating func notice(for vehicle: UUID, keys: [VerificationKey], now: Int64) -> Notice {
+  mutating func notice(
+    for vehicle: UUID, keys: [VerificationKey], eventKey: EncryptionKey? = nil, acknowledged: EventPlace? = nil,
+    now: Int64
+  ) -> Notice {
     sequence = max(sequence + 1, now)
     let revoked = withdrawals.filter { withdrawal in
       withdrawal.until > now && tokens.contains { $0.vehicle == vehicle && withdrawal.subject.concerns($0) }
     }
     return Notice(
       vehicle: vehicle, sequence: sequence, issued: now, keys: keys,
-      revoked: revoked.map { .init($0.subject, until: $0.until) })
+      revoked: revoked.map { .init($0.subject, until: $0.until) }, eventKey: eventKey, acknowledged: acknowledged)
   }
 }
 

@@ -13,6 +13,8 @@ import SystemIO
 ///     operator/ca.key                  signs certificates
 ///     operator/client.pem, client.key  who the operator is to the broker
 ///     operator/ledger.json             what was handed out, and what was taken back
+///     operator/events.jwk              what vehicles' events are encrypted to
+///     operator/events/UUID.jwt         a vehicle's events
 ///     operator/handover/UUID.jwt       a vehicle's notice in which the key before lists the present one
 package struct OperatorPlace: Sendable {
   package let path: String
@@ -101,10 +103,12 @@ package struct OperatorPlace: Sendable {
 
   /// Ends a change of keys: the key before counts no more.
   ///
-  /// - Parameter force: also where tokens that it has signed have not ended.
-  /// - Returns: the last notices by that key, which take it away.
-  /// - Throws: `tokensLast` where that would lock riders out.
-  package func retireKey(now: Int64, force: Bool) throws -> [Letter] {
+  /// - Parameter force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the
+  ///   present key.
+  /// - Returns: the last notices by that key, which take it away, and the vehicles that have never sent an event, so that
+  ///   nobody knows whether they have the present key.
+  /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
+  package func retireKey(now: Int64, force: Bool) throws -> (letters: [Letter], unheard: [String]) {
     let keys = try keys()
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
     let name = previous.verificationKey.thumbprint
@@ -115,10 +119,33 @@ package struct OperatorPlace: Sendable {
         && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
     }.map(\.rider)
     guard force || riders.isEmpty else { throw LedgerError.tokensLast(Set(riders).sorted()) }
+    let (untold, unheard) = try untold(keys)
+    guard force || untold.isEmpty else { throw LedgerError.notTold(untold) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     for letter in letters { try letter.checkSize() }
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
-    return letters
+    return (letters, unheard)
+  }
+
+  /// The vehicles that have not said that a notice with the present key is in force, and those that never say anything.
+  private func untold(_ keys: Keys) throws -> (untold: [String], unheard: [String]) {
+    var (untold, unheard): ([String], [String]) = ([], [])
+    for folder in try vehicles() {
+      let vehicle = try folder.readVehicleFile().vehicle
+      let file = path("\(VehiclePaths.handover)/\(vehicle.uuid).jwt")
+      let archive = archive(of: vehicle.uuid)
+      guard archive.exists, Files.exists(file) else {
+        unheard.append(vehicle.name)
+        continue
+      }
+      let handover = try about(file) {
+        try Notice.read(Array(KeyFile.token(file).utf8), verifiedBy: keys.counting)?.sequence ?? 0
+      }
+      // Those after the handover list the present key too.
+      let isTold = try archive.read().contains { $0.event.content.notice ?? -1 > handover }
+      if !isTold { untold.append(vehicle.name) }
+    }
+    return (untold, unheard)
   }
 
   // MARK: - The ledger
@@ -194,30 +221,53 @@ package struct OperatorPlace: Sendable {
     }
   }
 
-  /// New notices for all vehicles.
-  package func letters(now: Int64) throws -> [Letter] {
+  /// New notices.
+  ///
+  /// - Parameter vehicles: for which; nil for all.
+  package func letters(to vehicles: Set<UUID>? = nil, now: Int64) throws -> [Letter] {
     let keys = try keys()
-    return try letters(by: keys.signingNotices, listing: keys.counting, now: now)
+    return try letters(to: vehicles, by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
-  private func letters(by key: SigningKey, listing keys: [VerificationKey], now: Int64) throws -> [Letter] {
-    let identity = try identity(now: now)
-    return try vehicles().map { folder in
-      let file = try folder.readVehicleFile()
-      let topic = try folder.present(file.topic, "topic")
-      let broker = try folder.present(file.broker, "[broker]")
-      let notice = try change { $0.notice(for: file.vehicle.uuid, keys: keys, now: now) }
-      return Letter(
-        vehicle: file.vehicle, topic: topic,
-        broker: Broker(
-          host: broker.host, port: broker.port,
-          tls: .init(authority: path(VehiclePaths.authorityCertificate), identity: identity)),
-        sequence: notice.sequence, text: notice.signed(by: key), revocations: notice.revoked.count)
+  /// A new notice for a vehicle.
+  func letter(for folder: VehicleFolder, now: Int64) throws -> Letter {
+    let keys = try keys()
+    return try letter(for: folder, by: keys.signingNotices, listing: keys.counting, now: now)
+  }
+
+  private func letters(
+    to wanted: Set<UUID>? = nil, by key: SigningKey, listing keys: [VerificationKey], now: Int64
+  ) throws -> [Letter] {
+    try vehicles().compactMap { folder in
+      if let wanted, try !wanted.contains(folder.readVehicleFile().vehicle.uuid) { return nil }
+      return try letter(for: folder, by: key, listing: keys, now: now)
     }
   }
 
+  private func letter(
+    for folder: VehicleFolder, by key: SigningKey, listing keys: [VerificationKey], now: Int64
+  ) throws -> Letter {
+    let file = try folder.readVehicleFile()
+    let topic = try folder.present(file.topic, "topic")
+    let broker = try folder.present(file.broker, "[broker]")
+    let (eventKey, acknowledged) = (try eventKey().encryptionKey, try archive(of: file.vehicle.uuid).end())
+    let notice = try change {
+      $0.notice(for: file.vehicle.uuid, keys: keys, eventKey: eventKey, acknowledged: acknowledged, now: now)
+    }
+    return Letter(
+      vehicle: file.vehicle, topic: topic, broker: asOperator(broker, try identity(now: now)),
+      sequence: notice.sequence, text: notice.signed(by: key), revocations: notice.revoked.count)
+  }
+
+  /// How the operator reaches a vehicle's broker.
+  func asOperator(_ broker: Broker, _ identity: Broker.Identity) -> Broker {
+    Broker(
+      host: broker.host, port: broker.port,
+      tls: .init(authority: path(VehiclePaths.authorityCertificate), identity: identity))
+  }
+
   /// Who the operator is to the broker. It is made where the folder is from before there were notices.
-  private func identity(now: Int64) throws -> Broker.Identity {
+  func identity(now: Int64) throws -> Broker.Identity {
     let (certificate, key) = (path(VehiclePaths.operatorCertificate), path(VehiclePaths.operatorKey))
     if !Files.exists(certificate) {
       let authority = try VehicleFolder(path).readAuthority()
@@ -245,6 +295,8 @@ package enum LedgerError: Failure, Equatable {
   case nothingToRetire
   /// Riders whose tokens the key has signed.
   case tokensLast([String])
+  /// Vehicles that have not said that they have a notice with the present key.
+  case notTold([String])
   /// The broker took the notice, and does not keep it.
   case notKept(String)
   case noAnswer(String)
@@ -258,7 +310,8 @@ package enum LedgerError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast: .failure
+    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold:
+      .failure
     case .notKept, .noAnswer: .unavailable
     case .notFleet: .noInput
     case .taken: .usage
@@ -275,6 +328,8 @@ package enum LedgerError: Failure, Equatable {
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "there is no old key to retire"
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
+    case .notTold(let vehicles):
+      "not known to have the present key: \(printable(vehicles.joined(separator: ", ")))"
     case .notKept(let broker): "\(broker) does not keep the notice: its access list does not let the operator write"
     case .noAnswer(let broker): "\(broker) has not confirmed the notice"
     case .notFleet(let path): "\(path) is not the folder of an operator of several vehicles"
@@ -292,6 +347,7 @@ package enum LedgerError: Failure, Equatable {
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
+    case .notTold: "`stepctl operator log` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
     case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
     case .notFleet: "`stepctl operator init` makes one"

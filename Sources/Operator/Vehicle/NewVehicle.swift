@@ -16,14 +16,43 @@ struct NewVehicle {
 
   /// - Parameters:
   ///   - folder: where the vehicle will be; it exists.
-  ///   - fleet: whose broker, authority and keys it uses; nil where it gets its own.
-  init(_ plan: VehiclePlan, in folder: VehicleFolder, fleet: OperatorPlace?, now: Int64) throws {
-    let tokenKey = try fleet?.keys().present ?? SigningKey()
+  ///   - issuer: whose broker, authority and keys it uses.
+  init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
+    var plan = plan
     let encryptionKey = DecryptionKey()
     let signingKey = SigningKey()
+    var own: [NewFile] = []
+    let tokenKey: VerificationKey
+    let certificates: [NewFile]
+    let end: Int64
+    // A broker is not to run as root: Debian's has a user of its own.
+    brokerOwner = if case .own = issuer { BrokerConfiguration.owner } else { geteuid() }
+    switch issuer {
+    case .own:
+      let key = SigningKey()
+      tokenKey = key.verificationKey
+      (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
+      own = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
+    case .place(let fleet):
+      tokenKey = try fleet.keys().present.verificationKey
+      (certificates, end) = try Self.certificate(for: plan, in: fleet, now: now)
+    case .server(let enrol):
+      let key = try about(folder.path) { try PrivateKey() }
+      let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
+      let admission = try enrol(
+        VehicleEnrolment(
+          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryptionKey.encryptionKey,
+          signingKey: signingKey.verificationKey, certificateRequest: request))
+      tokenKey = admission.operatorKey
+      plan.host = admission.host
+      plan.port = admission.port
+      // The steps are as they were, so it cannot fail.
+      plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
+      (certificates, end) = try about("the server's answer") { try Self.certificate(of: admission, for: key) }
+    }
 
     let vehicle = VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey.verificationKey,
+      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey,
       topic: plan.topic,
       broker: Broker(
         host: plan.host.description, port: plan.port,
@@ -34,18 +63,10 @@ struct NewVehicle {
       broker: .init(
         identity: .init(certificate: VehiclePaths.controllerCertificate, key: VehiclePaths.controllerKey)),
       keys: .init(
-        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey,
-        operatorKey: tokenKey.verificationKey),
+        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey, operatorKey: tokenKey),
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
-      servo: plan.servo.hardware(for: plan.vehicle.steps))
+      servo: plan.servo.hardware(for: plan.vehicle.steps), trafficGuard: plan.trafficGuard)
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
-    // A broker is not to run as root: Debian's has a user of its own.
-    brokerOwner = fleet == nil ? BrokerConfiguration.owner : geteuid()
-    let (certificates, end) =
-      if let fleet {
-        try Self.certificate(for: plan, in: fleet, now: now)
-      } else { try about(folder.path) { try Self.certificates(for: plan, now: now) } }
-    let own = fleet == nil ? try Self.operatorFiles(for: plan, tokenKey, in: folder, owner: brokerOwner) : []
     files =
       [
         NewFile(VehiclePaths.vehicle, vehicle.render()),
@@ -55,9 +76,25 @@ struct NewVehicle {
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
       ] + secrets + certificates + own
     summary = VehicleSummary(
-      files: files.map(\.name), tokenKey: tokenKey.verificationKey.thumbprint,
-      encryptionKey: encryptionKey.thumbprint, signingKey: signingKey.verificationKey.thumbprint,
-      certificatesEnd: end)
+      files: files.map(\.name), vehicle: plan.vehicle, host: plan.host, port: plan.port,
+      tokenKey: tokenKey.thumbprint, encryptionKey: encryptionKey.thumbprint,
+      signingKey: signingKey.verificationKey.thumbprint, certificatesEnd: end)
+  }
+
+  /// The certificate that a fleet's server has issued, checked, and when it ends.
+  private static func certificate(
+    of admission: VehicleAdmission, for key: borrowing PrivateKey
+  ) throws -> ([NewFile], end: Int64) {
+    let certificate = try Certificate(pem: admission.certificate)
+    try certificate.require(isFor: key)
+    try certificate.require(isFrom: Certificate(pem: admission.authority))
+    return (
+      [
+        NewFile(VehiclePaths.authorityCertificate, try Certificate(pem: admission.authority).pem()),
+        NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
+        NewFile(VehiclePaths.controllerKey, try key.pem(), isPrivate: true),
+      ], try certificate.end()
+    )
   }
 
   /// What a vehicle has that is its own operator's.

@@ -33,6 +33,8 @@ final class Bench {
   let motionGuard = PlayedGuard()
   var controller: Controller!
   var events: [Controller.Event] = []
+  /// What the operator is told.
+  var told: [VehicleEvent.Content] = []
   /// The operator's keys, as the controller has told them last.
   var trusted: [VerificationKey]?
   var time = ControllerTime(clock: 1_000, wall: 1_800_000_000)
@@ -44,6 +46,10 @@ final class Bench {
   var ears: [StepID: Int8] = [:]
   /// What the ears wait for.
   var awaited: Set<UUID> = []
+  /// Nil where there is no traffic feed.
+  var road: TrafficRules?
+  /// What the traffic feed is asked for, the last time last.
+  var watched: [WatchedRoad] = []
   var vehicle = car
   private let reports: Reports
 
@@ -67,12 +73,14 @@ final class Bench {
     servo.crash()
     reports.waiting = []
     events = []
+    told = []
     awaited = []
     controller = Controller(
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
       policy: policy, secrets: secrets, profile: profile, inputs: inputs,
-      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), journal: journal.medium, motionGuard: motionGuard)
+      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { TrafficWatch($0) },
+      journal: journal.medium, motionGuard: motionGuard)
     for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }
 
@@ -90,9 +98,11 @@ final class Bench {
         case .commit(let content, let ticket): journal.commit(content, ticket)
         case .servo(let order): servo.execute(order)
         case .record(let event): events.append(event)
-        case .trust(let keys): trusted = keys
+        case .obey(let notice): trusted = notice.keys
+        case .tell(let content): told.append(content)
         case .await(let frames): awaited.formUnion(frames)
         case .forget(let frames): awaited.subtract(frames)
+        case .watch(let road): watched.append(road)
         }
       }
       inputs += reports.waiting

@@ -108,7 +108,10 @@ import Testing
     // As fast as a controller could take them: all in one second. The last two to be tried are the right ones.
     let right = rotating.accepted(at: bench.time.wall)
     for minor in (UInt16.min...UInt16.max).filter({ !right.contains($0) }) + right {
-      #expect(judge(minor, mallory, at: bench.time) == .refused(.staleProof))
+      guard case .refused(.staleProof, _) = judge(minor, mallory, at: bench.time) else {
+        Issue.record("\(minor) got through")
+        return
+      }
     }
     #expect(judge(right[0], alice, at: bench.time) == .accepted(nil))
   }

@@ -1,0 +1,200 @@
+import ArgumentParser
+import Domain
+import Foundation
+import NIOSSL
+import Provisioning
+import Store
+
+/// A backup is one SQLite database (mode 0600): the server's tables, and the files of its folder. It holds the operator's
+/// private keys. It is the same for both kinds of database, so it is also the way from one to the other.
+private enum BackupFile {
+  static let migration = Migration(
+    "backup-1",
+    ["CREATE TABLE backup_file (path TEXT NOT NULL PRIMARY KEY, mode BIGINT NOT NULL, content TEXT NOT NULL)"])
+
+  /// What a server makes anew: its database, its sockets, what the broker keeps.
+  static let left = ["data", "run", "operator/data"]
+
+  static var migrations: [Migration] { FleetFolder.migrations + [migration] }
+}
+
+struct Backup: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Copies everything of a server into one file, while it serves. The file holds its private keys.")
+  @OptionGroup var server: ServerOption
+  @Argument(help: "The file; it must not exist.") var file: String
+
+  func run() async throws {
+    let folder = server.folder
+    let settings = try folder.settings()
+    // It reserves the name, with its mode, before anything private is in it.
+    try FleetFolder.write(file, [], mode: 0o600)
+    do {
+      let source = try folder.store(settings)
+      let copy = try SQLiteStore(path: file)
+      let rows = try await source.copy(to: copy, FleetFolder.migrations)
+      try await copy.migrate(BackupFile.migrations)
+      await source.close()
+      let files = try folder.files()
+      try await copy.write { transaction in
+        for file in files {
+          try transaction.run(
+            "INSERT INTO backup_file (path, mode, content) VALUES (?, ?, ?)",
+            [.text(file.path), .integer(Int64(file.mode)), .text(file.content.base64EncodedString())])
+        }
+      }
+      await copy.close()
+      print("\(file): \(rows) rows and \(files.count) files")
+    } catch {
+      for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file + suffix) }
+      throw error
+    }
+  }
+}
+
+struct Restore: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Makes a server's folder from a backup.")
+  @Argument(help: "The backup.") var file: String
+  @Argument(help: "The folder; it must not exist.") var dir: String
+  @Option(help: ArgumentHelp("A PostgreSQL database, instead of what the server had.", valueName: "url"))
+  var database: String?
+  @Flag(help: "A database in a file, instead of what the server had.") var sqlite = false
+
+  func validate() throws {
+    if sqlite && database != nil { throw ValidationError("give one of --database and --sqlite") }
+  }
+
+  func run() async throws {
+    let folder = FleetFolder(dir)
+    guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
+    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.file(file, "no such file") }
+    let copy = try SQLiteStore(path: file)
+    let files = try await copy.read { transaction in
+      try transaction.run("SELECT path, mode, content FROM backup_file").map {
+        ($0.text("path"), mode_t($0.integer("mode")), $0.text("content"))
+      }
+    }
+    try FleetFolder.makeFolder(folder.path, mode: 0o755)
+    do {
+      for (name, mode, content) in files {
+        guard !name.hasPrefix("/"), !name.split(separator: "/").contains(".."), let data = Data(base64Encoded: content)
+        else { throw FleetError.damaged(file, "it names a file outside the folder") }
+        let path = folder.path(name)
+        try folder.makeParents(of: name)
+        try FleetFolder.write(path, Array(data), mode: mode)
+      }
+      try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+      var settings = try folder.settings()
+      if sqlite || database != nil {
+        settings.database = database
+        try FileManager.default.removeItem(atPath: folder.path("stepfleet.json"))
+        try folder.write(settings)
+      }
+      let store = try folder.store(settings)
+      let rows = try await copy.copy(to: store, FleetFolder.migrations)
+      await store.close()
+      try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
+      print("\(folder.path): \(rows) rows and \(files.count) files")
+    } catch {
+      try? FileManager.default.removeItem(atPath: folder.path)
+      throw error
+    }
+    await copy.close()
+  }
+}
+
+struct Check: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Looks for what does not fit together in a server's folder and database; changes nothing.")
+  @Argument(help: "The server's folder.") var dir: String
+
+  func run() async throws {
+    let folder = FleetFolder(dir)
+    let settings = try folder.settings()
+    let store = try folder.store(settings)
+    var defects = try await store.defects()
+    let expected = Set(FleetFolder.migrations.map(\.name))
+    if try await store.migrationsMade() != expected {
+      defects.append("the database is of another version of stepfleet")
+    }
+    defects += try await store.read { transaction in
+      let overlaps = try transaction.run(
+        """
+        SELECT a.id AS a, b.id AS b FROM booking a JOIN booking b ON a.vehicle = b.vehicle AND a.id < b.id
+        WHERE a.state IN ('booked', 'active') AND b.state IN ('booked', 'active')
+          AND a.begins < b.ends AND b.begins < a.ends
+        """)
+      return overlaps.map { "the bookings \($0.text("a")) and \($0.text("b")) overlap" }
+    }
+    let vehicles = try await store.read { transaction in
+      try transaction.run("SELECT id, name, folder FROM vehicle WHERE service <> 'removed'").map {
+        ($0.text("id"), $0.text("name"), $0.text("folder"))
+      }
+    }
+    for (id, name, vehicle) in vehicles {
+      if try folder.place.vehicle(vehicle)?.uuid.description != id {
+        defects.append("the operator does not know the vehicle \(name) (\(id))")
+      }
+    }
+    let now = Int64(Date.now.timeIntervalSince1970)
+    let tokens = try await store.read { transaction in
+      try transaction.run("SELECT jti FROM access WHERE expires > ?", [.integer(now)]).map { $0.text("jti") }
+    }
+    for jti in try folder.place.unknown(tokens) {
+      defects.append("the operator has not issued the token \(jti), and could not revoke it")
+    }
+    await store.close()
+    for file in try folder.files() where file.isSecret && file.mode & 0o077 != 0 {
+      defects.append("\(folder.path(file.path)) can be read by others")
+    }
+    let certificate = folder.path("tls/server.pem")
+    if let first = try NIOSSLCertificate.fromPEMFile(certificate).first, Int64(first.notValidAfter) < now + 30 * 86_400
+    {
+      defects.append("\(certificate) ends within 30 days")
+    }
+    for defect in defects { print(defect) }
+    guard defects.isEmpty else { throw FleetError.defects(defects.count) }
+    print("\(folder.path): nothing is wrong")
+  }
+}
+
+extension FleetFolder {
+  fileprivate struct File {
+    let path: String
+    let mode: mode_t
+    let content: Data
+
+    var isSecret: Bool {
+      path.hasSuffix(".key") || path.hasSuffix(".jwk") || path.hasSuffix("ledger.json") || path == "stepfleet.json"
+    }
+  }
+
+  /// Everything in the folder but what a server makes anew.
+  fileprivate func files() throws -> [File] {
+    guard let names = FileManager.default.enumerator(atPath: path) else { throw FleetError.notFleet(path) }
+    var files: [File] = []
+    for case let name as String in names {
+      let attributes = names.fileAttributes ?? [:]
+      if BackupFile.left.contains(name) {
+        names.skipDescendants()
+      } else if attributes[.type] as? FileAttributeType == .typeRegular {
+        guard let content = FileManager.default.contents(atPath: path(name)) else {
+          throw FleetError.file(path(name), "cannot be read")
+        }
+        let mode = mode_t((attributes[.posixPermissions] as? NSNumber)?.uint32Value ?? 0o600)
+        files.append(File(path: name, mode: mode, content: content))
+      }
+    }
+    return files.sorted { $0.path < $1.path }
+  }
+
+  /// The folders above a file. The operator's keys are in a private one.
+  fileprivate func makeParents(of name: String) throws {
+    let parts = name.split(separator: "/").dropLast()
+    for count in parts.indices {
+      let folder = parts[...count].joined(separator: "/")
+      let isInner = folder.hasPrefix("operator/operator")
+      try Self.makeFolder(path(folder), mode: isInner ? 0o700 : 0o755)
+    }
+  }
+}

@@ -1,0 +1,229 @@
+import ArgumentParser
+import Domain
+import Encoding
+import Foundation
+
+struct VehicleGroup: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "vehicle", abstract: "The fleet's vehicles.",
+    subcommands: [Add.self, List.self, Show.self, Suspend.self, Resume.self, Remove.self])
+
+  struct Add: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Announces a vehicle, and prints the code that it joins with.",
+      discussion: "A vehicle that `stepctl provision vehicle NAME --operator DIR/operator` has made is taken at once.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "What people call it.") var name: String
+
+    func run() throws {
+      let answer = try server.ask("POST", "/vehicles", ["name": .string(name)])
+      guard let code = answer["code"]?.string else { return print("\(name) is in service") }
+      let settings = try server.folder.settings()
+      print(
+        """
+        \(name) can join within 24 hours with the code \(code), once. On the vehicle:
+          stepctl provision vehicle DIR --fleet \(settings.origin) --code \(code)
+        """)
+    }
+  }
+
+  struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists them, and what each is doing.")
+    @OptionGroup var server: ServerOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() throws {
+      let answer = try server.ask("GET", "/vehicles")
+      if json { return print(answer.text) }
+      printTable(answer["vehicles"]?.array ?? [], ["name", "state", "bookings", "steps", "id"])
+    }
+  }
+
+  struct Show: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Shows one, in JSON.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its name or id.") var vehicle: String
+    func run() throws { print(try server.ask("POST", "/vehicle", ["name": .string(vehicle)]).text) }
+  }
+
+  struct Suspend: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Takes one out of service: nobody books it, and access to it is revoked. Bookings stay.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its name or id.") var vehicle: String
+    func run() throws { try change(server, vehicle, "suspended") }
+  }
+
+  struct Resume: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Takes one back into service.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its name or id.") var vehicle: String
+    func run() throws { try change(server, vehicle, "in_service") }
+  }
+
+  struct Remove: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Takes one out of the fleet: its bookings are cancelled, and access to it is revoked.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its name or id.") var vehicle: String
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
+
+    func run() throws {
+      let found = try server.ask("POST", "/vehicle", ["name": .string(vehicle)])
+      if !yes {
+        print(
+          "\(vehicle) has \(found["bookings"]?.integer ?? 0) bookings, which will be cancelled. Its name, to go on:")
+        guard readLine() == found["name"]?.string else {
+          throw FleetError.usage("that is not its name; nothing was changed")
+        }
+      }
+      try change(server, vehicle, "removed")
+    }
+  }
+
+  private static func change(_ server: ServerOption, _ vehicle: String, _ service: String) throws {
+    let answer = try server.ask("POST", "/vehicle", ["name": .string(vehicle), "service": .string(service)])
+    print("\(answer["name"]?.string ?? vehicle): \(answer["state"]?.string ?? service)")
+  }
+}
+
+struct AccountGroup: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "account", abstract: "Riders' accounts.",
+    subcommands: [List.self, Role.self, Suspend.self, Resume.self, Delete.self])
+
+  struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists them.")
+    @OptionGroup var server: ServerOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() throws {
+      let answer = try server.ask("GET", "/accounts")
+      if json { return print(answer.text) }
+      printTable(answer["accounts"]?.array ?? [], ["email", "role", "state", "id"])
+    }
+  }
+
+  struct Role: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Says what one may do.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its address or id.") var account: String
+    @Argument(help: "rider, technician or operator.") var role: String
+
+    func run() throws {
+      _ = try server.ask("POST", "/accounts/\(escaped(account))/role", ["role": .string(role)])
+      print("\(account): \(role)")
+    }
+  }
+
+  struct Suspend: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Keeps one out: its logins end, its bookings are cancelled, and its access is revoked.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its address or id.") var account: String
+
+    func run() throws {
+      _ = try server.ask("POST", "/accounts/\(escaped(account))/suspend", [:])
+      print("\(account): suspended")
+    }
+  }
+
+  struct Resume: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lets one in again.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its address or id.") var account: String
+
+    func run() throws {
+      _ = try server.ask("POST", "/accounts/\(escaped(account))/resume", [:])
+      print("\(account): active")
+    }
+  }
+
+  struct Delete: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Deletes one: its bookings are cancelled, its access is revoked, its address is forgotten.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its address or id.") var account: String
+    @Flag(name: .shortAndLong, help: "Do not ask.") var yes = false
+
+    func run() throws {
+      if !yes {
+        print("Everything about \(account) is deleted. The account again, to go on:")
+        guard readLine() == account else { throw FleetError.usage("that is not the account; nothing was changed") }
+      }
+      _ = try server.ask("DELETE", "/accounts/\(escaped(account))")
+      print("\(account): deleted")
+    }
+  }
+}
+
+struct BookingGroup: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "booking", abstract: "Bookings.", subcommands: [List.self, Cancel.self])
+
+  struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lists those that are not over.")
+    @OptionGroup var server: ServerOption
+    @Flag(help: "Print JSON.") var json = false
+
+    func run() throws {
+      let answer = try server.ask("GET", "/bookings")
+      if json { return print(answer.text) }
+      printTable(answer["bookings"]?.array ?? [], ["id", "name", "from", "to", "state", "account"])
+    }
+  }
+
+  struct Cancel: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Cancels one, and revokes the access that was given for it.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its id.") var booking: String
+
+    func run() throws {
+      let answer = try server.ask("POST", "/revoke", ["booking": .string(booking)])
+      print("\(booking): cancelled; \(answer["tokens"]?.integer ?? 0) tokens revoked")
+    }
+  }
+}
+
+struct Revoke: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Takes access back: vehicles refuse it as soon as they have read the operator's notice.")
+  @OptionGroup var server: ServerOption
+  @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
+  @Option(help: ArgumentHelp("A device, by its key's thumbprint.", valueName: "thumbprint")) var device: String?
+  @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "id")) var account: String?
+
+  func validate() throws {
+    guard [booking, device, account].compactMap(\.self).count == 1 else {
+      throw ValidationError("give one of --booking, --device and --account")
+    }
+  }
+
+  func run() throws {
+    let members = [("booking", booking), ("device", device), ("account", account)].compactMap { name, value in
+      value.map { JSON.Member(name, .string($0)) }
+    }
+    let count = try server.ask("POST", "/revoke", .object(members))["tokens"]?.integer ?? 0
+    print(count == 1 ? "1 token revoked" : "\(count) tokens revoked")
+  }
+}
+
+struct KeysGroup: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keys", abstract: "The operator's keys.", subcommands: [Rotate.self, Retire.self])
+
+  struct Rotate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Takes the next step of a change of keys: first the new key is announced, then it signs.")
+    @OptionGroup var server: ServerOption
+    func run() throws { print(try server.ask("POST", "/keys/rotate", [:])["done"]?.string ?? "") }
+  }
+
+  struct Retire: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Ends a change of keys: the old one no longer counts. Refused while its tokens last.")
+    @OptionGroup var server: ServerOption
+    func run() throws { print(try server.ask("POST", "/keys/retire", [:])["done"]?.string ?? "") }
+  }
+}

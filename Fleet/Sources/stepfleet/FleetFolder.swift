@@ -1,0 +1,133 @@
+import API
+import Crypto
+import Domain
+import Encoding
+import Foundation
+import Login
+import Provisioning
+import Store
+
+/// The folder of a server.
+///
+///     stepfleet.json         how it serves (mode 0600: a database's address may have a password)
+///     terms.txt              what riders accept
+///     tls/server.pem, .key   who it is to riders; a public authority's files can take their place
+///     operator/              as `stepctl operator init` makes it: keys, authority, the vehicles' broker
+///     data/fleet.sqlite      vehicles, bookings, accounts (not with PostgreSQL)
+///     run/admin.sock         where `stepfleet vehicle` and the like ask (folder: mode 0700)
+struct FleetFolder: Sendable {
+  let path: String
+
+  init(_ path: String) { self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path }
+
+  func path(_ name: String) -> String { "\(path)/\(name)" }
+
+  var place: FleetOperator { FleetOperator(path("operator")) }
+
+  /// How it serves.
+  struct Settings: Equatable {
+    var host: String
+    var port: Int
+    /// A connection URI of libpq; nil for SQLite.
+    var database: String?
+    /// What mails come from.
+    var mailFrom: String
+    var sendmail: String
+    /// How many logins and mails one network may ask for at once.
+    var burst = LoginSettings.burst
+
+    var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
+  }
+
+  private static let settings = "stepfleet.json"
+  /// The largest port that there is.
+  static let ports = 1...65_535
+
+  func settings() throws(FleetError) -> Settings {
+    let path = path(Self.settings)
+    guard let data = FileManager.default.contents(atPath: path) else { throw .notFleet(self.path) }
+    let json: JSON
+    do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
+    let known = ["host", "port", "database", "mail_from", "sendmail", "burst"]
+    guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
+      throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
+    }
+    guard let host = json["host"]?.string, let port = json["port"]?.integer, Self.ports.contains(Int(port)),
+      let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
+      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
+      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, (1...1_000_000).contains(burst)
+    else { throw .damaged(path, "host, port, mail_from, sendmail or burst is missing or cannot be used") }
+    return Settings(
+      host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
+      burst: burst)
+  }
+
+  func write(_ settings: Settings) throws {
+    var members: [JSON.Member] = [
+      .init("host", .string(settings.host)), .init("port", .integer(Int64(settings.port))),
+      .init("mail_from", .string(settings.mailFrom)), .init("sendmail", .string(settings.sendmail)),
+      .init("burst", .integer(settings.burst)),
+    ]
+    if let database = settings.database { members.append(.init("database", .string(database))) }
+    try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
+  }
+
+  func store(_ settings: Settings) throws -> any Store {
+    if let url = settings.database { return try PostgresStore(url: url) }
+    try Self.makeFolder(path("data"), mode: 0o700)
+    return try SQLiteStore(path: path("data/fleet.sqlite"))
+  }
+
+  /// All changes of the tables, in the order of the modules.
+  static let migrations = LoginStore.migrations + FleetTables.migrations
+
+  /// The terms of use.
+  func terms() throws(FleetError) -> String {
+    let path = path("terms.txt")
+    guard let data = FileManager.default.contents(atPath: path), let text = String(validating: data, as: UTF8.self)
+    else { throw .file(path, "cannot be read as text") }
+    return text
+  }
+
+  /// Of the authority that signs the server's own certificate.
+  func authorityFingerprint() throws -> String {
+    SHA256.hash(data: Array(try place.authority())).map { byte in
+      let digits = String(byte, radix: 16, uppercase: true)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined(separator: ":")
+  }
+
+  static func makeFolder(_ path: String, mode: mode_t) throws(FleetError) {
+    guard mkdir(path, mode) == 0 || errno == EEXIST else { throw .file(path, String(cString: strerror(errno))) }
+  }
+
+  /// Makes a file that is not there yet, on the medium when it returns.
+  static func write(_ path: String, _ bytes: [UInt8], mode: mode_t) throws(FleetError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
+    guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
+    defer { close(file) }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) }
+      guard count > 0 else { throw .file(path, String(cString: strerror(errno))) }
+      rest = rest.dropFirst(count)
+    }
+    guard fsync(file) == 0 else { throw .file(path, String(cString: strerror(errno))) }
+  }
+}
+
+/// Keeps a second server out for as long as it lives.
+final class FolderLock {
+  private let file: Int32
+
+  init(_ path: String, of folder: String) throws(FleetError) {
+    file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw .file(path, String(cString: strerror(errno))) }
+    guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+      close(file)
+      throw .alreadyServed(folder)
+    }
+  }
+
+  deinit { close(file) }
+}

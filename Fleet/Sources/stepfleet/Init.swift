@@ -1,0 +1,65 @@
+import ArgumentParser
+import Foundation
+import Provisioning
+import StepProtocol
+import Store
+
+struct Init: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Makes a server's folder: its keys, certificates, database and the vehicles' broker.")
+
+  @Argument(help: "The folder; it must not exist.")
+  var dir: String
+
+  @Option(help: "The host name or IP address by which riders and vehicles reach this machine.")
+  var host: String
+
+  @Option(help: "The server's TCP port.")
+  var port = 8443
+
+  @Option(help: ArgumentHelp("The TCP port of the vehicles' broker.", valueName: "port"))
+  var brokerPort: UInt16 = 8883
+
+  @Option(help: ArgumentHelp("A PostgreSQL database, instead of a file.", valueName: "url"))
+  var database: String?
+
+  func run() async throws {
+    guard FleetFolder.ports.contains(port) else { throw FleetError.usage("a port is 1 to 65535") }
+    let folder = FleetFolder(dir)
+    guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
+    try FleetFolder.makeFolder(folder.path, mode: 0o755)
+    do { try await fill(folder) } catch {
+      try? FileManager.default.removeItem(atPath: folder.path)
+      throw error
+    }
+    print(
+      """
+      \(folder.path): a server for riders at https://\(host):\(port), and an operator
+      CA fingerprint (SHA-256): \(try folder.authorityFingerprint())
+      operator key: \(try folder.place.keys()[0].thumbprint)
+      Next: change \(folder.path("terms.txt")); start the broker, `mosquitto -c \(folder.path("operator/mosquitto.conf"))`,
+      and the server, `stepfleet serve \(folder.path)`; then `stepfleet vehicle add NAME`.
+      """)
+  }
+
+  private func fill(_ folder: FleetFolder) async throws {
+    let now = Int64(Date.now.timeIntervalSince1970)
+    let place = try FleetOperator.create(folder.path("operator"), host: host, port: brokerPort, now: now)
+    try FleetFolder.makeFolder(folder.path("tls"), mode: 0o755)
+    try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+    let (certificate, key) = try place.serverCertificate(for: host, now: now)
+    try FleetFolder.write(folder.path("tls/server.pem"), certificate + place.authorityPEM(), mode: 0o644)
+    try FleetFolder.write(folder.path("tls/server.key"), key, mode: 0o600)
+    try FleetFolder.write(
+      folder.path("terms.txt"),
+      Array("Use a vehicle only while you have booked it, and only if you may drive it.\n".utf8), mode: 0o644)
+    let settings = FleetFolder.Settings(
+      host: host, port: port, database: database,
+      mailFrom: "stepfleet@\(host.contains(":") ? "localhost" : host)", sendmail: "/usr/sbin/sendmail")
+    let store = try folder.store(settings)
+    try await store.migrate(FleetFolder.migrations)
+    await store.close()
+    // It marks a complete folder.
+    try folder.write(settings)
+  }
+}

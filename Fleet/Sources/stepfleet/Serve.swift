@@ -1,0 +1,167 @@
+import API
+import ArgumentParser
+import Domain
+import Encoding
+import Foundation
+import Hummingbird
+import HummingbirdTLS
+import Logging
+import Login
+import NIOCore
+import NIOSSL
+import ServiceLifecycle
+import Store
+import UnixSignals
+import Web
+
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Serves riders, until it is told to stop (SIGTERM).")
+
+  @Argument(help: "The server's folder.")
+  var dir: String
+
+  @Option(help: "Another TCP port than the folder's: several servers can share one PostgreSQL database.")
+  var port: Int?
+
+  @Flag(help: "Log every request.")
+  var verbose = false
+
+  func run() async throws {
+    let folder = FleetFolder(dir)
+    let settings = try folder.settings()
+    let port = port ?? settings.port
+    guard FleetFolder.ports.contains(port) else { throw FleetError.usage("a port is 1 to 65535") }
+    try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+    let lock = try FolderLock(
+      folder.path(settings.database == nil ? "run/lock" : "run/lock-\(port)"), of: folder.path)
+    defer { withExtendedLifetime(lock) {} }
+
+    let level: Logger.Level = verbose ? .info : .notice
+    LoggingSystem.bootstrap { JSONLog(label: $0, logLevel: level) }
+    let logger = Logger(label: "stepfleet")
+    let clock: Clock = { Int64(Date.now.timeIntervalSince1970) }
+    let store = try folder.store(settings)
+    try await store.migrate(FleetFolder.migrations)
+    let desk = OperatorDesk(folder.place, logger: logger, clock: clock)
+    let service = FleetService(store: store, desk: desk, logger: logger, clock: clock)
+    let login = LoginService(
+      settings: LoginSettings(
+        origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
+        isShared: settings.database != nil), store: store,
+      mailer: Sendmail(program: settings.sendmail, from: EmailAddress(settings.mailFrom)!, logger: logger),
+      hooks: service.hooks, logger: logger, clock: clock)
+
+    let metrics = Metrics()
+    let riders = Router(context: FleetContext.self)
+    riders.add(middleware: Watch(metrics))
+    login.addRoutes(to: riders)
+    service.addRoutes(to: riders, login)
+    metrics.addRoutes(to: riders)
+    let operators = Router(context: FleetContext.self)
+    operators.add(middleware: Watch(metrics))
+    login.addAdminRoutes(to: operators)
+    service.addAdminRoutes(to: operators)
+
+    var tls = try TLSConfiguration.makeServerConfiguration(
+      certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
+      privateKey: .privateKey(NIOSSLPrivateKey(file: folder.path("tls/server.key"), format: .pem)))
+    tls.minimumTLSVersion = .tlsv12
+    let open = Application(
+      router: riders,
+      server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(30))), tlsConfiguration: tls),
+      configuration: .init(address: .hostname(Self.anyAddress, port: port), serverName: nil),
+      services: [Housekeeping(service: service, login: login, logger: logger), Following(service: service)],
+      onServerRunning: { channel in
+        logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
+      },
+      logger: logger)
+    let socket = folder.path(Admin.socket(port == settings.port ? nil : port))
+    let admin = Application(
+      router: operators, configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
+      logger: logger)
+    // What the server had not published when it stopped is told now.
+    try await service.publishToAll()
+    let group = ServiceGroup(
+      configuration: .init(
+        services: [open, admin], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger))
+    try await group.run()
+    await login.finish()
+    await store.close()
+    unlink(socket)
+    logger.notice("stopped")
+  }
+}
+
+extension Serve {
+  /// All addresses of IPv6 and of IPv4; of IPv4 alone where the kernel has no IPv6.
+  private static var anyAddress: String {
+    let probe = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
+    guard probe >= 0 else { return "0.0.0.0" }
+    close(probe)
+    return "::"
+  }
+}
+
+extension FleetService {
+  /// What becomes of an account's bookings when the account ends.
+  fileprivate var hooks: AccountHooks {
+    var hooks = AccountHooks()
+    hooks.willDelete = { [self] in _ = try await revoke(.account($0)) }
+    hooks.didSuspend = { [self] in _ = try await revoke(.account($0)) }
+    hooks.export = { [self] in try await export($0) }
+    return hooks
+  }
+}
+
+/// Writes down once a minute what the time has done.
+private struct Housekeeping: Service {
+  let service: FleetService
+  let login: LoginService
+  let logger: Logger
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown {
+      while true {
+        do {
+          try await service.tidy()
+          try await login.tidy()
+        } catch {
+          logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+        }
+        try await Task.sleep(for: .seconds(60))
+      }
+    }
+  }
+}
+
+/// Learns what other servers of the same database change.
+private struct Following: Service {
+  let service: FleetService
+
+  func run() async throws {
+    try? await cancelWhenGracefulShutdown { await service.followAnnouncements() }
+  }
+}
+
+/// The log: an object in JSON a line, on standard error.
+private struct JSONLog: LogHandler {
+  let label: String
+  var logLevel: Logger.Level
+  var metadata: Logger.Metadata = [:]
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) {
+    let now = Date.now.timeIntervalSince1970
+    let all = metadata.merging(event.metadata ?? [:]) { $1 }
+    let json = JSON.object(
+      [
+        JSON.Member("time", .rounded(now, places: 3)), .init("level", .string(event.level.rawValue)),
+        .init("message", .string("\(event.message)")),
+      ] + all.sorted { $0.key < $1.key }.map { .init($0.key, .string("\($0.value)")) })
+    FileHandle.standardError.write(Data((json.text + "\n").utf8))
+  }
+}

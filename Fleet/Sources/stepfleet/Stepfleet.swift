@@ -1,0 +1,88 @@
+import ArgumentParser
+import Domain
+import Foundation
+import Store
+
+@main
+struct Stepfleet: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stepfleet", abstract: "A fleet's server: riders log in, book a vehicle, and open its steps.",
+    subcommands: [
+      Init.self, Serve.self, VehicleGroup.self, AccountGroup.self, BookingGroup.self, Revoke.self, KeysGroup.self,
+      Backup.self, Restore.self, Check.self,
+    ])
+
+  static func main() async {
+    do {
+      var command = try parseAsRoot()
+      if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
+    } catch let error as any Failure {
+      complain("\(error)", hint: error.hint)
+      Foundation.exit(error.exitStatus.rawValue)
+    } catch let error as StoreError {
+      complain("\(error)", hint: nil)
+      Foundation.exit(ExitStatus.unavailable.rawValue)
+    } catch {
+      exit(withError: error)
+    }
+  }
+
+  static func complain(_ line: String, hint: String?) {
+    var text = "stepfleet: error: \(line)\n"
+    if let hint { text += "hint: \(hint)\n" }
+    FileHandle.standardError.write(Data(text.utf8))
+  }
+}
+
+/// Why a command of `stepfleet` has not done what it was asked.
+enum FleetError: Failure, Equatable {
+  /// The folder is in the way of a new server.
+  case inTheWay(String)
+  /// The folder is no server's.
+  case notFleet(String)
+  case damaged(String, String)
+  case file(String, String)
+  /// Another server has the folder.
+  case alreadyServed(String)
+  case notServed(String)
+  /// The server's own answer to a command.
+  case refused(String)
+  case usage(String)
+  /// What `check` has found.
+  case defects(Int)
+
+  var description: String {
+    switch self {
+    case .inTheWay(let path): "\(path) already exists"
+    case .notFleet(let path): "\(path) is not the folder of a fleet's server"
+    case .damaged(let path, let reason): "\(path): \(reason)"
+    case .file(let path, let reason): "\(path): \(reason)"
+    case .alreadyServed(let path): "another stepfleet serves \(path)"
+    case .notServed(let path): "no stepfleet serves \(path)"
+    case .refused(let reason): reason
+    case .usage(let reason): reason
+    case .defects(let count): count == 1 ? "1 thing is wrong" : "\(count) things are wrong"
+    }
+  }
+
+  var hint: String? {
+    switch self {
+    case .inTheWay: "choose another folder; nothing was changed"
+    case .notFleet: "`stepfleet init DIR` makes one; --dir or STEPFLEET_DIR says where it is"
+    case .notServed(let path): "start it: `stepfleet serve \(path)`"
+    case .alreadyServed: "stop it first, or give this one another --port and a PostgreSQL database"
+    case .damaged, .file, .refused, .usage, .defects: nil
+    }
+  }
+
+  var exitStatus: ExitStatus {
+    switch self {
+    case .inTheWay, .refused, .defects: .failure
+    case .notFleet: .noInput
+    case .damaged: .badData
+    case .file: .inputOutput
+    case .alreadyServed, .notServed: .unavailable
+    case .usage: .usage
+    }
+  }
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# Shows a fleet on this machine alone: demo.sh BIN FLEETBIN, where BIN is the folder of stepctl and stepd and FLEETBIN that
+# of stepfleet. Two vehicles, two riders, a race that one of them loses, an open step, and access that is taken back. Ends
+# with status 1 as soon as anything happens otherwise than it says, and leaves nothing behind.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bin=$(cd "${1:?usage: demo.sh BIN FLEETBIN}" && pwd)
+fleetbin=$(cd "${2:?usage: demo.sh BIN FLEETBIN}" && pwd)
+PATH=$bin:$fleetbin:$PATH:/usr/sbin
+
+bold='' dim='' plain=''
+if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+  bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+fi
+
+started=()
+folder=$(mktemp -d "${TMPDIR:-/tmp}/stepfleet-demo.XXXXXX")
+clean_up() {
+  trap '' INT TERM
+  kill "${started[@]}" 2>/dev/null || true
+  wait
+  rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+cd "$folder"
+
+# Settings of whoever runs this would change what happens.
+unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_NFC STEPCTL_TIMEOUT XDG_CONFIG_HOME https_proxy HTTPS_PROXY
+export STEPFLEET_DIR=$folder/fleet
+
+title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
+
+fail() {
+  printf 'demo: %s\n' "$1" >&2
+  for log in *.log; do
+    if [[ -s $log ]]; then printf -- '--- %s\n%s\n' "$log" "$(tail -n 20 "$log")" >&2; fi
+  done
+  exit 1
+}
+
+# run STATUS COMMAND: shows the command, runs it, shows its exit status, which has to be STATUS.
+run() {
+  local status=0
+  printf '%s$ %s%s\n' "$dim" "$2" "$plain"
+  eval "$2" || status=$?
+  ((status == 0)) || printf '%sexit %s%s\n' "$dim" "$status" "$plain"
+  ((status == $1)) || fail "expected exit $1"
+}
+
+# rider NAME STATUS COMMAND: the same, in a home of the rider's own.
+rider() {
+  printf '%s%s: %s' "$dim" "$1" "$plain"
+  HOME=$folder/$1 run "$2" "$3"
+}
+
+# start COMMAND: shows the command and leaves it running.
+start() {
+  printf '%s$ %s &%s\n' "$dim" "$1" "$plain"
+  eval "$1 &"
+  started+=($!)
+}
+
+# await FILE TEXT: until a line of the file has the text in it.
+await() {
+  local tries
+  for ((tries = 0; tries < 200; tries++)); do
+    if grep -qF -- "$2" "$1" 2>/dev/null; then return; fi
+    sleep 0.1
+  done
+  fail "there is no \"$2\" in $1"
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+title 'The operator: a server, and the broker of its vehicles'
+port=$(free_port) broker=$(free_port)
+run 0 "stepfleet init fleet --host localhost --port $port --broker-port $broker"
+# Mail goes into files here.
+cat >sendmail <<'EOF'
+#!/bin/sh
+cat >>"$(dirname "$0")/mail"
+EOF
+chmod +x sendmail
+python3 - "$folder/sendmail" <<'EOF'
+import json, sys
+file = "fleet/stepfleet.json"
+settings = json.load(open(file)) | {"sendmail": sys.argv[1]}
+json.dump(settings, open(file, "w"))
+EOF
+# Started by root, mosquitto would become a user who cannot reach this folder.
+if ((EUID == 0)); then
+  sed -i '/^user /d' fleet/operator/mosquitto.conf
+  echo 'user root' >>fleet/operator/mosquitto.conf
+fi
+start 'mosquitto -c fleet/operator/mosquitto.conf 2>broker.log'
+mosquitto=${started[-1]}
+await broker.log running
+start 'stepfleet serve fleet 2>server.log'
+await server.log '"serving"'
+
+title 'Two vehicles join; the private keys of each are made on it, and stay there'
+for name in chassis van; do
+  run 0 "stepfleet vehicle add ${name^} | tee $name.code"
+  code=$(grep -oE '[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}' $name.code | head -n 1)
+  mkdir -p board
+  HOME=$folder/board run 0 "stepctl provision vehicle $name --fleet https://localhost:$port --code $code \\
+    --ca fleet/operator/tls/ca.pem -q | head -n 1"
+  sed -i 's/^travel_s = .*/travel_s = 1/' $name/stepd.toml
+done
+kill -HUP "$mosquitto"
+for name in chassis van; do
+  start "stepd --config $name/stepd.toml 2>$name.log"
+  await $name.log 'connected to'
+done
+
+title 'Two riders make accounts, each with a code by mail'
+for name in anna ben; do
+  mkdir "$name"
+  : >mail
+  rider $name 0 "echo 'a long password' | stepctl account create https://localhost:$port --email $name@example.org -y \\
+    --ca fleet/operator/tls/ca.pem"
+  await mail Subject
+  code=$(grep '^Subject:' mail | grep -oE '[0-9]{6}' | head -n 1)
+  rider $name 0 "stepctl account confirm $code"
+done
+
+title 'They log in, and both want the same vehicle'
+for name in anna ben; do
+  rider $name 0 "echo 'a long password' | stepctl login --email $name@example.org"
+done
+rider anna 0 'stepctl vehicles'
+HOME=$folder/anna stepctl book Chassis --for 2h -y >anna.log 2>&1 &
+one=$!
+HOME=$folder/ben stepctl book Chassis --for 2h -y >ben.log 2>&1 &
+two=$!
+first=0 second=0
+wait $one || first=$?
+wait $two || second=$?
+for name in anna ben; do
+  printf '%s%s: $ stepctl book Chassis --for 2h -y%s\n' "$dim" "$name" "$plain"
+  cat "$name.log"
+done
+case $first$second in
+05) winner=anna loser=ben ;;
+50) winner=ben loser=anna ;;
+*) fail "one of them should have it, and not $first and $second" ;;
+esac
+rider $loser 0 'stepctl book Van --for 2h -y'
+
+title 'Each opens the step in front'
+for pair in "$winner chassis" "$loser van"; do
+  read -r name vehicle <<<"$pair"
+  uuid=$(sed -n 's/^uuid = "\(.*\)"/\1/p' "$vehicle/vehicle.toml")
+  python3 "$here/../../../Tests/Demo/walk.py" --uuid "$uuid" --side left --out "$vehicle.btsnoop" >/dev/null
+  rider "$name" 0 "stepctl open --radio btsnoop:$vehicle.btsnoop"
+done
+rider $winner 0 'stepctl bookings'
+
+title 'The operator takes the access back'
+booking=$(HOME=$folder/$winner stepctl bookings --json | sed 's/.*"id":"\([^"]*\)".*/\1/')
+run 0 "stepfleet revoke --booking $booking"
+for ((tries = 0; ; tries++)); do
+  status=0
+  HOME=$folder/$winner stepctl close --radio btsnoop:chassis.btsnoop >refused.log 2>&1 || status=$?
+  if ((status == 5)); then break; fi
+  ((tries < 50)) || fail 'the access still counts'
+  sleep 0.1
+done
+printf '%s%s: $ stepctl close --radio btsnoop:chassis.btsnoop%s\n' "$dim" "$winner" "$plain"
+cat refused.log
+rider $loser 0 'stepctl close --radio btsnoop:van.btsnoop'
+
+printf '\nAll of it happened as it should, in %s s.\n' "$SECONDS"

@@ -1,0 +1,454 @@
+"""What the API answers to good requests and to bad ones."""
+
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from joserfc.jwk import OKPKey
+
+import stepproto as proto
+from crowd import moment
+from programs import Stepctl, Transcript
+
+NOW = datetime.now(timezone.utc)
+
+
+def problem(answer, status, code) -> dict:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    body = answer.json()
+    assert (body["status"], body["code"]) == (status, code), body
+    return body
+
+
+@pytest.fixture
+def rider(stored, new_rider):
+    return new_rider(stored)
+
+
+@pytest.fixture
+def booking(rider, parked):
+    answer = rider.books(parked[0], moment(1), moment(3))
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def asked(rider, booking, action=None, method="POST", **more):
+    return rider.asks(method, "/".join(filter(None, ["/v1/bookings", booking["id"], action])), **more)
+
+
+# --- Booking ---
+
+
+def test_vehicles_are_listed_and_say_when_they_are_free(rider, parked, booking):
+    vehicles = rider.asks("GET", "/v1/vehicles").json()["vehicles"]
+    assert [(one["name"], one["state"]) for one in vehicles] == [("car", "available"), ("van", "available")]
+    assert {step["side"] for step in vehicles[0]["steps"]} == {"left", "right"}
+    query = {"from": moment(2), "to": moment(4)}
+    car, van = rider.asks("GET", "/v1/vehicles", params=query).json()["vehicles"]
+    assert (car["free"], van["free"]) == (False, True)
+    assert car["next"][0]["from"] == booking["to"]
+    one = rider.asks("GET", f"/v1/vehicles/{parked[0]}")
+    assert rider.asks(
+        "GET", f"/v1/vehicles/{parked[0]}", headers={"If-None-Match": one.headers["ETag"]}
+    ).status_code == 304
+    problem(rider.asks("GET", f"/v1/vehicles/{uuid.uuid4()}"), 404, "not_found")
+    problem(rider.asks("GET", "/v1/vehicles", params={"from": moment(2)}), 400, "malformed")
+    problem(rider.asks("GET", "/v1/vehicles", params={"from": moment(2), "to": moment(1)}), 400, "malformed")
+
+
+def test_a_booking_is_its_riders_alone(stored, rider, booking, new_rider):
+    assert booking["state"] == "booked" and set(booking["steps"]) == {"left", "right"}
+    assert asked(rider, booking, method="GET").json() == booking
+    other = new_rider(stored)
+    assert other.asks("GET", "/v1/bookings").json() == {"bookings": []}
+    for action, method in ((None, "GET"), ("cancel", "POST"), ("end", "POST")):
+        problem(asked(other, booking, action, method), 404, "not_found")
+    problem(
+        asked(other, booking, method="PATCH", json={"to": moment(5)}, headers={"If-Match": "*"}), 404, "not_found")
+    problem(asked(other, booking, "access", json={"request": "x"}), 422, "bad_request")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "code"),
+    [
+        (3, 1, "backwards"), (-1, 1, "past"), (-2, -1, "past"), (1, 1, "too_short"), (1, 1 + 24 * 400, "too_long"),
+        (24 * 401, 24 * 401 + 1, "too_far"),
+    ],
+)  # fmt: skip
+def test_an_interval_that_cannot_be_is_refused(rider, parked, begin, end, code):
+    problem(rider.books(parked[0], moment(begin), moment(end)), 422, code)
+
+
+def test_a_booking_over_the_night_in_which_clocks_change_is_as_long_as_it_says(rider, parked):
+    year = NOW.year + (1 if NOW.month >= 10 else 0)
+    sunday = max(day for day in range(25, 32) if datetime(year, 10, day).weekday() == 6)
+    begin, end = f"{year}-10-{sunday}T02:30:00+02:00", f"{year}-10-{sunday}T02:30:00+01:00"
+    if datetime.fromisoformat(begin) > NOW + timedelta(days=400):
+        pytest.skip("the next one is too far ahead")
+    made = rider.books(parked[0], begin, end).json()
+    length = datetime.fromisoformat(made["to"]) - datetime.fromisoformat(made["from"])
+    assert length == timedelta(hours=1)
+
+
+def test_who_comes_too_late_is_told_the_next_three_times(rider, parked, booking):
+    body = problem(rider.books(parked[0], moment(2), moment(4)), 409, "taken")
+    first, second, third = body["next"]
+    assert first["from"] == booking["to"] and second["from"] == first["to"] and third["from"] == second["to"]
+    assert rider.books(parked[0], first["from"], first["to"]).status_code == 201
+    assert rider.books(parked[1], moment(2), moment(4)).status_code == 201
+
+
+def test_a_request_that_comes_twice_is_one_booking(rider, parked):
+    key, wanted = uuid.uuid4().hex, (parked[0], moment(1), moment(2))
+    first, second = (rider.books(*wanted, key=key) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201) and first.json() == second.json()
+    assert len(rider.asks("GET", "/v1/bookings").json()["bookings"]) == 1
+    problem(rider.books(parked[0], moment(3), moment(4), key=key), 422, "key_reused")
+    problem(rider.books(*wanted, key="not a key!"), 400, "malformed")
+
+
+def test_the_same_request_at_once_is_one_booking(stored, rider, parked, new_rider):
+    key, wanted, answers = uuid.uuid4().hex, (parked[0], moment(1), moment(2)), []
+
+    def ask():
+        copy = type(rider).__new__(type(rider))
+        copy.__dict__ = rider.__dict__ | {"session": type(rider.session)()}
+        copy.session.verify, copy.session.trust_env = rider.session.verify, False
+        answers.append(copy.books(*wanted, key=key))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+def test_steps_are_the_vehicles(rider, parked):
+    made = rider.books(parked[0], moment(1), moment(2), steps=["left"])
+    assert made.json()["steps"] == ["left"]
+    problem(rider.books(parked[0], moment(3), moment(4), steps=["roof"]), 422, "no_such_step")
+    problem(rider.books(parked[0], moment(3), moment(4), steps=[]), 400, "malformed")
+    problem(rider.books(parked[0], moment(3), moment(4), steps="left"), 400, "malformed")
+
+
+def test_an_end_is_moved_by_whoever_has_read_the_booking(rider, parked, booking):
+    problem(asked(rider, booking, method="PATCH", json={"to": moment(4)}), 428, "precondition_required")
+    problem(asked(rider, booking, method="PATCH", json={"to": moment(4)}, headers={"If-Match": '"9"'}), 412, "changed")
+    etag = {"If-Match": booking["etag"]}
+    moved = asked(rider, booking, method="PATCH", json={"to": moment(4)}, headers=etag).json()
+    assert moved["to"] > booking["to"] and moved["etag"] != booking["etag"]
+    problem(asked(rider, booking, method="PATCH", json={"to": moment(5)}, headers=etag), 412, "changed")
+    assert rider.books(parked[0], moment(5), moment(6)).status_code == 201
+    etag = {"If-Match": moved["etag"]}
+    taken = problem(asked(rider, booking, method="PATCH", json={"to": moment(5.5)}, headers=etag), 409, "taken")
+    assert len(taken["next"]) == 3
+    problem(asked(rider, booking, method="PATCH", json={"to": moment(0.5)}, headers=etag), 422, "backwards")
+
+
+def test_what_is_cancelled_is_free_again_and_stays_cancelled(rider, parked, booking):
+    problem(asked(rider, booking, "end"), 409, "not_begun")
+    for _ in range(2):
+        assert asked(rider, booking, "cancel").json()["state"] == "cancelled"
+    problem(asked(rider, booking, "end"), 409, "over")
+    assert rider.books(parked[0], moment(1), moment(3)).status_code == 201
+
+
+def test_a_vehicle_out_of_service_is_not_booked(stored, rider, parked, booking):
+    assert stored.types("vehicle", "suspend", "car").stdout == "car: non_operational\n"
+    problem(rider.books(parked[0], moment(5), moment(6)), 409, "unavailable")
+    assert [one["name"] for one in rider.asks("GET", "/v1/vehicles").json()["vehicles"]] == ["van"]
+    assert stored.types("vehicle", "resume", "car").stdout == "car: available\n"
+    assert rider.books(parked[0], moment(5), moment(6)).status_code == 201
+    wrong = stored.types("vehicle", "remove", "car", input="van\n")
+    assert (wrong.returncode, "that is not its name" in wrong.stderr) == (64, True)
+    assert stored.types("vehicle", "remove", "car", input="car\n").returncode == 0
+    assert asked(rider, booking, method="GET").json()["state"] == "cancelled"
+    problem(rider.books(parked[0], moment(7), moment(8)), 404, "not_found")
+
+
+# --- Access ---
+
+
+@pytest.fixture
+def device(tmp_path):
+    return Device(tmp_path / "phone")
+
+
+class Device:
+    """Where a rider has stepctl."""
+
+    def __init__(self, home):
+        home.mkdir()
+        self.stepctl = Stepctl(home, Transcript())
+        made = self.stepctl("enroll", "--name", "rider")
+        assert made.status == 0, made
+        self.request = made.stdout.strip()
+        self.key = OKPKey.import_key(json.loads((home / ".config/stepctl/device/device.jwk").read_text()))
+
+
+def test_access_is_for_the_booking_and_the_device_alone(stored, parked, new_rider, device, tmp_path):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(1), moment(3), steps=["left"]).json()
+    answer = asked(rider, made, "access", json={"request": device.request})
+    assert answer.status_code == 200 and answer.headers["Content-Type"].startswith("text/plain"), answer.text
+    operator = OKPKey.import_key(rider.session.get(stored.url + "/v1/jwks").json()["keys"][0])
+    code, token, _ = proto.read_access(
+        answer.text, proto.ed25519_key(proto.from_base64url(device.key.as_dict()["x"])),
+        proto.ed25519_key(proto.from_base64url(operator.as_dict()["x"])))
+    begin, end = (int(datetime.fromisoformat(made[name]).timestamp()) for name in ("from", "to"))
+    assert (token["nbf"], token["exp"]) == (begin, end + 900)
+    assert token["aud"] == parked[0] == code["uuid"] and token["steps"] == ["left"]
+    # Neither the address nor the account is told to a vehicle.
+    account = rider.asks("GET", "/v1/account").json()
+    assert token["sub"].startswith("b-") and account["id"] not in answer.text and rider.email not in answer.text
+    second = rider.books(parked[1], moment(1), moment(3)).json()
+    other = asked(rider, second, "access", json={"request": device.request})
+    assert proto.from_json(proto.from_base64url(json.loads(other.text)["token"].split(".")[1]))["sub"] != token["sub"]
+
+
+def test_access_is_not_given_for_another_device_too_early_or_when_it_is_over(stored, parked, new_rider, device, tmp_path):
+    rider = new_rider(stored, device.key)
+    later = rider.books(parked[0], moment(30), moment(31)).json()
+    early = problem(asked(rider, later, "access", json={"request": device.request}), 409, "too_early")
+    assert abs(datetime.fromisoformat(early["from"]) - (NOW + timedelta(hours=6))) < timedelta(minutes=10)
+    soon = rider.books(parked[0], moment(1), moment(2)).json()
+    foreign = Device(tmp_path / "another")
+    problem(asked(rider, soon, "access", json={"request": foreign.request}), 422, "bad_request")
+    problem(asked(rider, soon, "access", json={"request": device.request[:-4] + "AAAA"}), 422, "bad_request")
+    problem(asked(rider, soon, "access", json={"request": "not one"}), 422, "bad_request")
+    stored.types("vehicle", "suspend", "car")
+    problem(asked(rider, soon, "access", json={"request": device.request}), 409, "unavailable")
+    stored.types("vehicle", "resume", "car")
+    asked(rider, soon, "cancel")
+    problem(asked(rider, soon, "access", json={"request": device.request}), 409, "over")
+
+
+def test_a_certificate_in_anothers_name_is_not_given(stored, parked, new_rider):
+    device, key = proto.Ed25519PrivateKey.generate(), ec.generate_private_key(ec.SECP256R1())
+    jwk = OKPKey.import_key(
+        {"kty": "OKP", "crv": "Ed25519"}
+        | {
+            "x": proto.base64url(device.public_key().public_bytes_raw()),
+            "d": proto.base64url(device.private_bytes_raw()),
+        })
+    rider = new_rider(stored, jwk)
+    made = rider.books(parked[0], moment(1), moment(2)).json()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "operator")])
+    csr = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
+    request = proto.sign_request("otto", csr.public_bytes(serialization.Encoding.DER), device, int(time.time()))
+    problem(asked(rider, made, "access", json={"request": request}), 422, "bad_request")
+
+
+def test_a_device_that_was_revoked_gets_nothing_more(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    thumbprint = device.key.thumbprint()
+    assert stored.types("revoke", "--device", thumbprint).stdout == "1 token revoked\n"
+    problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
+    assert stored.types("revoke", "--device", "nonsense").returncode == 1
+
+
+def test_an_account_that_is_deleted_leaves_no_booking_and_no_access(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    assert made["id"] in rider.asks("GET", "/v1/account/export").text
+    assert rider.asks("DELETE", "/v1/account").status_code == 204
+    problem(asked(rider, made, method="GET"), 401, "unauthorized")
+    assert new_rider(stored).books(parked[0], moment(0.1), moment(2)).status_code == 201
+
+
+# --- A vehicle that joins ---
+
+
+def enrolment(code: str, name=None, common_name="controller", topic=None) -> dict:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    csr = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    encryption = proto.base64url(proto.X25519PrivateKey.generate().public_key().public_bytes_raw())
+    signing = proto.base64url(proto.Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    body = {
+        "code": code,
+        "id": str(uuid.uuid4()),
+        "topic": topic or f"fleet/{uuid.uuid4().hex[:8]}",
+        "steps": [{"id": "left", "side": "left", "major": 1}, {"id": "right", "side": "right", "major": 2}],
+        "keys": {
+            "encryption": {"kty": "OKP", "crv": "X25519", "x": encryption},
+            "signing": {"kty": "OKP", "crv": "Ed25519", "x": signing},
+        },
+        "certificate_request": proto.base64url(csr.public_bytes(serialization.Encoding.DER)),
+    }
+    return body | ({"name": name} if name else {})
+
+
+@pytest.fixture
+def code(stored):
+    return stored.types("vehicle", "add", "Bus").stdout.split("with the code ")[1].split(",")[0]
+
+
+def test_a_vehicle_joins_once_with_its_code(stored, rider, code):
+    wanted = enrolment(code, "Bus")
+    answer = rider.post("/v1/enrolments", json=wanted)
+    assert answer.status_code == 201, answer.text
+    got = answer.json()
+    authority = x509.load_pem_x509_certificate(got["authority"].encode())
+    certificate = x509.load_pem_x509_certificate(got["certificate"].encode())
+    certificate.verify_directly_issued_by(authority)
+    assert certificate.subject.rfc4514_string() == f"CN=controller:{wanted['id']}"
+    assert got["broker"] == {"host": "localhost", "port": stored.broker_port}
+    assert got["keys"][0]["crv"] == "Ed25519"
+    (listed,) = rider.asks("GET", "/v1/vehicles").json()["vehicles"]
+    assert (listed["id"], listed["name"], listed["state"]) == (wanted["id"], "Bus", "available")
+    problem(rider.post("/v1/enrolments", json=enrolment(code)), 403, "bad_code")
+
+
+def test_a_code_is_not_lost_to_a_request_that_cannot_be_granted(stored, rider, code):
+    problem(rider.post("/v1/enrolments", json=enrolment("AAAA-BBBB-CCCC")), 403, "bad_code")
+    problem(rider.post("/v1/enrolments", json=enrolment(code, "Train")), 409, "other_name")
+    problem(rider.post("/v1/enrolments", json=enrolment(code, common_name="operator")), 400, "malformed")
+    bad = enrolment(code)
+    bad["steps"][1]["side"] = "left"
+    problem(rider.post("/v1/enrolments", json=bad), 400, "malformed")
+    assert rider.post("/v1/enrolments", json=enrolment(code)).status_code == 201
+
+
+def test_of_two_vehicles_with_one_code_one_joins(stored, rider, code):
+    answers = []
+
+    def join():
+        import requests
+
+        answers.append(
+            requests.post(stored.url + "/v1/enrolments", json=enrolment(code), verify=stored.verify).status_code)
+
+    os.environ.pop("REQUESTS_CA_BUNDLE", None)
+    threads = [threading.Thread(target=join) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answers) == [201] + [403] * 5
+
+
+# --- Bodies ---
+
+
+def test_bodies_are_read_strictly(rider, parked):
+    def post(content: bytes, type="application/json", **headers):
+        return rider.asks("POST", "/v1/bookings", data=content, headers={"Content-Type": type, **headers})
+
+    good = {"vehicle": parked[0], "from": moment(1), "to": moment(2)}
+    text = json.dumps(good)
+    problem(post(b""), 400, "malformed")
+    problem(post(text.encode(), type="text/plain"), 415, "media_type")
+    problem(post(b"[]"), 400, "malformed")
+    problem(post(text.encode()[:-1]), 400, "malformed")
+    problem(post(text.encode() + b" x"), 400, "malformed")
+    problem(post((text[:-1] + f', "to": "{moment(9)}"}}').encode()), 400, "malformed")
+    problem(post((text[:-1] + ', "form": 1}').encode()), 400, "malformed")
+    problem(post((text[:-1] + ', "steps": ' + "[" * 2000 + "]" * 2000 + "}").encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"vehicle": "car"}).encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"to": "tomorrow"}).encode()), 400, "malformed")
+    problem(post(json.dumps(good | {"to": "2027-02-29T00:00:00Z"}).encode()), 400, "malformed")
+    assert post(text.encode()).status_code == 201
+
+
+def connected(server) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=server.verify)
+    return context.wrap_socket(socket.create_connection(("localhost", server.port)), server_hostname="localhost")
+
+
+HEAD = b"POST /v1/accounts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_a_body_of_ten_megabytes_is_refused_whether_it_says_so_or_not(server):
+    with connected(server) as stream:
+        stream.sendall(HEAD + b"Content-Length: 10485760\r\n\r\n")
+        assert stream.recv(100).startswith(b"HTTP/1.1 413")
+    with connected(server) as stream:
+        stream.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        try:
+            for _ in range(160):
+                stream.sendall(b"10000\r\n" + b" " * 65_536 + b"\r\n")
+        except OSError:
+            pass
+        stream.settimeout(10)
+        try:
+            assert stream.recv(100).startswith(b"HTTP/1.1 413")
+        except ConnectionError:
+            pass
+    import requests
+
+    assert requests.get(server.url + "/healthz", verify=server.verify).json() == {"status": "ok"}
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(server):
+    with connected(server) as stream:
+        stream.settimeout(30)
+        stream.sendall(HEAD + b'Content-Length: 100\r\n\r\n{"email":')
+        assert stream.recv(100).startswith(b"HTTP/1.1 408")
+
+
+# --- The server itself ---
+
+
+def test_the_operators_socket_is_the_operators_alone(stored):
+    assert (stored.folder / "run").stat().st_mode & 0o777 == 0o700
+    for file in ("stepfleet.json", "tls/server.key", "operator/operator/token.jwk"):
+        assert (stored.folder / file).stat().st_mode & 0o077 == 0, file
+    database = stored.folder / "data/fleet.sqlite"
+    assert stored.database or database.stat().st_mode & 0o077 == 0
+
+
+def test_a_second_server_is_kept_out_and_a_stopped_one_says_so(stored):
+    second = stored.types("serve", stored.folder)
+    assert (second.returncode, "another stepfleet serves" in second.stderr) == (69, True), second
+    assert stored.stops() == 0
+    assert '"stopped"' in stored.log()
+    ended = stored.types("vehicle", "list")
+    assert (ended.returncode, "no stepfleet serves" in ended.stderr) == (69, True), ended
+    stored.starts()
+    assert stored.types("vehicle", "list").returncode == 0
+
+
+def test_metrics_and_document_are_served(server):
+    import requests
+
+    get = lambda path: requests.get(server.url + path, verify=server.verify)
+    get("/nowhere/at/all")
+    text = get("/metrics").text
+    assert 'route="/healthz"' in text and "nowhere" not in text and 'le="+Inf"' in text
+    assert get("/openapi.json").json()["openapi"] == "3.1.0"
+
+
+def test_init_leaves_nothing_when_it_cannot_and_takes_no_folder_that_is_there(server, tmp_path):
+    taken = server.types("init", tmp_path, "--host", "localhost")
+    assert (taken.returncode, "already exists" in taken.stderr) == (1, True), taken
+    for arguments in (["--host", "not a host"], ["--host", "localhost", "--database", "postgresql:///x?host=/nowhere"]):
+        failed = server.types("init", tmp_path / "new", *arguments)
+        assert failed.returncode != 0 and failed.stderr.count("error: ") == 1, failed
+        assert not (tmp_path / "new").exists()
+
+
+def test_the_operators_key_changes_and_nobody_is_locked_out(stored, rider, parked):
+    before = rider.session.get(stored.url + "/v1/jwks").json()["keys"]
+    assert "next key" in stored.types("keys", "rotate").stdout
+    announced = rider.session.get(stored.url + "/v1/jwks").json()["keys"]
+    assert len(announced) == 2 and announced[0] == before[0]
+    assert "signs from now on" in stored.types("keys", "rotate").stdout
+    switched = rider.session.get(stored.url + "/v1/jwks").json()["keys"]
+    assert switched[0] == announced[1] and before[0] in switched

@@ -1,0 +1,72 @@
+"""The API's document: it is one, and the server does as it says, whatever it is asked (schemathesis)."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "Sources/API/openapi.json").read_text())
+schema = schemathesis.openapi.from_dict(DOCUMENT)
+
+
+class Proven(requests.auth.AuthBase):
+    """A rider's token, and a proof for each request."""
+
+    def __init__(self, rider):
+        self.rider = rider
+
+    def __call__(self, request):
+        # Where the generated request has a token of its own, that is to be refused.
+        path = urlsplit(request.url).path
+        request.headers["Authorization"] = f"DPoP {self.rider.access}"
+        request.headers["DPoP"] = self.rider.proof(request.method, path, self.rider.access)
+        return request
+
+
+@pytest.fixture(scope="module")
+def rider(server):
+    from conftest import Rider
+
+    return Rider(server)
+
+
+def test_the_document_describes_every_route_and_no_other():
+    sources = Path(__file__).parents[2] / "Sources"
+    files = [file.read_text() for file in sources.glob("*/*.swift") if file.name != "AdminRoutes.swift"]
+    routes = set()
+    for text in files:
+        text = text.partition("func addAdminRoutes")[0]
+        for method, path in re.findall(r'router\.(get|post|patch|delete)\("([^"]+)"\)', text):
+            routes.add((method, path.replace(":id", "{id}")))
+    assert routes == {(method, path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+
+
+@schema.exclude(path_regex="^/(device|v1/account$)").parametrize()
+@settings(
+    max_examples=12, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck))
+def test_the_server_does_as_the_document_says(case, server, rider):
+    # What ends the login that the next request needs is tried elsewhere.
+    if case.path == "/oauth/revoke":
+        case.body = {"token": "none", "client_id": "stepctl"}
+    auth = Proven(rider) if case.path.startswith("/v1/") else None
+    answer = case.call(base_url=server.url, auth=auth, verify=server.verify)
+    case.validate_response(
+        answer,
+        checks=[
+            not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+            response_headers_conformance,
+        ])

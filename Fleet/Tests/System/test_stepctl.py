@@ -1,0 +1,218 @@
+"""stepctl as riders and vehicles use it, against the real server: nothing is played but the radio."""
+
+import json
+import re
+import stat
+import time
+from contextlib import ExitStack, closing
+
+import pytest
+
+from programs import STEPCTL, STEPD, Running, Stepctl, Transcript, wait_until
+from rider import PASSWORD, code_in
+from terminal import Terminal
+from test_fleet import Car, at
+
+
+class Phone:
+    """A rider's device, with an account at the server and nothing else."""
+
+    def __init__(self, fleet, home, email="anna@example.org"):
+        home.mkdir()
+        self.fleet, self.home, self.email = fleet, home, email
+        self.stepctl = Stepctl(home, Transcript())
+        self.ca = ("--ca", fleet.verify)
+
+    def __call__(self, *arguments, **more):
+        return self.stepctl(*arguments, **more)
+
+    def makes_account(self) -> "Phone":
+        password = f"{PASSWORD}\n".encode()
+        made = self("account", "create", self.fleet.url, *self.ca, "--email", self.email, "-y", input=password)
+        assert made.status == 0, made
+        code = code_in(self.fleet.mail(self.email))
+        wrong = self("account", "confirm", "000000" if code != "000000" else "000001")
+        assert (wrong.status, wrong.stdout) == (5, ""), wrong
+        confirmed = self("account", "confirm", code)
+        assert confirmed.status == 0, confirmed
+        return self
+
+    def logs_in(self) -> "Phone":
+        password = f"{PASSWORD}\n".encode()
+        ended = self("login", self.fleet.url, *self.ca, "--email", self.email, input=password)
+        assert ended.status == 0, ended
+        return self
+
+
+class Joined(Car):
+    """A vehicle that was made where it is, and joined the fleet with a code. Its stepd runs."""
+
+    def __init__(self, fleet, folder, name: str, stack: ExitStack):
+        folder.parent.mkdir()
+        self.folder, self.stepctl = folder, Stepctl(folder.parent, Transcript())
+        added = fleet.types("vehicle", "add", name)
+        self.code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}", added.stdout)[0]
+        joined = self.joins(fleet, folder)
+        assert joined.status == 0, joined
+        fleet.broker.reads_access_again()
+        file = folder / "stepd.toml"
+        file.write_text(re.sub(r"^travel_s = .*$", "travel_s = 0.3", file.read_text(), flags=re.MULTILINE))
+        self.id = re.search(r'^uuid = "(.*)"$', (folder / "vehicle.toml").read_text(), re.MULTILINE)[1]
+        log = folder.parent / "stepd.log"
+        arguments = [STEPD, "--config", file]
+        running = Running(arguments, log, self.stepctl.environment, Transcript())
+        self.stepd = stack.enter_context(closing(running))
+        self.stepd.says("connected to")
+
+    def joins(self, fleet, folder):
+        server = ("--fleet", fleet.url, "--ca", fleet.verify)
+        return self.stepctl("provision", "vehicle", folder, *server, "--code", self.code)
+
+
+@pytest.fixture
+def car(fleet, tmp_path):
+    with ExitStack() as stack:
+        yield Joined(fleet, tmp_path / "board/car", "Rolling Chassis", stack)
+
+
+@pytest.fixture
+def new_phone(fleet, tmp_path):
+    return lambda name="anna": Phone(fleet, tmp_path / f"phone-{name}", f"{name}@example.org").makes_account()
+
+
+@pytest.fixture
+def phone(new_phone):
+    return new_phone()
+
+
+def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone):
+    # The server's address and everything else that a rider has not typed is forgotten.
+    (phone.home / ".config/stepctl/fleet/login.json").unlink()
+    with ExitStack() as stack:
+        commands, began = [], time.monotonic()
+
+        def types(*arguments):
+            commands.append(arguments)
+            command = [STEPCTL, *arguments]
+            return stack.enter_context(closing(Terminal(command, phone.stepctl.environment | {"TERM": "xterm"}, 50)))
+
+        login = types("login", fleet.url)
+        login.waits_for(b"Trust it?")
+        shown = re.sub(r"[^0-9A-F:]", "", login.written.decode().split("know:")[1].split("The operator")[0])
+        printed = fleet.folder / "operator/tls/ca.pem"
+        assert shown == fingerprint(printed)
+        login.types(b"y\n")
+        login.waits_for(b"It has to show")
+        # The rider confirms the code in a browser.
+        code = re.search(rb"show (?:\x1b\[1m)?([B-Z]{4}-[B-Z]{4})", login.written)[1].decode()
+        fields = {"user_code": code, "email": phone.email, "password": PASSWORD, "decision": "allow"}
+        assert browser(fleet).post(fleet.url + "/device", data=fields).status_code == 200
+        assert login.ends() == 0, login.written
+
+        book = types("book", "Rolling Chassis", "--for", "2h")
+        book.waits_for(b"Book it?")
+        book.types(b"\n")
+        assert book.ends() == 0, book.written
+
+        commands.append(("open",))
+        opened = phone("open", STEPCTL_RADIO=car.radio)
+        assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+        took = time.monotonic() - began
+    assert [command[0] for command in commands] == ["login", "book", "open"]
+    assert all(len(" ".join(command)) < 60 for command in commands)
+    # No limit on it: this machine may be busy. `pytest -rP` shows it.
+    print(f"three commands took {took:.1f} s")
+
+    (booking,) = [json.loads(line) for line in phone("bookings", "--json").lines]
+    assert booking["state"] == "active" and booking["vehicle"] == car.id
+    assert phone("status").lines == ["left     open", "right    closed"]
+
+
+def browser(fleet):
+    import requests
+
+    session = requests.Session()
+    session.trust_env, session.verify = False, fleet.verify
+    return session
+
+
+def fingerprint(file) -> str:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    digest = x509.load_pem_x509_certificate(file.read_bytes()).fingerprint(hashes.SHA256()).hex().upper()
+    return ":".join(digest[i : i + 2] for i in range(0, 64, 2))
+
+
+def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
+    phone.logs_in()
+    assert phone("whoami").lines[0] == "account   anna@example.org"
+    assert phone("vehicles").lines == ["Rolling Chassis  available        left, right"]
+    booked = phone("book", "rolling chassis", "--for", "2h", "-y", "--json")
+    assert booked.status == 0, booked
+    booking = booked.json
+
+    # Another rider loses, is told when the vehicle is free, and takes that.
+    ben = new_phone("ben").logs_in()
+    lost = ben("book", "Rolling Chassis", "--for", "2h", "-y", "--json")
+    assert lost.status == 5 and (lost.json["problem"], len(lost.json["next"])) == ("taken", 3), lost
+    begin = lost.stderr.splitlines()[1].strip().replace(" ", "T")
+    later = ben("book", "Rolling Chassis", "--from", begin, "--for", "1h", "-y", "--json")
+    assert later.status == 0, later
+    given_up = ben("bookings", "cancel", "-y")
+    assert given_up.status == 0 and "cancelled" in given_up.stdout, given_up
+
+    assert phone("open", STEPCTL_RADIO=car.radio).status == 0
+    longer = phone("bookings", "extend", "--for", "1h", "--json")
+    assert longer.status == 0 and longer.json["to"] > booking["to"], longer
+    ended = phone("bookings", "end", "-y")
+    assert ended.status == 0 and ended.stdout.startswith("Rolling Chassis: ended"), ended
+    # Access that was handed out for it counts no more.
+    file = booking["vehicle_file"]
+
+    def is_refused():
+        closed = phone("close", "--vehicle", file, STEPCTL_RADIO=car.radio)
+        return closed.status == 5 and "revoked" in closed.stderr
+
+    wait_until(is_refused, "the step is refused")
+    assert phone("logout").status == 0
+    assert phone("vehicles").status == 77
+
+
+def test_the_server_may_be_gone_when_the_step_is_opened(fleet, car, phone):
+    phone.logs_in()
+    assert phone("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    fleet.kill()
+    opened = phone("open", STEPCTL_RADIO=car.radio)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+    assert phone("bookings").status == 69
+
+
+def test_a_vehicle_joins_once_and_keeps_its_private_keys(fleet, car):
+    assert stat.S_IMODE((car.folder / "tls/controller.key").stat().st_mode) == 0o600
+    assert not (car.folder / "operator").exists() and not (car.folder / "mosquitto.conf").exists()
+    for path in (fleet.folder / "operator/vehicles").rglob("*"):
+        assert "key" not in path.suffix and "keys" not in path.parts[-1:], path
+    other = car.folder.parent / "other"
+    again = car.joins(fleet, other)
+    assert (again.status, again.stdout, other.exists()) == (77, "", False), again
+
+
+def test_an_account_is_exported_and_deleted(fleet, phone, tmp_path):
+    phone.logs_in()
+    file = tmp_path / "export"
+    assert phone("account", "export", "-o", file).status == 0
+    assert "anna@example.org" in file.read_text()
+    assert phone("account", "delete", input=b"anna@example.org\n").status == 0
+    assert phone("whoami").status == 77
+    login = phone("login", fleet.url, *phone.ca, "--email", phone.email, input=f"{PASSWORD}\n".encode())
+    assert login.status == 77, login
+
+
+def test_bookings_that_make_no_sense_are_refused_by_the_server(fleet, car, phone):
+    phone.logs_in()
+    past, far = (at(hours)[:16] for hours in (-24, 24 * 402))
+    for begin, length, code in ((past, "2h", "past"), (far, "2h", "too_far"), ("now", "400d", "too_long")):
+        ended = phone("book", "Rolling Chassis", "--from", begin, "--for", length, "-y", "--json")
+        assert (ended.status, ended.json["problem"]) == (5, code), ended
+    assert phone("bookings", "--json").lines == []

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Checks the fleet's server and ends with what was found: `make test-fleet`. Without PostgreSQL what needs it is skipped.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+export STEPCTL_STRICT=1 PYTHONDONTWRITEBYTECODE=1
+status=0
+
+for product in stepctl stepd; do swift build --quiet --product "$product" || exit; done
+swift build --quiet --package-path Fleet --build-tests || exit
+STEPCTL_BIN_DIR=$(swift build --show-bin-path)
+STEPFLEET_BIN_DIR=$(swift build --package-path Fleet --show-bin-path)
+export STEPCTL_BIN_DIR STEPFLEET_BIN_DIR
+
+folder=$(mktemp -d)
+chmod 755 "$folder"
+trap 'Fleet/Tests/postgres.sh stop "$folder/cluster" 2>/dev/null; rm -rf "$folder"' EXIT
+if Fleet/Tests/postgres.sh start "$folder/cluster"; then export STEPFLEET_POSTGRES=$folder/cluster; fi
+swift test --package-path Fleet --skip-build --disable-xctest >"$folder/modules.log" 2>&1 || status=1
+awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$folder/modules.log"
+Fleet/.build/venv/bin/python -m pytest -q -rs -c Fleet/Tests/pytest.ini Fleet/Tests/System || status=1
+exit "$status"

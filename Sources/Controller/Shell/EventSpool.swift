@@ -1,0 +1,414 @@
+import Domain
+import Glibc
+import MQTT
+import StepProtocol
+import Synchronization
+import SystemIO
+
+/// Keeps the controller's events until the operator has them, and publishes them: on a thread of its own, so that neither
+/// its disk nor its signatures hold up a motion.
+///
+/// The file has a signed event a line, and is only added to, until most of it is acknowledged. An event is published when
+/// it is on the medium and not before: so no crash makes the controller tell one number twice. A line that a crash cut off
+/// was never told to anybody, and is dropped.
+final class EventSpool: Sendable {
+  /// How many events wait for the operator at most. The oldest make room.
+  static let capacity = 10_000
+  /// How many make room at once, so that the file is rewritten seldom.
+  static let step = 1_000
+  /// Refusals take no more of it than this, so that nobody can push a motion out by being refused.
+  static let refusals = 5_000
+  /// How many are on their way to the broker at once: riders' answers come first.
+  static let inFlight = 4
+  /// How many may wait for a disk that does not answer.
+  private static let waiting = 256
+
+  /// Something for the log.
+  enum Report: Sendable, Equatable {
+    /// So many events are lost, and why.
+    case lost(Int64, String)
+    /// The oldest events were dropped to make room.
+    case dropped(Int)
+    /// The file could not be read, and is where the second path says. A new chain begins.
+    case setAside(String, to: String, String)
+  }
+
+  let reports: Mailbox<Report>
+  private let worker: Worker<Job>
+  private let pressure: Pressure
+
+  private enum Job: Sendable {
+    case load
+    case add(VehicleEvent.Content)
+    case obey(EncryptionKey?, EventPlace?)
+    case connected
+    case disconnected
+    case acknowledged(PublishID)
+  }
+
+  private final class Pressure: Sendable {
+    /// Events that wait for the thread.
+    let waiting = Atomic(0)
+    /// Those that found no room there.
+    let lost = Atomic<Int64>(0)
+    let isStalled = Atomic(false)
+  }
+  private final class Holder: Sendable {
+    let spooling: Mutex<Spooling>
+    init(_ spooling: Spooling) { self.spooling = Mutex(spooling) }
+  }
+
+  /// Starts the thread. The file is read there, so that it does not hold up the start.
+  ///
+  /// - Parameters:
+  ///   - path: of the file, which is made if it is missing.
+  ///   - topic: where events are published.
+  init(_ path: String, vehicle: UUID, key: SigningKey, link: any CommandLink, topic: String) throws(SystemError) {
+    let (reports, pressure) = (try Mailbox<Report>(), Pressure())
+    self.reports = reports
+    self.pressure = pressure
+    let holder = Holder(Spooling(EventFile(path, vehicle: vehicle, key: key), link, topic) { reports.post($0) })
+    worker = try Worker { jobs in
+      holder.spooling.withLock { spooling in
+        var contents: [VehicleEvent.Content] = []
+        func write() {
+          spooling.add(contents, lost: pressure.lost.exchange(0, ordering: .relaxed))
+          pressure.waiting.subtract(contents.count, ordering: .relaxed)
+          contents = []
+        }
+        for job in jobs {
+          if case .add(let content) = job {
+            contents.append(content)
+            continue
+          }
+          // Events are written together, and in their place among the other jobs.
+          if !contents.isEmpty { write() }
+          switch job {
+          case .load: spooling.load()
+          case .obey(let key, let place): spooling.obey(key, place)
+          case .connected: spooling.connect()
+          case .disconnected: spooling.disconnect()
+          case .acknowledged(let id): spooling.acknowledge(id)
+          case .add: break
+          }
+        }
+        if !contents.isEmpty { write() }
+        pressure.isStalled.store(spooling.send(), ordering: .relaxed)
+      }
+    }
+    worker.post(.load)
+  }
+
+  /// Keeps an event. Does not wait.
+  func add(_ content: VehicleEvent.Content) {
+    guard pressure.waiting.load(ordering: .relaxed) < Self.waiting else {
+      pressure.lost.add(1, ordering: .relaxed)
+      return
+    }
+    pressure.waiting.add(1, ordering: .relaxed)
+    worker.post(.add(content))
+  }
+
+  /// The operator's notice is in force.
+  func obey(_ notice: Notice) { worker.post(.obey(notice.eventKey, notice.acknowledged)) }
+
+  func connected() { worker.post(.connected) }
+
+  func disconnected() { worker.post(.disconnected) }
+
+  /// The broker has a message, which may be an event.
+  func acknowledged(_ id: PublishID) { worker.post(.acknowledged(id)) }
+
+  /// Whether it waits until other messages are with the broker.
+  var isStalled: Bool { pressure.isStalled.load(ordering: .relaxed) }
+
+  /// Waits until what was told is on the medium.
+  func finish(within patience: Duration) { worker.finish(within: patience) }
+}
+
+/// What the thread knows.
+private struct Spooling: Sendable {
+  private var file: EventFile
+  private let link: any CommandLink
+  private let topic: String
+  private let report: @Sendable (EventSpool.Report) -> Void
+  private var key: EncryptionKey?
+  private var isConnected = false
+  /// How many of the events that wait were published, the oldest first.
+  private var sent = 0
+  private var inFlight: Set<PublishID> = []
+
+  init(
+    _ file: EventFile, _ link: any CommandLink, _ topic: String,
+    _ report: @escaping @Sendable (EventSpool.Report) -> Void
+  ) {
+    (self.file, self.link, self.topic, self.report) = (file, link, topic, report)
+  }
+
+  mutating func load() {
+    if let (place, reason) = file.load() { report(.setAside(file.path, to: place, reason)) }
+  }
+
+  mutating func add(_ contents: [VehicleEvent.Content], lost: Int64) {
+    file.lost += lost
+    let dropped = file.makeRoom(for: contents.count)
+    if dropped > 0 {
+      sent = max(0, sent - dropped)
+      report(.dropped(dropped))
+    }
+    if let (count, reason) = file.append(contents) { report(.lost(count, reason)) }
+  }
+
+  /// The operator asks for whatever it has not acknowledged.
+  mutating func obey(_ key: EncryptionKey?, _ place: EventPlace?) {
+    self.key = key
+    if let place { file.forget(upTo: place) }
+    sent = 0
+  }
+
+  mutating func connect() { isConnected = true }
+
+  mutating func disconnect() {
+    isConnected = false
+    sent = max(0, sent - inFlight.count)
+    inFlight = []
+  }
+
+  mutating func acknowledge(_ id: PublishID) { inFlight.remove(id) }
+
+  /// Publishes what may be published now.
+  ///
+  /// - Returns: whether the connection takes no more at present.
+  mutating func send() -> Bool {
+    guard isConnected, let key else { return false }
+    while sent < min(file.count, VehicleEvent.window), inFlight.count < EventSpool.inFlight {
+      guard let text = file.text(sent) else { return false }
+      let payload = VehicleEvent.sealed(text, to: key)
+      guard let id = link.publish(topic: topic, payload: payload, retain: false) else { return true }
+      inFlight.insert(id)
+      sent += 1
+    }
+    return false
+  }
+}
+
+/// The events that wait for the operator, in a file: one signed event a line.
+struct EventFile: Sendable {
+  /// Bytes of a file that is read: more than twice what `EventSpool.capacity` events take.
+  private static let limit = 1 << 26
+  /// What is acknowledged stays in the file until it is this much, bytes, and more than what is not.
+  private static let slack = 1 << 16
+
+  private struct Entry {
+    let place: EventPlace
+    let offset: Int
+    /// Without the line's end.
+    let length: Int
+  }
+
+  /// An open file.
+  private final class Held: Sendable {
+    let descriptor: Descriptor
+    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+  }
+
+  let path: String
+  private let vehicle: UUID
+  private let key: SigningKey
+  private var file: Held?
+  /// Those that wait, the oldest first.
+  private var entries: [Entry] = []
+  /// The last one in the file, which stays there, so that the chain goes on after a restart.
+  private var last: Entry?
+  /// Of the file, bytes. What a failed write has left behind it is cut off before the next.
+  private var size = 0
+  private var isTorn = false
+  /// How many could not be written since the last that was.
+  var lost: Int64 = 0
+
+  init(_ path: String, vehicle: UUID, key: SigningKey) {
+    (self.path, self.vehicle, self.key) = (path, vehicle, key)
+  }
+
+  /// How many wait.
+  var count: Int { entries.count }
+
+  /// Where the chain ends.
+  var end: EventPlace? { last?.place }
+
+  /// Opens the file. A line at its end that is not whole was cut off by a crash, and is removed.
+  ///
+  /// - Returns: where a file is put, and why, that is not this controller's chain.
+  mutating func load() -> (String, String)? {
+    do {
+      try read()
+      return nil
+    } catch {
+      (file, entries, last, size, isTorn) = (nil, [], nil, 0, false)
+      let place = "\(path).damaged"
+      rename(path, place)
+      try? open()
+      return (place, "\(error)")
+    }
+  }
+
+  private struct Damage: Error, CustomStringConvertible { let description: String }
+
+  private mutating func open() throws(SystemError) {
+    let file = try Descriptor.open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY, mode: 0o600)
+    let number = file.number
+    var status = stat()
+    _ = try check("open", path) { fstat(number, &status) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw SystemError("open", "\(path), which is not a regular file", code: EINVAL)
+    }
+    self.file = Held(file)
+  }
+
+  private mutating func read() throws {
+    try open()
+    let bytes = try Files.readRegular(path, limit: Self.limit)
+    var begin = 0
+    while let end = bytes[begin...].firstIndex(of: 0x0A) {
+      let line = Array(bytes[begin..<end])
+      let event = try VehicleEvent(unverified: line)
+      guard event.vehicle == vehicle else { throw Damage(description: "it is of another vehicle") }
+      if let last, event.previous != last.place.digest || event.sequence <= last.place.sequence {
+        throw Damage(description: "event \(event.sequence) does not follow the one before it")
+      }
+      let entry = Entry(place: .init(event.sequence, EventDigest(of: line)), offset: begin, length: line.count)
+      entries.append(entry)
+      last = entry
+      begin = end + 1
+    }
+    size = begin
+    if begin < bytes.count { try cut() }
+    // The signature of one shows whose all are: each names the one before.
+    if let last {
+      let line = Array(bytes[last.offset..<last.offset + last.length])
+      do { _ = try VehicleEvent(verifying: line, by: key.verificationKey) } catch {
+        throw Damage(description: "it was signed with another key")
+      }
+    }
+  }
+
+  /// Removes what is behind the last whole line.
+  private mutating func cut() throws(SystemError) {
+    guard let number = file?.descriptor.number else { return }
+    _ = try check("write", path) { ftruncate(number, off_t(size)) }
+    isTorn = false
+  }
+
+  /// Drops the oldest where that many more would be too many.
+  ///
+  /// - Returns: how many were dropped.
+  mutating func makeRoom(for more: Int) -> Int {
+    guard entries.count + more > EventSpool.capacity else { return 0 }
+    let count = min(entries.count, max(EventSpool.step, more))
+    entries.removeFirst(count)
+    compact()
+    return count
+  }
+
+  /// Writes events, and returns when they are on the medium.
+  ///
+  /// - Returns: how many are lost, and why.
+  mutating func append(_ contents: [VehicleEvent.Content]) -> (Int64, String)? {
+    var (bytes, new): ([UInt8], [Entry]) = ([], [])
+    var (end, skipped) = (last?.place, lost)
+    for content in contents {
+      if content.kind == .refused, entries.count + new.count >= EventSpool.refusals {
+        skipped += 1
+        continue
+      }
+      let event = VehicleEvent(
+        vehicle: vehicle, sequence: (end?.sequence ?? 0) + 1 + skipped, previous: end?.digest, content)
+      let line = Array(event.signed(by: key).utf8)
+      let place = EventPlace(event.sequence, EventDigest(of: line))
+      new.append(Entry(place: place, offset: size + bytes.count, length: line.count))
+      bytes += line + [0x0A]
+      (end, skipped) = (place, 0)
+    }
+    do throws(SystemError) {
+      if file == nil { try open() }
+      if isTorn { try cut() }
+      if !bytes.isEmpty {
+        isTorn = true
+        try file?.descriptor.write(bytes, path)
+        try file?.descriptor.synchronize(path)
+        isTorn = false
+      }
+    } catch {
+      let count = Int64(contents.count)
+      lost += count
+      try? cut()
+      return (count, error.description)
+    }
+    lost = skipped
+    size += bytes.count
+    entries += new
+    last = new.last ?? last
+    return nil
+  }
+
+  /// The text of the event that many behind the oldest.
+  func text(_ index: Int) -> [UInt8]? {
+    let entry = entries[index]
+    return bytes(from: entry.offset, count: entry.length)
+  }
+
+  private func bytes(from offset: Int, count: Int) -> [UInt8]? {
+    guard let number = file?.descriptor.number else { return nil }
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+      while done < count {
+        let read = pread(number, buffer.baseAddress! + done, count - done, off_t(offset + done))
+        guard read > 0 else { break }
+        done += read
+      }
+    }
+    return bytes.count == count ? bytes : nil
+  }
+
+  /// The operator has these. A place that is not in this chain changes nothing: then the operator has another chain, and
+  /// has to see this one.
+  mutating func forget(upTo place: EventPlace) {
+    guard let index = entries.firstIndex(where: { $0.place == place }) else { return }
+    entries.removeFirst(index + 1)
+    compact()
+  }
+
+  /// Rewrites the file where most of it is of no use any more. Where that fails, it stays as it is.
+  private mutating func compact() {
+    guard let last else { return }
+    let begin = entries.first?.offset ?? last.offset
+    guard begin >= Self.slack, begin > size - begin, !isTorn, let rest = bytes(from: begin, count: size - begin) else {
+      return
+    }
+    do throws(SystemError) {
+      try Files.replace(path, with: rest, mode: 0o600)
+      try open()
+    } catch {
+      // What has the name now may be the new file or the old one.
+      file = nil
+      return reload()
+    }
+    size -= begin
+    func moved(_ entry: Entry) -> Entry {
+      Entry(place: entry.place, offset: entry.offset - begin, length: entry.length)
+    }
+    entries = entries.map(moved)
+    self.last = moved(last)
+  }
+
+  /// Reads the file again after a rewrite that failed, and keeps what waits.
+  private mutating func reload() {
+    let first = entries.first?.place
+    (entries, last, size, isTorn) = ([], nil, 0, false)
+    _ = load()
+    guard let first, let index = entries.firstIndex(where: { $0.place == first }) else {
+      if first == nil { entries = [] }
+      return
+    }
+    entries.removeFirst(index)
+  }
+}

@@ -1,0 +1,220 @@
+import Crypto
+public import Domain
+public import Encoding
+
+/// What a vehicle's controller did or refused, for its operator: signed by the controller, and chained to the event before
+/// it, so that nobody can change, leave out or reorder events without that being seen.
+///
+/// It names no person: the token's `jti` is enough for the operator who issued it. (PROTOCOL.md, section 9.3)
+public struct VehicleEvent: Sendable, Equatable {
+  /// To these sizes payloads are filled with spaces, so that a broker cannot tell by its size what an event says.
+  static let paddedSizes = [640, 1024]
+  /// Of an event that is encrypted, bytes.
+  public static let maximumSize = 4096
+  /// How many events after the last acknowledged one a controller publishes. For the next, the operator acknowledges.
+  public static let window = 64
+
+  public enum Kind: OpenWord {
+    /// The controller has started.
+    case started
+    /// A motion began.
+    case began
+    /// A motion ended: where the step came to rest, and why it did not end where it should.
+    case ended
+    /// A rider stopped a motion.
+    case stopped
+    /// A command was refused.
+    case refused
+    /// Something is wrong with a step that does not move.
+    case fault
+    /// A notice of the operator's is in force.
+    case notice
+    case other(String)
+
+    public static let known: [Kind] = [.started, .began, .ended, .stopped, .refused, .fault, .notice]
+
+    public var rawValue: String {
+      switch self {
+      case .started: "started"
+      case .began: "began"
+      case .ended: "ended"
+      case .stopped: "stopped"
+      case .refused: "refused"
+      case .fault: "fault"
+      case .notice: "notice"
+      case .other(let word): word
+      }
+    }
+  }
+
+  /// Where a step came to rest, or what was asked for.
+  public enum Position: String, Sendable { case open, close, unknown, stop }
+
+  /// What happened. The controller decides it; its place in the chain comes later.
+  public struct Content: Sendable, Equatable {
+    public var kind: Kind
+    /// By the vehicle's clock, which may be wrong: seconds of Unix time.
+    public var time: Int64
+    public var step: StepID?
+    public var position: Position?
+    /// The `jti` of the rider's token.
+    public var token: String?
+    /// The refusal's or the fault's.
+    public var code: String?
+    /// Which check failed, where `code` does not say it: a word.
+    public var cause: String?
+    /// Of the proof.
+    public var method: String?
+    public var zone: String?
+    /// How many refusals have no event of their own since the last event of this kind.
+    public var untold: Int64?
+    /// The `seq` of the notice.
+    public var notice: Int64?
+
+    public init(
+      _ kind: Kind, time: Int64, step: StepID? = nil, position: Position? = nil, token: String? = nil,
+      code: String? = nil, cause: String? = nil, method: String? = nil, zone: String? = nil, untold: Int64? = nil,
+      notice: Int64? = nil
+    ) {
+      self.kind = kind
+      self.time = time
+      self.step = step
+      self.position = position
+      self.token = token
+      self.code = code
+      self.cause = cause
+      self.method = method
+      self.zone = zone
+      self.untold = untold
+      self.notice = notice
+    }
+  }
+
+  public let vehicle: UUID
+  /// Greater than that of the event before. A number that is left out is an event that could not be written.
+  public let sequence: Int64
+  /// Of the event before; nil for the first of a chain.
+  public let previous: EventDigest?
+  public let content: Content
+
+  public init(vehicle: UUID, sequence: Int64, previous: EventDigest?, _ content: Content) {
+    self.vehicle = vehicle
+    self.sequence = sequence
+    self.previous = previous
+    self.content = content
+  }
+
+  /// The compact form, which the controller keeps and the next event names.
+  public func signed(by controllerKey: SigningKey) -> String {
+    SignedObject.sign(claims, as: .event, by: controllerKey)
+  }
+
+  /// Reads a compact form and checks the controller's signature.
+  public init(verifying text: [UInt8], by controllerKey: VerificationKey) throws(ProtocolError) {
+    let object = try SignedObject(utf8: text, as: .event)
+    try object.verify(by: controllerKey)
+    try self.init(claims: object.payload)
+  }
+
+  /// Reads what the controller itself has written, without checking the signature.
+  public init(unverified text: [UInt8]) throws(ProtocolError) {
+    try self.init(claims: SignedObject(utf8: text, as: .event).payload)
+  }
+
+  private init(claims: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(claims, of: "the event")
+    vehicle = try members.uuid("vehicle")
+    sequence = try members.count("seq")
+    previous = try members.bytesIfPresent("prev", count: EventDigest.size).map(EventDigest.init)
+    var content = Content(try members.openWord("kind", Kind.self), time: try members.count("time"))
+    content.step = try members.takeIfPresent("step", "the id of a step") { $0.string.flatMap { StepID($0) } }
+    content.position = try members.takeIfPresent("position", "one of its words") { value in
+      value.string.flatMap(Position.init(exactly:))
+    }
+    content.token = try members.takeIfPresent("jti", "1 to 128 bytes of text") { value in
+      value.string.flatMap { (1...128).contains($0.utf8.count) ? $0 : nil }
+    }
+    content.code = try members.wordIfPresent("code")
+    content.cause = try members.wordIfPresent("cause")
+    content.method = try members.wordIfPresent("method")
+    content.zone = try members.wordIfPresent("zone")
+    content.untold = try members.countIfPresent("untold")
+    content.notice = try members.countIfPresent("notice")
+    try members.end()
+    self.content = content
+  }
+
+  public var claims: JSON {
+    var members: [JSON.Member] = [
+      .init("vehicle", .string(vehicle.description)), .init("seq", .integer(sequence)),
+    ]
+    if let previous { members.append(.init("prev", .string(previous.text))) }
+    members += [.init("time", .integer(content.time)), .init("kind", .string(content.kind.rawValue))]
+    for (name, text) in [
+      ("step", content.step?.description), ("position", content.position?.rawValue), ("jti", content.token),
+      ("code", content.code), ("cause", content.cause), ("method", content.method), ("zone", content.zone),
+    ] {
+      if let text { members.append(.init(name, .string(text))) }
+    }
+    if let untold = content.untold { members.append(.init("untold", .integer(untold))) }
+    if let notice = content.notice { members.append(.init("notice", .integer(notice))) }
+    return .object(members)
+  }
+
+  // MARK: - On its way
+
+  /// What is published of a compact form: nobody but the operator can read it.
+  public static func sealed(_ signed: [UInt8], to operatorKey: EncryptionKey) -> [UInt8] {
+    Array(EncryptedObject.seal(signed, to: operatorKey, as: .event).text.utf8)
+  }
+
+  /// The compact form in what came on the topic. Its signature is still to be checked.
+  ///
+  /// - Parameter keys: the operator's, the present one and those before it.
+  public static func opened(_ payload: [UInt8], with keys: [DecryptionKey]) throws(ProtocolError) -> [UInt8] {
+    guard payload.count <= maximumSize else { throw .malformed("larger than \(maximumSize) bytes") }
+    for key in keys {
+      do throws(ProtocolError) {
+        return try EncryptedObject.open(utf8: payload, as: .event, with: key, usualHeader: []).content
+      } catch .unknownKey {
+        continue
+      }
+    }
+    throw .unknownKey
+  }
+}
+
+/// The SHA-256 of an event's compact form.
+public struct EventDigest: Hashable, Sendable {
+  /// Bytes.
+  public static let size = 32
+  public let bytes: [UInt8]
+
+  /// - Parameter event: the compact form, without a line end.
+  public init(of event: some Sequence<UInt8>) { bytes = Array(SHA256.hash(data: Array(event))) }
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Base64url.
+  public var text: String { Base64URL.encode(bytes) }
+}
+
+/// An event's place in a chain: its number, and what it says.
+public struct EventPlace: Hashable, Sendable {
+  public let sequence: Int64
+  public let digest: EventDigest
+
+  public init(_ sequence: Int64, _ digest: EventDigest) {
+    self.sequence = sequence
+    self.digest = digest
+  }
+
+  init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "acked")
+    sequence = try members.count("seq")
+    digest = EventDigest(try members.bytes("hash", count: EventDigest.size))
+    try members.end()
+  }
+
+  var json: JSON { ["seq": .integer(sequence), "hash": .string(digest.text)] }
+}

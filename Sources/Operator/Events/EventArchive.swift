@@ -1,0 +1,176 @@
+import Configuration
+package import Domain
+import Encoding
+import Glibc
+package import StepProtocol
+import SystemIO
+
+/// The events of a vehicle that its operator has, in a file: each as the controller has signed it, a line. It is only
+/// added to. Whoever has it can check it without the vehicle.
+package struct EventArchive: Sendable {
+  /// Bytes of a file that is read.
+  private static let limit = 1 << 30
+
+  package struct Line: Sendable, Equatable {
+    package let event: VehicleEvent
+    package let digest: EventDigest
+    let text: [UInt8]
+  }
+
+  package let path: String
+
+  /// Whether there is anything of the vehicle.
+  package var exists: Bool { Files.exists(path) }
+
+  /// Its lines. One at the end that is not whole was cut off by a crash, and is left out.
+  ///
+  /// - Parameter key: the controller's, where signatures are to be checked.
+  /// - Throws: `EventError.damaged`.
+  package func read(verifiedBy key: VerificationKey? = nil) throws -> [Line] {
+    guard exists else { return [] }
+    var lines: [Line] = []
+    let bytes = try Files.readRegular(path, limit: Self.limit)
+    var begin = 0
+    while let end = bytes[begin...].firstIndex(of: 0x0A) {
+      let text = Array(bytes[begin..<end])
+      do throws(ProtocolError) {
+        let event = if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
+        lines.append(Line(event: event, digest: EventDigest(of: text), text: text))
+      } catch {
+        throw EventError.damaged(path, line: lines.count + 1, error)
+      }
+      begin = end + 1
+    }
+    return lines
+  }
+
+  /// Only the last line: what is to be acknowledged.
+  func end() throws -> EventPlace? {
+    guard exists else { return nil }
+    let bytes = try tail()
+    guard let last = bytes.lastIndex(of: 0x0A) else { return nil }
+    let begin = bytes[..<last].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+    let text = Array(bytes[begin..<last])
+    do throws(ProtocolError) {
+      return EventPlace(try VehicleEvent(unverified: text).sequence, EventDigest(of: text))
+    } catch {
+      throw EventError.damaged(path, line: nil, error)
+    }
+  }
+
+  /// More than the last line takes.
+  private func tail() throws(SystemError) -> [UInt8] {
+    let file = try Descriptor.openRegular(path)
+    let number = file.number
+    var status = stat()
+    _ = try check("read", path) { fstat(number, &status) }
+    _ = try check("read", path) { lseek(number, max(0, status.st_size - 8192), SEEK_SET) }
+    return try Files.readAll(file, path)
+  }
+
+  /// Opens it to add lines. One program at a time can.
+  func writer() throws -> Writer { try Writer(path) }
+
+  final class Writer {
+    private let path: String
+    private let file: Descriptor
+
+    fileprivate init(_ path: String) throws {
+      self.path = path
+      try Files.createFolder(Files.parent(of: path), mode: 0o700)
+      file = try Descriptor.open(path, O_RDWR | O_CREAT | O_APPEND, mode: 0o600)
+      guard file.lock() else { throw EventError.inUse(path) }
+      let bytes = try Files.readRegular(path, limit: EventArchive.limit)
+      let whole = bytes.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+      let number = file.number
+      if whole < bytes.count { _ = try check("write", path) { ftruncate(number, off_t(whole)) } }
+    }
+
+    /// Returns when they are on the medium: only then may they be acknowledged.
+    func append(_ lines: [Line]) throws(SystemError) {
+      guard !lines.isEmpty else { return }
+      try file.write(lines.flatMap { $0.text + [0x0A] }, path)
+      try file.synchronize(path)
+    }
+  }
+}
+
+/// Why a vehicle's events cannot be had.
+package enum EventError: Failure, Equatable {
+  case damaged(String, line: Int?, ProtocolError)
+  case inUse(String)
+  /// These have not answered the notice that asks for events.
+  case silent([String])
+  /// What is stored is not whole.
+  case broken(Int)
+  /// The operator has no vehicle of that name.
+  case unknownVehicle(String)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .damaged, .broken: .badData
+    case .inUse, .silent: .unavailable
+    case .unknownVehicle: .usage
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .damaged(let path, let line?, let error): "\(path), line \(line): \(error)"
+    case .damaged(let path, nil, let error): "\(path), last line: \(error)"
+    case .inUse(let path): "\(path) is in use by another `stepctl operator log`"
+    case .silent(let names): "no answer from \(names.joined(separator: ", "))"
+    case .broken(let count): "\(count) \(count == 1 ? "place" : "places") where events are missing or told twice"
+    case .unknownVehicle(let name): "\(name): not a vehicle of this operator"
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .damaged: "somebody has changed the file: take it from a backup, or move it away"
+    case .inUse: nil
+    case .silent:
+      "is the vehicle on? If its broker is older than events, run `stepctl provision vehicle DIR --update` and restart it"
+    case .broken: nil
+    case .unknownVehicle: "`stepctl operator vehicles` lists them"
+    }
+  }
+}
+
+extension OperatorPlace {
+  /// What events are encrypted to. It is made where the folder is from before there were events.
+  func eventKey() throws -> DecryptionKey {
+    let file = path(VehiclePaths.eventKey)
+    if !Files.exists(file) {
+      do throws(SystemError) {
+        try Files.create(file, with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
+      } catch where error.code == EEXIST {}
+    }
+    return try KeyFile.decryptionKey(file)
+  }
+
+  package func archive(of vehicle: UUID) -> EventArchive {
+    EventArchive(path: "\(path(VehiclePaths.events))/\(vehicle).jwt")
+  }
+
+  /// The vehicles, or the one of that name, UUID or folder.
+  package func vehicles(named name: String?) throws -> [VehicleFolder] {
+    let all = try vehicles()
+    guard let name else { return all }
+    let found = try all.filter {
+      let vehicle = try $0.readVehicleFile().vehicle
+      return $0.name == name || vehicle.name == name || vehicle.uuid.description == name
+    }
+    guard !found.isEmpty else { throw EventError.unknownVehicle(name) }
+    return found
+  }
+}
+
+extension VehicleFolder {
+  package func vehicle() throws -> Vehicle { try readVehicleFile().vehicle }
+
+  /// What the controller's statements and events are signed with.
+  package func controllerKey() throws -> VerificationKey {
+    try present(readVehicleFile().controller, "[controller]").signing
+  }
+}

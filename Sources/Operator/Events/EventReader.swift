@@ -1,0 +1,224 @@
+import Configuration
+package import Domain
+import MQTT
+package import StepProtocol
+package import SystemIO
+
+/// Fetches vehicles' events from their brokers, checks and stores them, and acknowledges them with the next notice.
+///
+/// A vehicle publishes what its last notice does not acknowledge, up to `VehicleEvent.window` events, and a new notice
+/// begins that again. A notice that is in force is itself an event: when it comes, everything before it has come.
+package final class EventReader {
+  package enum Report: Sendable {
+    case event(EventArchive.Line, of: Vehicle)
+    case finding(EventChain.Finding, of: Vehicle)
+    /// Something on the topic that is no event of the vehicle's.
+    case foreign(ProtocolError, of: Vehicle)
+    /// The broker is lost, and is tried again.
+    case disconnected(String)
+  }
+
+  /// After how many events the next notice acknowledges them.
+  private static let acknowledging = VehicleEvent.window / 2
+  /// How long an event is waited for that one behind it has overtaken.
+  private static let patience = Duration.seconds(3)
+
+  private let place: OperatorPlace
+  private let key: DecryptionKey
+  private let report: (Report) throws -> Void
+  private let now: () -> Int64
+  private var readings: [Reading] = []
+  private let loop: EventLoop
+
+  private final class Reading {
+    let folder: VehicleFolder
+    let vehicle: Vehicle
+    let topic: TopicPrefix
+    let broker: Broker
+    let controller: VerificationKey
+    let writer: EventArchive.Writer
+    var chain = EventChain()
+    var waiting: [EventArchive.Line] = []
+    /// Taken, and not stored yet.
+    var new: [(line: EventArchive.Line, findings: [EventChain.Finding])] = []
+    /// The number of the last notice.
+    var asked: Int64?
+    var unacknowledged = 0
+    var isComplete = false
+    /// Whether the broker says that the vehicle is not there.
+    var isAbsent = false
+    var overtaken: Registration?
+    var connection: MQTTConnection?
+
+    init(_ folder: VehicleFolder, _ place: OperatorPlace) throws {
+      self.folder = folder
+      let file = try folder.readVehicleFile()
+      vehicle = file.vehicle
+      topic = try folder.present(file.topic, "topic")
+      broker = try folder.present(file.broker, "[broker]")
+      controller = try folder.present(file.controller, "[controller]").signing
+      let archive = place.archive(of: vehicle.uuid)
+      writer = try archive.writer()
+      for line in try archive.read() where chain.take(line.event, line.digest) == .waits {
+        _ = chain.accept(line.event, line.digest)
+      }
+    }
+  }
+
+  /// Opens the vehicles' archives.
+  ///
+  /// - Parameters:
+  ///   - now: Unix time.
+  ///   - report: called for each event that is new, once it is stored.
+  package init(
+    _ place: OperatorPlace, _ vehicles: [VehicleFolder], now: @escaping () -> Int64,
+    report: @escaping (Report) throws -> Void
+  ) throws {
+    self.place = place
+    self.now = now
+    self.report = report
+    key = try place.eventKey()
+    loop = try EventLoop()
+    readings = try vehicles.map { try Reading($0, place) }
+  }
+
+  /// Fetches what there is, or goes on until the interruption.
+  ///
+  /// - Parameters:
+  ///   - patience: how long nothing may happen before the vehicles that have not answered are given up.
+  ///   - follows: whether to go on.
+  /// - Throws: `EventError.silent`, and what ends a connection.
+  package func run(patience: Duration, follows: Bool, until interruption: Interruption) throws {
+    var idle: Registration?
+    func progressed() {
+      guard !follows else { return }
+      idle?.cancel()
+      idle = loop.schedule(at: .now + patience) { [unowned self] in loop.stop() }
+      if readings.allSatisfy({ $0.isComplete || $0.isAbsent }) { loop.stop() }
+    }
+    // A broker serves the vehicles of a fleet: one connection is enough.
+    for (address, group) in Dictionary(grouping: readings, by: { "\($0.broker.host):\($0.broker.port)" }) {
+      let identity = try place.identity(now: now())
+      var limits = MQTTConnection.Limits()
+      limits.holdsBack = true
+      let connection = try MQTTConnection(
+        broker: place.asOperator(group[0].broker, identity),
+        subscriptions: group.flatMap { [$0.topic.events, $0.topic.availability] },
+        reconnecting: follows ? .forever : .never, patience: patience, limits: limits)
+      for reading in group { reading.connection = connection }
+      try loop.watch(connection.descriptor) { [unowned self] in
+        while let event = try connection.next(until: .now) {
+          switch event {
+          case .connected: for reading in group { try ask(reading) }
+          case .disconnected(let error):
+            guard follows else { throw error }
+            try report(.disconnected("\(address): \(error)"))
+          case .message(let message): try take(message, group)
+          case .acknowledged: break
+          }
+        }
+        for reading in group { try store(reading) }
+        progressed()
+      }
+    }
+    defer { for reading in readings { reading.connection?.close() } }
+    var wasInterrupted = false
+    try loop.watch(interruption.number) { [unowned self] in
+      wasInterrupted = true
+      loop.stop()
+    }
+    progressed()
+    try loop.run()
+    for reading in readings { try settle(reading) }
+    if follows || wasInterrupted { return }
+    let silent = readings.filter { !$0.isComplete }.map(\.vehicle.name)
+    guard silent.isEmpty else { throw EventError.silent(silent) }
+  }
+
+  /// Publishes a notice that acknowledges what is stored; the vehicle then tells what comes after that.
+  private func ask(_ reading: Reading) throws {
+    let letter = try place.letter(for: reading.folder, now: now())
+    try letter.checkSize()
+    reading.asked = letter.sequence
+    reading.unacknowledged = 0
+    reading.connection?.publish(topic: letter.topic.notice, payload: Array(letter.text.utf8), retain: true)
+  }
+
+  private func take(_ message: Message, _ group: [Reading]) throws {
+    for reading in group {
+      if message.topic == reading.topic.availability {
+        reading.isAbsent = message.payload == Availability.offline.payload
+      } else if message.topic == reading.topic.events {
+        do throws(ProtocolError) {
+          try take(line(message.payload, of: reading), reading)
+        } catch {
+          try report(.foreign(error, of: reading.vehicle))
+        }
+      }
+    }
+  }
+
+  private func line(_ payload: [UInt8], of reading: Reading) throws(ProtocolError) -> EventArchive.Line {
+    let text = try VehicleEvent.opened(payload, with: [key])
+    let event = try VehicleEvent(verifying: text, by: reading.controller)
+    guard event.vehicle == reading.vehicle.uuid else { throw .malformed("the event is another vehicle's") }
+    return EventArchive.Line(event: event, digest: EventDigest(of: text), text: text)
+  }
+
+  private func take(_ line: EventArchive.Line, _ reading: Reading) {
+    switch reading.chain.take(line.event, line.digest) {
+    case .known: break
+    case .waits: if !reading.waiting.contains(line) { reading.waiting.append(line) }
+    case .follows(let findings):
+      note(line, findings, reading)
+      // What it had overtaken may fit now.
+      let waiting = reading.waiting.sorted { $0.event.sequence < $1.event.sequence }
+      reading.waiting = []
+      for line in waiting { take(line, reading) }
+    }
+  }
+
+  private func note(_ line: EventArchive.Line, _ findings: [EventChain.Finding], _ reading: Reading) {
+    reading.new.append((line, findings))
+    reading.unacknowledged += 1
+    if line.event.content.notice == reading.asked { reading.isComplete = true }
+  }
+
+  /// Stores what was taken, tells it, and asks for more.
+  private func store(_ reading: Reading) throws {
+    try reading.writer.append(reading.new.map(\.line))
+    let new = reading.new
+    reading.new = []
+    for (line, findings) in new {
+      for finding in findings { try report(.finding(finding, of: reading.vehicle)) }
+      try report(.event(line, of: reading.vehicle))
+    }
+    if !reading.waiting.isEmpty, reading.overtaken == nil {
+      // Perhaps it was lost on its way: the vehicle tells it again.
+      try ask(reading)
+      reading.overtaken = loop.schedule(at: .now + Self.patience) { [unowned self] in
+        reading.overtaken = nil
+        try settle(reading)
+        try ask(reading)
+      }
+    } else if reading.waiting.isEmpty {
+      reading.overtaken?.cancel()
+      reading.overtaken = nil
+      if reading.unacknowledged >= Self.acknowledging { try ask(reading) }
+    }
+  }
+
+  /// Takes what waits, though something before it does not come.
+  private func settle(_ reading: Reading) throws {
+    let waiting = reading.waiting.sorted { $0.event.sequence < $1.event.sequence }
+    reading.waiting = []
+    for line in waiting {
+      switch reading.chain.take(line.event, line.digest) {
+      case .known: break
+      case .follows(let findings): note(line, findings, reading)
+      case .waits: note(line, reading.chain.accept(line.event, line.digest), reading)
+      }
+    }
+    try store(reading)
+  }
+}

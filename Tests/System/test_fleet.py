@@ -1,0 +1,801 @@
+"""An account at a fleet's server: login, bookings, and the access that comes of them; and a server that is not as it
+should be. The server is Tests/Peers/fleet_server.py, over real TLS."""
+
+import contextlib
+import json
+import re
+import signal
+import stat
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fleet_server import Authority, FleetServer, seconds, stamp, unpadded
+from programs import REPOSITORY, STEPCTL, Ended, Stepctl, wait_until
+
+EMAIL, PASSWORD = "anna@example.org", "correct horse"
+
+
+class Account:
+    """A rider's computer with a home of its own, and the server it talks to."""
+
+    def __init__(self, home: Path, server: FleetServer, ca: Authority, transcript):
+        home.mkdir()
+        self.home, self.server, self.ca = home, server, ca
+        self.stepctl = Stepctl(home, transcript)
+        self.folder = home / ".config/stepctl/fleet"
+        self.transcript = transcript
+
+    def __call__(self, *arguments, **more) -> Ended:
+        ended = self.stepctl(*arguments, **more)
+        self.notes_secrets()
+        return ended
+
+    def notes_secrets(self):
+        """None of these may be in anything that a program says."""
+        secrets = {PASSWORD: "password"}
+        for family in self.server.families.values():
+            secrets |= dict.fromkeys([family["refresh"], family["access"], *family["old"]], "token")
+        self.transcript.secrets |= secrets
+
+    def logs_in(self) -> "Account":
+        ended = self("login", self.server.url, "--ca", self.ca.file, "--email", EMAIL, input=f"{PASSWORD}\n".encode())
+        assert (ended.status, ended.lines) == (0, [f"logged in at {self.host} as {EMAIL}"]), ended
+        return self
+
+    @property
+    def host(self) -> str:
+        return self.server.url.removeprefix("https://")
+
+    @property
+    def login(self) -> dict:
+        return json.loads((self.folder / "login.json").read_text())
+
+    @property
+    def tokens(self) -> dict | None:
+        return self.login["tokens"]
+
+    def says(self, *arguments, **more) -> dict:
+        ended = self(*arguments, "--json", **more)
+        assert ended.status == 0, ended
+        return ended.json
+
+    def fails(self, *arguments, **more) -> tuple[int, str]:
+        ended = self(*arguments, **more)
+        assert ended.stdout == "", ended
+        return ended.status, ended.error
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture
+def new_server(ca):
+    with contextlib.ExitStack() as stack:
+        yield lambda **more: stack.enter_context(closing(FleetServer(ca.server(), **more)))
+
+
+@pytest.fixture
+def server(new_server) -> FleetServer:
+    return new_server()
+
+
+@pytest.fixture
+def rider(tmp_path, server, ca, transcript) -> Account:
+    """Not logged in."""
+    return Account(tmp_path / "home", server, ca, transcript)
+
+
+@pytest.fixture
+def anna(rider) -> Account:
+    return rider.logs_in()
+
+
+def hands_out(server: FleetServer, vehicle, stepctl: Stepctl):
+    """The server hands out access to a vehicle, as its operator would."""
+    server.vehicles = [
+        {
+            "id": vehicle.uuid,
+            "name": "Rolling Chassis",
+            "state": "available",
+            "steps": [{"id": "left", "side": "left", "major": 1}, {"id": "right", "side": "right", "major": 2}],
+        }
+    ]
+
+    def access(booking: dict, request: str) -> str:
+        life = seconds(booking["to"]) + 900 - int(server.now())
+        ended = stepctl(
+            "provision", "token", vehicle.folder, "--device", "-", "--for", f"{life}s", "--json", input=request.encode()
+        )
+        assert ended.status == 0, ended
+        return ended.json["access"]
+
+    server.issue_access = access
+
+
+@pytest.fixture
+def car(server, parked, stepctl):
+    """A vehicle that stands for its files."""
+    hands_out(server, parked, stepctl)
+    return parked
+
+
+# --- Login ---
+
+
+def test_the_login_is_by_a_code_in_a_browser(rider, server):
+    with rider_starts(rider, "login", server.url, "--ca", rider.ca.file) as login:
+        line = login.says("It has to show")
+        server.slow_down = 1
+        server.confirm(re.search(r"[B-Z]{4}-[B-Z]{4}", line)[0])
+        ended = login.ends(30)
+    assert (ended.status, ended.stdout) == (0, f"logged in at {rider.host} as {EMAIL}\n")
+    assert f"  {server.url}/device\n" in ended.stderr
+    rider.notes_secrets()
+
+    for name in ("login.json", "bookings.json"):
+        file = rider.folder / name
+        assert not file.exists() or stat.S_IMODE(file.stat().st_mode) == 0o600
+    who = rider.says("whoami")
+    assert (who["email"], who["server"]) == (EMAIL, server.url)
+    (family,) = server.families.values()
+    assert who["device_key"] == family["key"], "the login is bound to the device's key"
+    # One question too many would have been slower by five seconds each.
+    assert server.requests.count(("POST", "/oauth/token")) == 2
+
+
+@contextlib.contextmanager
+def rider_starts(rider: Account, *arguments, **more):
+    running = rider.stepctl.start(rider.home / f"log-{time.monotonic_ns()}", *arguments, **more)
+    with closing(running):
+        yield running
+
+
+def test_the_code_is_drawn_on_a_terminal_and_control_c_ends_the_wait(rider, server, on_terminal):
+    environment = {"HOME": str(rider.home)}
+    terminal = on_terminal([STEPCTL, "login", server.url, "--ca", rider.ca.file], rows=50, **environment)
+    terminal.waits_for(b"It has to show")
+    terminal.waits_for("█".encode())
+    terminal.waits_for(b"waiting until somebody confirms it")
+    widest = max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in terminal.read().decode().splitlines())
+    assert widest <= 80
+    began = time.monotonic()
+    terminal.types(b"\x03")
+    assert terminal.ends() == -signal.SIGINT
+    assert time.monotonic() - began < 5
+    assert not rider.folder.exists() or not (rider.folder / "login.json").exists()
+
+
+def test_a_password_is_not_shown_on_the_terminal(rider, server, on_terminal):
+    environment = {"HOME": str(rider.home)}
+    terminal = on_terminal([STEPCTL, "login", server.url, "--ca", rider.ca.file, "--email", EMAIL], **environment)
+    terminal.waits_for(b"password of anna@example.org: ")
+    wait_until(lambda: not terminal.shows_what_is_typed, "the terminal hides what is typed")
+    terminal.types(PASSWORD.encode() + b"\n")
+    assert terminal.ends() == 0
+    assert PASSWORD.encode() not in terminal.written and b"logged in at" in terminal.written
+    assert terminal.shows_what_is_typed
+
+
+def test_a_login_that_is_refused_leaves_nothing(rider, server):
+    def login(decision):
+        with rider_starts(rider, "login", server.url, "--ca", rider.ca.file) as running:
+            server.confirm(re.search(r"[B-Z]{4}-[B-Z]{4}", running.says("It has to show"))[0], decision)
+            return running.ends(30)
+
+    ended = login("deny")
+    assert (ended.status, ended.stdout, ended.error) == (77, "", "the login was denied")
+    assert not (rider.folder / "login.json").exists()
+
+    server.grant_lifetime = 2
+    ended = rider("login", server.url, "--ca", rider.ca.file)
+    assert (ended.status, ended.error) == (77, "the code has expired: nobody confirmed it in time")
+
+    wrong = rider("login", server.url, "--ca", rider.ca.file, "--email", EMAIL, input=b"wrong horse\n")
+    assert (wrong.status, wrong.error) == (77, f"{rider.host}: the address or the password is wrong")
+    assert rider.fails("whoami") == (77, "you are not logged in")
+    assert rider.fails("book", "Rolling Chassis", "--for", "2h", "-y") == (77, "you are not logged in")
+
+
+def test_new_terms_are_accepted_before_the_login_goes_on(rider, server, on_terminal):
+    server.terms = "2026-12"
+    ended = rider("login", server.url, "--ca", rider.ca.file, "--email", EMAIL, input=f"{PASSWORD}\n".encode())
+    assert ended.status == 66 and "Be kind to the step." in ended.stderr
+    arguments = [STEPCTL, "login", server.url, "--ca", rider.ca.file, "--email", EMAIL]
+    terminal = on_terminal(arguments, HOME=str(rider.home))
+    terminal.waits_for(b"password of")
+    terminal.types(PASSWORD.encode() + b"\n")
+    terminal.waits_for(b"Do you accept these terms?")
+    terminal.types(b"y\n")
+    assert terminal.ends() == 0
+
+
+def test_a_ca_is_pinned_once_somebody_has_seen_its_fingerprint(rider, server, on_terminal, tmp_path):
+    # Nobody can be asked: the server is not trusted, and nothing of the rider's reaches it.
+    ended = rider("login", server.url, "--email", EMAIL, input=f"{PASSWORD}\n".encode())
+    assert ended.status == 69 and ended.error.endswith("is by an authority that this computer does not know")
+    fingerprint = rider.ca.fingerprint
+    assert fingerprint in ended.stderr.replace(":", "").replace("\n  ", "")
+    assert server.requests == []
+
+    for answer, status in ((b"n\n", 1), (b"y\n", 0)):
+        terminal = on_terminal([STEPCTL, "login", server.url, "--email", EMAIL], HOME=str(rider.home))
+        terminal.waits_for(b"Trust it?")
+        terminal.types(answer)
+        if status == 0:
+            terminal.waits_for(b"password of")
+            terminal.types(PASSWORD.encode() + b"\n")
+        assert terminal.ends() == status
+        assert bool(rider.folder.exists() and (rider.folder / "login.json").exists()) == (status == 0)
+    rider.notes_secrets()
+    assert rider.says("whoami")["email"] == EMAIL
+
+    # From now on that authority counts for this server, and no other.
+    folder = tmp_path / "other"
+    folder.mkdir()
+    other = Authority(folder, "another")
+    port = server.server.server_address[1]
+    server.close()
+    with closing(moved(FleetServer(other.server()), port)) as impostor:
+        status, error = rider.fails("whoami")
+        words = f"the certificate of {rider.host} is not by the authority that is trusted for it"
+        assert (status, error) == (69, words)
+        assert impostor.requests == []
+
+
+def moved(server: FleetServer, port: int) -> FleetServer:
+    """The same server at a port that another had."""
+    handler, kind = server.server.RequestHandlerClass, type(server.server)
+    server.close()
+    server.server = kind(("127.0.0.1", port), handler)
+    threading.Thread(target=server.server.serve_forever, daemon=True).start()
+    return server
+
+
+def test_a_certificate_for_another_name_is_no_servers(rider, ca, tmp_path):
+    with closing(FleetServer(ca.server("fleet.example.org"))) as server:
+        status, error = rider.fails("login", server.url, "--ca", ca.file)
+        assert status == 69 and "does not match" in error or "no alternative" in error, error
+        assert server.requests == []
+
+
+def test_only_https_is_spoken(rider):
+    for address in ("http://localhost:1", "https://user@localhost", "https://localhost/path", "https://", "ftp://a"):
+        ended = rider("login", address)
+        assert (ended.status, ended.stdout) == (64, ""), ended
+
+
+def test_logging_out_ends_the_login_at_the_server_too(anna, server):
+    assert len(server.families) == 1
+    out = anna("logout")
+    assert (out.status, out.lines) == (0, [f"logged out of {anna.host}"])
+    assert server.families == {} and anna.tokens is None
+    assert anna.fails("logout") == (77, "you are not logged in")
+
+    anna.logs_in()
+    anna.logs_in()
+    assert len(server.families) == 1, "the login before is ended"
+    server.families["other"] = dict(next(iter(server.families.values())), refresh="r", access="a")
+    assert anna.says("logout", "--everywhere") == {"server": server.url, "everywhere": True}
+    assert server.families == {}
+
+    # Where the server is gone, the login ends here all the same.
+    anna.logs_in()
+    server.close()
+    ended = anna("logout")
+    assert ended.status == 69 and ended.stderr.startswith("you are logged out here; the server does not know of it\n")
+    assert anna.tokens is None
+
+
+def test_a_login_elsewhere_is_not_lost_by_accident(anna, new_server):
+    other = new_server()
+    assert anna.fails("login", other.url, "--ca", anna.ca.file) == (64, f"you are logged in at {anna.host}")
+    assert anna.tokens and other.requests[1:] == []
+
+
+# --- Tokens ---
+
+
+def test_the_login_is_renewed_and_each_refresh_token_is_used_once(anna, server):
+    before = anna.tokens["refresh"]
+    server.lifetime = 1
+    expire(anna, server)
+    anna.says("whoami")
+    assert anna.tokens["refresh"] != before
+    (family,) = server.families.values()
+    assert family["refresh"] == anna.tokens["refresh"]
+
+
+def expire(account: Account, server: FleetServer):
+    """The access token has ended, here and there."""
+    login = account.login
+    login["tokens"]["expires"] = int(time.time()) - 1
+    (account.folder / "login.json").write_text(json.dumps(login))
+    for family in server.families.values():
+        family["ends"] = time.time() - 1
+
+
+def test_two_at_once_do_not_use_one_refresh_token_twice(anna, server):
+    expire(anna, server)
+    server.refresh_delay = 0.5
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(rider_starts(anna, "whoami", "--json")) for _ in range(6)]
+        ended = [each.ends(30) for each in running]
+    anna.notes_secrets()
+    assert [each.status for each in ended] == [0] * 6, ended
+    (family,) = server.families.values()
+    assert len(family["old"]) == 1
+
+
+def test_a_stolen_refresh_token_ends_the_login_for_both(anna, server):
+    """The thief has used it first: the server sees the reuse, and the rider is told to log in."""
+    (family,) = server.families.values()
+    family["old"].append(family["refresh"])
+    family["refresh"] = "the thief's"
+    expire(anna, server)
+    assert anna.fails("whoami") == (77, f"{anna.host} has ended your login")
+    assert server.families == {} and anna.tokens is None
+    assert anna.fails("whoami") == (77, "you are not logged in")
+
+
+def test_a_token_that_the_server_forgot_is_renewed(anna, server):
+    (family,) = server.families.values()
+    family["access"] = "another"
+    assert anna.says("whoami")["email"] == EMAIL
+
+
+def test_others_cannot_read_the_login(anna):
+    file = anna.folder / "login.json"
+    file.chmod(0o640)
+    assert anna.fails("whoami") == (77, f"{file}: can be read by others")
+    file.chmod(0o600)
+    file.write_text("{")
+    assert anna.fails("whoami") == (65, f"{file} is damaged")
+
+
+def test_a_clock_that_is_wrong_does_not_keep_anybody_out(tmp_path, new_server, ca, transcript, parked, stepctl):
+    server = new_server(ahead=3 * 3600)
+    hands_out(server, parked, stepctl)
+    anna = Account(tmp_path / "home", server, ca, transcript).logs_in()
+    booked = anna("book", "Rolling Chassis", "--for", "2h", "-y")
+    assert booked.status == 0, booked
+    (booking,) = server.bookings.values()
+    assert abs(seconds(booking["to"]) - server.now() - 7200) < 60, "two hours from the server's now"
+    # Without -y it is said.
+    ended = anna("book", "Rolling Chassis", "--for", "2h")
+    assert "clock     this computer's is 3 h behind the server's, which counts" in ended.stderr
+
+
+# --- Bookings ---
+
+
+def test_from_nothing_to_an_open_step_in_three_commands(rider, server, vehicle, stepctl, on_terminal):
+    hands_out(server, vehicle, stepctl)
+    commands = []
+
+    def types(*arguments):
+        commands.append(arguments)
+        return on_terminal([STEPCTL, *arguments], rows=50, HOME=str(rider.home))
+
+    login = types("login", server.url)
+    login.waits_for(b"Trust it?")
+    login.types(b"y\n")
+    login.waits_for(b"It has to show")
+    (grant,) = server.grants.values()
+    server.confirm(grant["user_code"])
+    assert login.ends() == 0
+
+    book = types("book", "Rolling Chassis", "--for", "2h")
+    book.waits_for(b"Book it?")
+    book.types(b"\n")
+    assert book.ends() == 0, book.written
+    assert b"booked Rolling Chassis until " in book.written
+
+    commands.append(("open",))
+    opened = rider("open", STEPCTL_RADIO=vehicle.radio("left"))
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+    assert vehicle.motions == [("left", "close", "open")]
+    assert [command[0] for command in commands] == ["login", "book", "open"]
+    # Every other command works unchanged.
+    assert rider("status").lines == ["left     open", "right    closed"]
+    assert rider("close", STEPCTL_RADIO=vehicle.radio("left")).status == 0
+
+
+def test_a_booking_brings_its_access(anna, server, car):
+    ended = anna("book", "rolling chassis", "--for", "2h", "--yes", "--json")
+    assert ended.status == 0, ended
+    booking = ended.json
+    file = anna.home / ".config/stepctl/vehicles/car/vehicle.toml"
+    assert booking["vehicle_file"] == str(file) and file.exists()
+    assert stat.S_IMODE((file.parent / "token.jwt").stat().st_mode) == 0o600
+    assert not any(path.suffix in (".jwk", ".key") for path in file.parent.iterdir()), "the keys stay where they are"
+    listed = anna("bookings")
+    (line,) = listed.lines
+    assert len(line) <= 80 and line.startswith(booking["id"][:8]) and line.endswith("booked     Rolling Chassis")
+    shown = anna.says("bookings", "show", booking["id"][:8])
+    assert {name: shown[name] for name in ("id", "from", "to", "state", "steps")} == {
+        "id": booking["id"], "from": booking["from"], "to": booking["to"], "state": "booked", "steps": ["left", "right"],
+    }  # fmt: skip
+
+    longer = anna.says("bookings", "extend", "--for", "1h")
+    assert seconds(longer["to"]) == seconds(booking["to"]) + 3600
+    # The access goes on as long.
+    claims = (file.parent / "token-2.jwt").read_text().split(".")[1]
+    assert json.loads(unpadded(claims))["exp"] == seconds(longer["to"]) + 900
+    ended = anna("bookings", "end", booking["id"][:4], "-y")
+    assert (ended.status, ended.lines) == (0, [f"Rolling Chassis: ended  ({booking['id'][:8]})"])
+    assert anna("bookings").lines == [] and len(anna("bookings", "list", "--all").lines) == 1
+
+
+def test_the_loser_is_told_when_the_vehicle_is_free(anna, server, car):
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    ended = anna("book", "Rolling Chassis", "--for", "2h", "-y")
+    assert (ended.status, ended.stdout) == (5, "")
+    assert ended.error == f"{anna.host}: another booking has that time"
+    (booking,) = server.bookings.values()
+    times = [stamp(seconds(booking["to"]) + 59 + 3600 * hour)[:16].replace("T", " ") for hour in range(3)]
+    assert ended.stderr.splitlines()[:4] == ["Rolling Chassis is free for 2 h from", *(f"  {time}" for time in times)]
+    told = anna("book", "Rolling Chassis", "--for", "2h", "-y", "--json").json
+    assert (told["outcome"], told["problem"], len(told["next"])) == ("refused", "taken", 3)
+    # That time can be typed.
+    begin = times[0].replace(" ", "T")
+    later = anna("book", "Rolling Chassis", "--from", begin, "--for", "2h", "-y")
+    assert later.status == 0, later
+
+
+def test_a_lost_answer_books_once(anna, server, car):
+    server.lost = ["/v1/bookings"] * 2
+    ended = anna("book", "Rolling Chassis", "--for", "2h", "-y")
+    assert ended.status == 0, ended
+    # libcurl asks once more by itself where the connection had been kept.
+    assert ended.stderr.count("asking once more, which books once") in (1, 2)
+    assert len(server.bookings) == 1 and len(set(server.keys)) == 1
+    assert server.requests.count(("POST", "/v1/bookings")) >= 3
+
+
+def test_a_server_that_goes_after_the_booking_leaves_the_booking(anna, server, car):
+    server.fault = lambda handler, method, path: path.endswith("/access") and gone(handler)
+    ended = anna("book", "Rolling Chassis", "--for", "2h", "-y")
+    assert ended.status == 69 and ended.lines[0].startswith("booked Rolling Chassis until")
+    assert ended.error.startswith("it is booked, but its access is not here yet: the connection to")
+    # Later it is fetched where it is needed.
+    server.fault = None
+    located = anna("locate", "--radio", car.radio("left"))
+    assert located.status == 0 and "fetching the access of the booking" in located.stderr
+
+
+def gone(handler) -> bool:
+    with contextlib.suppress(OSError):
+        handler.connection.shutdown(2)
+    return True
+
+
+def test_a_booking_for_later_is_fetched_when_its_time_has_come(anna, server, car):
+    begin = stamp(time.time() + 3 * 86_400)[:16]
+    ended = anna("book", "Rolling Chassis", "--from", begin, "--for", "2h", "-y")
+    assert ended.status == 0 and "within the 24 hours before it begins" in ended.stderr
+    assert ("POST", f"/v1/bookings/{next(iter(server.bookings))}/access") not in server.requests
+    # Its time comes.
+    for booking in server.bookings.values():
+        booking |= {"from": stamp(time.time() - 60), "to": stamp(time.time() + 3600)}
+    anna("bookings")
+    located = anna("locate", "--radio", car.radio("left"))
+    assert (located.status, located.lines[-1]) == (0, "at the left step"), located
+
+
+def test_bookings_that_make_no_sense_are_refused(anna, server, car):
+    for arguments, status in (
+        (("--from", stamp(time.time() - 86_400)[:16], "--for", "2h"), 5),
+        (("--for", "0h"), 64),
+        (("--for", "-2h"), 64),
+        (("--for", "2h", "--from", "2026-02-30T08:00"), 64),
+        (("--for", "2h", "--steps", "roof"), 64),
+    ):
+        ended = anna("book", "Rolling Chassis", *arguments, "-y")
+        assert (ended.status, ended.stdout) == (status, ""), ended
+    assert anna("book", "Rolling Chasis", "--for", "2h", "-y").stderr.endswith('hint: did you mean "Rolling Chassis"?\n')
+    assert anna.fails("bookings", "end", "-y") == (66, "you have no booking that has not ended")
+    assert anna.fails("book", "Rolling Chassis", "--for", "2h", input=b"") == (
+        66, "cannot ask: standard input is not a terminal",
+    )  # fmt: skip
+    assert server.bookings == {}
+
+
+def test_vehicles_are_listed(anna, server, car):
+    assert anna("vehicles").lines == ["Rolling Chassis  available        left, right"]
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    assert anna("vehicles", "--from", "now", "--to", stamp(time.time() + 600)[:16]).status in (0, 64)
+    begin, end = (stamp(time.time() + hours * 3600)[:16] for hours in (1, 2))
+    assert anna("vehicles", "--from", begin, "--to", end).lines == ["Rolling Chassis  taken            left, right"]
+    assert anna.says("vehicles")["id"] == car.uuid
+    assert anna("vehicles", "--from", begin).status == 64
+
+
+# --- `open` and a server ---
+
+
+@pytest.fixture
+def ending(anna, server, vehicle, stepctl):
+    """Access that ends within five minutes, of a booking that goes on."""
+    hands_out(server, vehicle, stepctl)
+    issue = server.issue_access
+    server.issue_access = lambda booking, request: issue(booking | {"to": stamp(time.time() - 840)}, request)
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    server.issue_access = issue
+    server.requests.clear()
+    return vehicle
+
+
+def test_access_that_ends_soon_is_renewed(anna, server, ending):
+    opened = anna("open", STEPCTL_RADIO=ending.radio("left"))
+    assert opened.status == 0, opened
+    assert any(path.endswith("/access") for _, path in server.requests)
+    server.requests.clear()
+    assert anna("close", STEPCTL_RADIO=ending.radio("left")).status == 0
+    assert server.requests == [], "what lasts is not renewed"
+
+
+@pytest.mark.parametrize("how", ["gone", "slow", "refused"])
+def test_a_server_that_does_not_renew_keeps_nobody_from_opening(anna, server, ending, how):
+    if how == "gone":
+        server.close()
+    elif how == "slow":
+        server.fault = lambda *_: time.sleep(15) or True
+    else:
+        for booking in server.bookings.values():
+            booking["state"] = "ended"
+    opened = anna("open", "-v", STEPCTL_RADIO=ending.radio("left"))
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
+    assert "the access was not renewed: " in opened.stderr
+
+
+def test_open_does_not_load_libcurl(anna, server, vehicle, stepctl, tmp_path):
+    hands_out(server, vehicle, stepctl)
+    assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
+    log = tmp_path / "loaded"
+    opened = anna("open", STEPCTL_RADIO=vehicle.radio("left"), LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
+    assert opened.status == 0
+    loaded = "".join(file.read_text(errors="replace") for file in tmp_path.glob("loaded.*"))
+    assert "libmosquitto" in loaded and "libcurl" not in loaded
+
+
+# --- A server that is not as it should be ---
+
+
+def test_a_redirect_is_not_followed(anna, server):
+    def redirect(handler, *_):
+        handler.send_response(307)
+        handler.send_header("Location", f"{server.url}/v1/account")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+        return True
+
+    server.fault = redirect
+    server.requests.clear()
+    status, error = anna.fails("whoami")
+    assert (status, error) == (69, f"{anna.host} sends you to another address, which is not followed")
+    assert len(server.requests) == 1
+
+
+def answers(server: FleetServer, body: bytes, status: int = 200):
+    def fault(handler, *_):
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            handler.wfile.write(body)
+        return True
+
+    server.fault = fault
+
+
+def test_a_body_of_10_mb_is_not_read(anna, server):
+    answers(server, b'{"email": "' + b"a" * 10_000_000 + b'"}')
+    status, error = anna.fails("whoami")
+    assert (status, error) == (69, f"{anna.host} sent more than 1048576 bytes")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b"{", b'{"email":5}', b'{"email":"a","email":"b"}', b'{"email":"a"}x', b"\xff",
+        b'{"email":"' + b"a" * 300 + b'"}', b"<html>",
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_not_understood_is_no_answer(anna, server, body):
+    answers(server, body)
+    status, error = anna.fails("whoami")
+    assert status == 65 and error.startswith(f"the answer of {anna.host} is not understood: ")
+
+
+def test_a_slow_body_ends_in_time_and_with_control_c(anna, server):
+    def slow(handler, *_):
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                handler.wfile.write(b" ")
+                handler.wfile.flush()
+                time.sleep(0.05)
+        return True
+
+    server.fault = slow
+    with rider_starts(anna, "whoami") as running:
+        wait_until(lambda: ("GET", "/v1/account") in server.requests, "the server is asked")
+        running.signal(signal.SIGINT)
+        ended = running.ends(5)
+    assert (ended.status, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_errors_of_any_kind_are_one_line(anna, server):
+    for status, expected in ((400, 5), (403, 77), (404, 66), (409, 5), (422, 5), (429, 69), (500, 69), (503, 69)):
+        answers(server, b"<html>no</html>", status)
+        assert anna.fails("whoami") == (expected, f"{anna.host}: status {status}")
+    text = "a line\nanother\x1b[31m \u202e" + "long " * 200
+    answers(server, json.dumps({"detail": text, "code": "x", "title": "t"}).encode(), 409)
+    ended = anna("whoami")
+    assert ended.status == 5 and len(ended.stderr.splitlines()) == 1 and "\x1b" not in ended.stderr
+
+
+def test_endpoints_elsewhere_are_not_asked(rider, server, new_server):
+    other = new_server()
+    body = {
+        "issuer": server.url, "device_authorization_endpoint": f"{server.url}/oauth/device_authorization",
+        "token_endpoint": f"{other.url}/oauth/token", "revocation_endpoint": f"{server.url}/oauth/revoke",
+    }  # fmt: skip
+    for member, value in (("token_endpoint", f"{other.url}/oauth/token"), ("issuer", other.url)):
+        fine = {name: text.replace(other.url, server.url) for name, text in body.items()}
+        answers(server, json.dumps(fine | {member: value}).encode())
+        status, _ = rider.fails("login", server.url, "--ca", rider.ca.file)
+        assert status == 65
+    assert other.requests == []
+
+
+def test_access_of_another_vehicle_or_device_is_not_taken(anna, server, car, new_vehicle, stepctl, tmp_path, transcript):
+    issue = server.issue_access
+    van = new_vehicle("van")
+    stranger = Stepctl(tmp_path / "stranger", transcript)
+    (tmp_path / "stranger").mkdir()
+    request = stranger("enroll", "--name", "eve").stdout
+
+    def of_another_vehicle(booking, request):
+        ended = stepctl("provision", "token", van.folder, "--device", "-", "--json", input=request.encode())
+        return ended.json["access"]
+
+    for access, words in (
+        (of_another_vehicle, "is for another vehicle"),
+        (lambda booking, _: issue(booking, request), "this access is for the device"),
+        (lambda *_: "nonsense", "cannot be used"),
+    ):
+        server.issue_access = access
+        server.bookings.clear()
+        ended = anna("book", "Rolling Chassis", "--for", "2h", "-y")
+        assert ended.status == 65 and words in ended.error, ended
+        assert not (anna.home / ".config/stepctl/vehicles").exists()
+
+
+# --- Accounts ---
+
+
+def test_an_account_is_made_confirmed_exported_and_deleted(rider, server, tmp_path):
+    made = rider(
+        "account", "create", server.url, "--ca", rider.ca.file, "--email", "bo@example.org", "-y",
+        input=b"a long password\n",
+    )  # fmt: skip
+    assert (made.status, made.lines) == (0, ["a code is on its way to bo@example.org"]), made
+    rider.transcript.secrets["a long password"] = "password"
+    assert rider.fails("account", "confirm", "000000") == (5, f"{rider.host}: the code is wrong or has expired")
+    code = server.pending["bo@example.org"][1]
+    assert rider("account", "confirm", code).status == 0
+    login = rider("login", "--email", "bo@example.org", input=b"a long password\n")
+    assert login.status == 0, login
+    rider.notes_secrets()
+
+    file = tmp_path / "export.json"
+    assert rider("account", "export", "-o", file).status == 0
+    assert json.loads(file.read_text())["account"]["email"] == "bo@example.org"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    assert rider("account", "password").status == 0
+    code = server.pending["bo@example.org"][1]
+    assert rider("account", "password", code, input=b"another password\n").status == 0
+    assert rider.fails("whoami") == (77, f"{rider.host} has ended your login")
+    assert rider("login", "--email", "bo@example.org", input=b"another password\n").status == 0
+    rider.notes_secrets()
+
+    assert rider("account", "delete", input=b"anna@example.org\n").status == 1
+    assert "bo@example.org" in server.accounts
+    gone = rider("account", "delete", input=b"bo@example.org\n")
+    assert gone.status == 0 and "bo@example.org" not in server.accounts
+    assert not (rider.folder / "login.json").exists()
+
+
+def test_a_short_password_is_not_even_sent(rider, server):
+    arguments = ("account", "create", server.url, "--ca", rider.ca.file, "--email", "bo@example.org", "-y")
+    ended = rider(*arguments, input=b"short\n")
+    assert (ended.status, ended.error) == (64, "a password has 8 to 256 bytes")
+    assert ("POST", "/v1/accounts") not in server.requests
+
+
+# --- A vehicle joins ---
+
+
+def test_a_vehicle_joins_with_its_public_keys_only(rider, server, tmp_path):
+    server.authority = rider.ca
+    server.codes["ABCD-EFGH-2345"] = "Rolling Chassis"
+    folder = tmp_path / "chassis"
+    arguments = ("provision", "vehicle", folder, "--fleet", server.url, "--ca", rider.ca.file, "--code")
+    ended = rider(*arguments, "abcd-efgh-2345", "--json")
+    assert ended.status == 0, ended
+    assert ended.json["name"] == "Rolling Chassis"
+    assert not (folder / "operator").exists() and not (folder / "mosquitto.conf").exists()
+    (sent,) = server.enrolled
+    text = json.dumps(sent)
+    for file in ("keys/encryption.jwk", "keys/signing.jwk"):
+        assert json.loads((folder / file).read_text())["d"] not in text
+        assert stat.S_IMODE((folder / file).stat().st_mode) == 0o600
+    assert "PRIVATE" not in text
+    checked = rider.stepctl.start(tmp_path / "check", "config", "show", "--vehicle", folder / "vehicle.toml")
+    assert checked.ends().status == 0
+    # The code counts once, and what fails leaves no folder.
+    other = tmp_path / "other"
+    arguments = ("provision", "vehicle", other, "--fleet", server.url, "--ca", rider.ca.file, "--code")
+    assert rider.fails(*arguments, "ABCD-EFGH-2345") == (
+        77, f"{rider.host}: the code is wrong, was used, or has ended",
+    )  # fmt: skip
+    assert not other.exists()
+
+
+def test_a_certificate_for_another_key_is_not_taken(rider, server, tmp_path):
+    server.authority = rider.ca
+    enrol = server.enrol
+    first = {}
+
+    def swapped(fields):
+        answer = enrol(fields)
+        first.setdefault("certificate", answer["certificate"])
+        return answer | {"certificate": first["certificate"]}
+
+    server.enrol = swapped
+    for number, status in ((1, 0), (2, 65)):
+        server.codes["ABCD-EFGH-2345"] = "x"
+        folder = tmp_path / f"car-{number}"
+        ended = rider(
+            "provision", "vehicle", folder, "--fleet", server.url, "--ca", rider.ca.file, "--code", "ABCD-EFGH-2345"
+        )
+        assert ended.status == status, ended
+        assert folder.exists() == (status == 0)
+
+
+def test_the_manual_names_what_is_printed(rider, server, car):
+    def documented(page: str) -> set[str]:
+        text = (REPOSITORY / f"man/{page}.1").read_text()
+        return set(re.findall(r"[a-z_]+", " ".join(re.findall(r"^\.(?:It |Pq )?Cm (.*)$", text, re.MULTILINE))))
+
+    def check(page: str, *arguments, **more):
+        ended = rider(*arguments, "--json", **more)
+        for line in ended.objects:
+            assert line.keys() <= documented(page), (arguments, line.keys() - documented(page))
+        assert ended.lines, ended
+
+    password = f"{PASSWORD}\n".encode()
+    known = ("--ca", rider.ca.file, "--email", EMAIL)
+    check("stepctl-account", "account", "create", server.url, *known, "-y", input=b"a long password\n")
+    check("stepctl-account", "account", "confirm", server.pending[EMAIL][1])
+    check("stepctl-account", "account", "password")
+    server.accounts[EMAIL] = PASSWORD
+    check("stepctl-login", "login", server.url, *known, input=password)
+    check("stepctl-whoami", "whoami")
+    check("stepctl-vehicles", "vehicles")
+    check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
+    check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
+    check("stepctl-bookings", "bookings")
+    check("stepctl-bookings", "bookings", "end", "-y")
+    check("stepctl-account", "account", "export", "-o", rider.home / "export")
+    check("stepctl-logout", "logout")
