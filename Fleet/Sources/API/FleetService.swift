@@ -31,7 +31,7 @@ package final class FleetService: Sendable {
   }
 
   private static func event(
-    _ event: VehicleEvent, of vehicle: String, _ booking: String? = nil, at now: Int64,
+    _ event: FleetEvent, of vehicle: String, _ booking: String? = nil, at now: Int64,
     in transaction: borrowing Transaction
   ) throws(StoreError) {
     try transaction.run(
@@ -226,7 +226,7 @@ package final class FleetService: Sendable {
     let now = clock()
     let vehicle = try await named(name).vehicle
     guard vehicle.service != service else { return }
-    let event: VehicleEvent =
+    let event: FleetEvent =
       switch service {
       case .inService: .maintenanceEnd
       case .suspended: .maintenance
@@ -431,7 +431,7 @@ package final class FleetService: Sendable {
         transaction -> (FleetBooking, [(jti: String, vehicle: String)]) in
         let old = try Self.booking(id, of: account, in: transaction)
         let new: Booking
-        var event: VehicleEvent?
+        var event: FleetEvent?
         do throws(BookingProblem) {
           switch change {
           case .extend(let end, _): new = try old.booking.extended(to: end, now: now)

@@ -107,7 +107,7 @@ package enum VehicleState: String, Sendable {
 }
 
 /// What happened to a vehicle, in the words of the Mobility Data Specification 2.0 (car share).
-package enum VehicleEvent: String, Sendable {
+package enum FleetEvent: String, Sendable {
   case providerDropOff = "provider_drop_off"
   case maintenance
   case maintenanceEnd = "maintenance_end"

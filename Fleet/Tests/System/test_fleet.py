@@ -32,11 +32,15 @@ class Car:
         text = (folder / "stepd.toml").read_text()
         (folder / "stepd.toml").write_text(re.sub(r"^travel_s = .*$", "travel_s = 0.3", text, flags=re.MULTILINE))
         self.id = re.search(r'^uuid = "(.*)"$', (folder / "vehicle.toml").read_text(), re.MULTILINE)[1].lower()
-        log = folder.parent / f"{folder.name}-stepd.log"
-        self.stepd = stack.enter_context(
-            closing(
-                Running(
-                    [STEPD, "--config", folder / "stepd.toml"], log, self.stepctl.environment, Transcript())))
+        self.stack = stack
+        self.drives()
+
+    def drives(self):
+        """Starts stepd."""
+        log = self.folder.parent / f"{self.folder.name}-stepd.log"
+        log.unlink(missing_ok=True)
+        command = [STEPD, "--config", self.folder / "stepd.toml"]
+        self.stepd = self.stack.enter_context(closing(Running(command, log, self.stepctl.environment, Transcript())))
         self.stepd.says("connected to")
 
     @property
@@ -106,3 +110,56 @@ def test_from_nothing_to_an_open_step_and_to_one_that_is_refused(fleet, car, pho
 def refused(phone, car) -> bool:
     ended = phone.stepctl("close", "--side", "left", "--radio", car.radio)
     return ended.status == 5 and "revoked" in ended.stderr
+
+
+def test_a_revocation_reaches_a_vehicle_that_was_away_and_survives_restarts(fleet, car, phone):
+    booking = booked(phone.rider, car)
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+    car.stepd.close()
+    assert phone.rider.asks("POST", f"/v1/bookings/{booking['id']}/end").json()["state"] == "ended"
+    wait_until(lambda: '"access revoked"' in fleet.log(), "the revocation")
+    # The server is killed, whatever it was doing: what it had to tell it tells when it is back.
+    fleet.kill()
+    fleet.starts()
+    car.drives()
+    wait_until(lambda: refused(phone, car), "the step is refused")
+    car.stepd.close()
+    car.drives()
+    assert refused(phone, car)
+
+
+def test_a_shorter_booking_takes_the_longer_access_back(fleet, car, phone):
+    booking = booked(phone.rider, car, hours=5)
+    phone.gets_access(booking["id"])
+    moved = phone.rider.asks(
+        "PATCH", f"/v1/bookings/{booking['id']}", json={"to": at(1)}, headers={"If-Match": booking["etag"]})
+    assert moved.status_code == 200, moved.text
+    wait_until(lambda: refused(phone, car), "the access for five hours is refused")
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+
+
+def test_a_vehicle_that_is_suspended_opens_for_nobody(fleet, car, phone):
+    booking = booked(phone.rider, car)
+    phone.gets_access(booking["id"])
+    assert fleet.types("vehicle", "suspend", "car").returncode == 0
+    wait_until(lambda: refused(phone, car), "the step is refused")
+    assert fleet.types("vehicle", "resume", "car").returncode == 0
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+
+
+def test_a_restored_server_goes_on(fleet, car, phone, tmp_path):
+    """Its operator, its riders and its bookings are the same."""
+    booking = booked(phone.rider, car)
+    assert fleet.types("backup", tmp_path / "backup").returncode == 0
+    assert fleet.stops() == 0
+    fleet.folder.rename(tmp_path / "lost")
+    restored = fleet.types("restore", tmp_path / "backup", fleet.folder)
+    assert restored.returncode == 0, restored
+    fleet.starts()
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+    checked = fleet.types("check", fleet.folder)
+    assert (checked.returncode, "nothing is wrong" in checked.stdout) == (0, True), checked
