@@ -1,3 +1,4 @@
+import Crypto
 package import Domain
 package import Encoding
 package import HTTP
@@ -152,13 +153,16 @@ package final class FleetClient {
   }
 
   /// A form (WHATWG URL, application/x-www-form-urlencoded).
-  func form(_ url: String, _ fields: [(name: String, value: String)], isProved: Bool, isOnce: Bool = false) throws
-    -> HTTPResponse
-  {
+  ///
+  /// - Parameter key: the same for each try of one request (Idempotency-Key).
+  func form(
+    _ url: String, _ fields: [(name: String, value: String)], isProved: Bool, isOnce: Bool = false, key: String? = nil
+  ) throws -> HTTPResponse {
     var headers: [HTTPRequest.Header] = [
       .init("Content-Type", "application/x-www-form-urlencoded"), .init("Accept", "application/json"),
     ]
     if isProved { headers.append(try proof(.post, url, accessToken: nil)) }
+    if let key { headers.append(.init("Idempotency-Key", key)) }
     let body = fields.map { "\(Self.encoded($0.name))=\(Self.encoded($0.value))" }.joined(separator: "&")
     var request = HTTPRequest(.post, url, headers: headers, body: Array(body.utf8))
     request.isOnce = isOnce
@@ -204,17 +208,19 @@ package final class FleetClient {
   }
 
   /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and its
-  /// successor is on the disk before anything else happens.
+  /// successor is on the disk before anything else happens. Where the answer was lost, the
+  /// next try has the same key, and the server does not take it for a thief's.
   private func renew(
     _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
   ) throws -> SavedLogin.Tokens {
     var login = login
     var knew = lead
+    let key = Base64URL.encode(SHA256.hash(data: Array(old.refresh.utf8)))
     while true {
       let response = try form(
         old.tokenEndpoint,
         [("grant_type", "refresh_token"), ("refresh_token", old.refresh), ("client_id", Self.identifier)],
-        isProved: true, isOnce: true)
+        isProved: true, isOnce: true, key: key)
       if response.status == 200 {
         let tokens = try tokens(in: response, token: old.tokenEndpoint, revocation: old.revocationEndpoint)
         login.tokens = tokens

@@ -169,6 +169,7 @@ import Testing
     #expect(server.requests.map(\.url) == ["https://a/oauth/token", "https://a/v1/account"])
     #expect(server.form(0)["refresh_token"] == "refresh-0")
     #expect(server.requests[0].isOnce, "a refresh token that is sent twice looks stolen")
+    #expect(server.requests[0].headers.contains { $0.name == "Idempotency-Key" }, "unless it is the same request")
     #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-1")
     server.will(200, ["email": "anna@example.org"])
     _ = try asks()
