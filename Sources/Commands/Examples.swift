@@ -76,6 +76,10 @@ enum Examples {
       ("stepctl provision tag --step left --sdm --vehicle car/vehicle.toml", "an NTAG 424 DNA"),
       ("stepctl provision tag --step left --batch --count 10", "one after the other"),
     ],
+    "stepctl provision watcher": [
+      ("stepctl provision watcher car --name dashboard", "a certificate that can read, and nothing else"),
+      ("stepctl provision watcher car --name home --home-assistant", "and the messages for Home Assistant"),
+    ],
     "stepctl provision qr": [
       ("stepctl provision qr --vehicle car/vehicle.toml", "the vehicle's, on the terminal"),
       ("stepctl provision qr --sheet -o steps.pdf --vehicle car/vehicle.toml", "a page for each step"),
