@@ -61,6 +61,7 @@ enum Examples {
       ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
       ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
       ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
+      ("stepctl provision vehicle van --steps right", "with one step"),
       ("stepctl provision vehicle car --renew", "new certificates"),
     ],
     "stepctl provision token": [

@@ -38,6 +38,12 @@ struct ProvisionVehicle: ContextCommand {
   @Option(help: "The broker's port.")
   var port: UInt16 = Broker.standardPort
 
+  @Option(
+    name: .customLong("steps"),
+    help: ArgumentHelp(
+      "The steps: their sides, or id=side, joined by commas (default: left,right).", valueName: "steps"))
+  var plan: StepPlan?
+
   @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl), pwm or pca9685.")
   var servo: ServoKind = .simulated
 
@@ -91,9 +97,7 @@ struct ProvisionVehicle: ContextCommand {
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
-  private static let steps = [
-    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
-  ]
+  private var steps: [Step] { (plan ?? StepPlan(argument: "left,right")!).steps }
 
   func validate() throws {
     guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
@@ -114,13 +118,13 @@ struct ProvisionVehicle: ContextCommand {
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard at == nil || feed != nil else { throw ValidationError("--at is for --feed.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
-    _ = try beacon.adapters(of: Self.steps.map(\.id))
+    _ = try beacon.adapters(of: steps.map(\.id))
   }
 
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil && feed == nil
+      && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil && feed == nil
   }
 
   func run(in context: Context) throws {
@@ -161,9 +165,9 @@ struct ProvisionVehicle: ContextCommand {
 
   private func make(_ place: VehicleFolder, _ context: Context, _ console: Console) throws {
     let uuid = uuid ?? .random()
-    // It cannot fail: the two steps differ in everything.
-    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
-    let adapters = try beacon.adapters(of: Self.steps.map(\.id))
+    // It cannot fail: the steps differ in everything.
+    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
+    let adapters = try beacon.adapters(of: steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let issuer = try issuer(context)
     let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
@@ -178,7 +182,7 @@ struct ProvisionVehicle: ContextCommand {
       try console.result([
         "name": .string(summary.vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
-          Self.steps.compactMap { step in
+          steps.compactMap { step in
             adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
           }),
         "files": .array(summary.files.map { .string(place.path($0)) }),
@@ -193,9 +197,9 @@ struct ProvisionVehicle: ContextCommand {
       """
       \(printable(summary.vehicle.name)) is in \(place.path)
         uuid        \(uuid)
-        steps       left (major 1) and right (major 2)
+        steps       \(steps.map(Self.describe).joined(separator: " and "))
         topic       \(topic)
-        beacons     \(Self.describe(adapters))
+        beacons     \(describe(adapters))
         broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    \(summary.tokenKey) (signs tokens)
       """)
@@ -265,7 +269,13 @@ struct ProvisionVehicle: ContextCommand {
     }
   }
 
-  private static func describe(_ adapters: [StepID: RadioSpec]) -> String {
+  /// `left (major 1)`
+  private static func describe(_ step: Step) -> String {
+    let side = step.id.description == step.side.rawValue ? "" : "at the \(step.side.rawValue) side, "
+    return "\(step.id) (\(side)major \(step.major))"
+  }
+
+  private func describe(_ adapters: [StepID: RadioSpec]) -> String {
     let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
     return senders.isEmpty
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
@@ -281,7 +291,7 @@ struct ProvisionVehicle: ContextCommand {
       feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
       receiver: at == nil ? .init() : nil,
       source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) } ?? .receiver(heading: nil),
-      length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: Self.steps.map { ($0.id, span) }))
+      length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: steps.map { ($0.id, span) }))
   }
 
   private var defaultName: String {
@@ -303,6 +313,23 @@ struct ParkingPlace: ExpressibleByArgument {
     else { return nil }
     self.position = position
     self.heading = heading * .pi / 180
+  }
+}
+
+/// Steps as they are typed: `left`, `left,right`, or with ids of their own, `entry=left`. At most one at each side.
+struct StepPlan: ExpressibleByArgument {
+  let steps: [Step]
+
+  init?(argument: String) {
+    var steps: [Step] = []
+    for (index, part) in argument.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+      let words = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+      guard words.count <= 2, let id = StepID(words[0]), let side = Side(rawValue: words[words.count - 1]),
+        !steps.contains(where: { $0.id == id || $0.side == side })
+      else { return nil }
+      steps.append(Step(id: id, side: side, major: UInt16(index + 1)))
+    }
+    self.steps = steps
   }
 }
 
