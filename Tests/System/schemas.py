@@ -44,7 +44,7 @@ def name(arguments: tuple[str, ...]) -> str:
         ):
             break
         words.append(word)
-    found = "-".join(words)
+    found = "-".join(words) if words != ["bookings"] else "bookings-list"
     return found if found in definitions() else "failure" if words or arguments[:1] != ("--json",) else "bare"
 
 
