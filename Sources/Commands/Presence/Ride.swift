@@ -83,7 +83,8 @@ final class Ride {
       if !isValid { tell("token", token.line) }
     }
     let goal = Approach.Goal(
-      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling,
+      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
+      calling: calling,
       wait: wait)
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()

@@ -204,7 +204,8 @@ struct ProvisionVehicle: ContextCommand {
         operator    \(summary.tokenKey) (signs tokens)
       """)
     if feed != nil {
-      console.note("measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
+      console.note(
+        "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
     }
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
@@ -290,7 +291,8 @@ struct ProvisionVehicle: ContextCommand {
     return ControllerFile.Guard(
       feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
       receiver: at == nil ? .init() : nil,
-      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) } ?? .receiver(heading: nil),
+      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) }
+        ?? .receiver(heading: nil),
       length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: steps.map { ($0.id, span) }))
   }
 

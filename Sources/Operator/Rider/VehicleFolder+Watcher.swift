@@ -1,6 +1,6 @@
 import Configuration
 package import Domain
-package import Encoding
+import Encoding
 import SystemIO
 
 /// Who may see how the steps stand, and nothing else: a gateway, a dashboard, a home. It has no token, so it cannot ask,
@@ -56,7 +56,10 @@ extension VehicleFolder {
       files.append(NewFile("homeassistant.jsonl", messages.joined()))
     }
     try Files.createFolder(path(VehiclePaths.watchers), mode: 0o700)
-    let staging = try StagingFolder(path("\(VehiclePaths.watchers)/.\(plan.name).new"))
+    let place = path("\(VehiclePaths.watchers)/.\(plan.name).new")
+    // What an interrupted run left here is useless.
+    try StagingFolder.remove(place)
+    let staging = try StagingFolder(place)
     for file in files { try staging.write(file) }
     try staging.synchronize()
     try staging.become(path(name))
