@@ -75,7 +75,7 @@ struct ProvisionVehicle: ContextCommand {
     help: ArgumentHelp(
       "Where the vehicle stands for good, for --feed: latitude, longitude and heading (default: as gpsd says).",
       valueName: "place"))
-  var at: Standing?
+  var at: ParkingPlace?
 
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
@@ -294,7 +294,7 @@ struct ProvisionVehicle: ContextCommand {
 }
 
 /// Where a vehicle stands, as people type it: `48.7758,9.1829,93.5`.
-struct Standing: ExpressibleByArgument {
+struct ParkingPlace: ExpressibleByArgument {
   let position: Coordinate
   /// Radians clockwise from north.
   let heading: Double
