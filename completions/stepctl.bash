@@ -470,13 +470,13 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|token|beacon|tag|qr)
+    vehicle|keys|token|beacon|tag|qr)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle token beacon tag qr' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr' -- "${cur}"))
         ;;
     esac
 }
@@ -485,7 +485,7 @@ _stepctl_provision_vehicle() {
     repeating_flags=()
     non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --keys)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -514,6 +514,34 @@ _stepctl_provision_vehicle() {
         ;;
     '--operator')
         __stepctl_add_completions -d
+        return
+        ;;
+    '--keys')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_keys() {
+    repeating_flags=()
+    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
         return
         ;;
     esac
@@ -678,13 +706,13 @@ _stepctl_operator() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    init|tokens|riders|vehicles|tags|revoke|publish|renew|move|keys)
+    init|tokens|riders|vehicles|tags|log|revoke|publish|renew|move|keys)
         # Offer subcommand argument completions
         "_stepctl_operator_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish renew move keys' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags log revoke publish renew move keys' -- "${cur}"))
         ;;
     esac
 }
@@ -720,7 +748,7 @@ _stepctl_operator_tokens() {
     non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider)
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer option value completions
     case "${prev}" in
@@ -743,7 +771,7 @@ _stepctl_operator_riders() {
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer positional completions
     case "${positional_number}" in
@@ -759,7 +787,7 @@ _stepctl_operator_vehicles() {
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer positional completions
     case "${positional_number}" in
@@ -775,7 +803,33 @@ _stepctl_operator_tags() {
     non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_log() {
+    repeating_flags=()
+    non_repeating_flags=(--follow -f --verify --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--lines --timeout)
+    __stepctl_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--lines')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in

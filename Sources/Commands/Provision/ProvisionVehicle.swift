@@ -50,6 +50,13 @@ struct ProvisionVehicle: ContextCommand {
     completion: .directory)
   var fleet: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "The vehicle's public keys, as `provision keys` printed them on it: a file, or - (default: new keys, made here).",
+      valueName: "file"),
+    completion: .file())
+  var keys: String?
+
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
@@ -78,6 +85,9 @@ struct ProvisionVehicle: ContextCommand {
     guard fleet == nil || host == .localhost && port == Broker.standardPort else {
       throw ValidationError("--operator has a broker, and takes neither --host nor --port.")
     }
+    guard keys == nil || fleet != nil && beacon.isEmpty else {
+      throw ValidationError("--keys is for --operator, and goes without --beacon, whose secrets would be made here.")
+    }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: Self.steps.map(\.id))
@@ -86,14 +96,14 @@ struct ProvisionVehicle: ContextCommand {
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty && fleet == nil
+      && servo == .simulated && beacon.isEmpty && fleet == nil && keys == nil
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let place = VehicleFolder(folder)
     if relocate {
-      try place.relocate()
+      try place.relocate(now: context.seconds)
       let file = place.path("mosquitto.conf")
       try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("rewrote \(file)")
     } else if renew {
@@ -133,11 +143,12 @@ struct ProvisionVehicle: ContextCommand {
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let fleet = fleet.map { OperatorPlace($0) }
     let (host, port) = try fleet?.broker() ?? (host, port)
+    let imported = try keys.map { try Self.publicKeys($0, context) }
     if force { try confirmLoss(of: place, in: fleet, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
-      in: fleet, now: context.seconds, force: force)
+      in: fleet, imported: imported, now: context.seconds, force: force)
 
     if console.isJSON {
       try console.result([
@@ -175,7 +186,7 @@ struct ProvisionVehicle: ContextCommand {
           reload or start the broker: mosquitto -c \(fleet.path)/mosquitto.conf
           bring \(place.path) to the vehicle: stepd --config \(place.path("stepd.toml"))
           stepctl provision token \(fleet.path)/vehicles/\(place.name) --device REQUEST
-        No key of the operator's is in \(place.path).
+        No key of the operator's is in \(place.path)\(imported == nil ? "" : ", and no private one of the vehicle's").
         """)
       return
     }
@@ -188,6 +199,18 @@ struct ProvisionVehicle: ContextCommand {
         stepctl provision token \(place.path) --rider NAME
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
+  }
+
+  private static func publicKeys(_ file: String, _ context: Context) throws -> VehicleKeys {
+    let text =
+      file == "-"
+      ? try ImportSource.typed(context)
+      : String(decoding: try Files.read(file, limit: VehicleKeys.maximumSize + 16), as: UTF8.self)
+    do throws(ProtocolError) { return try VehicleKeys(verifying: text.filter { !$0.isWhitespace }) } catch {
+      throw CommandFailure(
+        .badData, "\(file): not a vehicle's keys, or damaged ones: \(error)",
+        hint: "`stepctl provision keys DIR` prints them, on the vehicle")
+    }
   }
 
   /// Names what others hold that becomes worthless, and has the vehicle's name typed.

@@ -2,6 +2,7 @@ import Configuration
 import Domain
 import Glibc
 import MQTT
+package import StepProtocol
 import SystemIO
 
 extension VehicleFolder {
@@ -21,15 +22,16 @@ extension VehicleFolder {
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces a vehicle that is there, with all its riders. Their tokens become worthless.
   ///   - fleet: the operator whose vehicle it becomes; nil for one of its own.
+  ///   - imported: the public keys of a vehicle of a fleet whose private ones are on it; nil makes new ones.
   package func provisionVehicle(
-    _ plan: VehiclePlan, in fleet: OperatorPlace? = nil, now: Int64, force: Bool
+    _ plan: VehiclePlan, in fleet: OperatorPlace? = nil, imported: VehicleKeys? = nil, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     var new = [path]
     while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
     do {
       try Files.createFolder(path, mode: 0o755)
-      return try provisionInPlace(plan, in: fleet, now: now, force: force)
+      return try provisionInPlace(plan, in: fleet, imported, now: now, force: force)
     } catch {
       for folder in new.dropLast() { rmdir(folder) }
       throw error
@@ -37,7 +39,7 @@ extension VehicleFolder {
   }
 
   private func provisionInPlace(
-    _ plan: VehiclePlan, in fleet: OperatorPlace?, now: Int64, force: Bool
+    _ plan: VehiclePlan, in fleet: OperatorPlace?, _ imported: VehicleKeys?, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     let name = RiderName(Files.name(of: path))
     if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
@@ -47,7 +49,7 @@ extension VehicleFolder {
       try checkFinished()
       if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
-    let new = try NewVehicle(plan, in: self, fleet: fleet, now: now)
+    let new = try NewVehicle(plan, in: self, fleet: fleet, imported: imported, now: now)
 
     if wasInterrupted {
       // What that run had taken out of its place may be the only copy.
@@ -112,14 +114,21 @@ extension VehicleFolder {
   }
 
   /// Writes mosquitto.conf again, after the folder was moved or the broker's key was given to another user.
-  package func relocate() throws {
+  package func relocate(now: Int64) throws {
     try checkFinished()
+    // A folder from before there were lists has none, and on the vehicle there is no key to make one with.
+    if !Files.exists(path(VehiclePaths.revocationList)), Files.exists(place.path(VehiclePaths.authorityKey)) {
+      try place.writeRevocationList(now: now)
+    }
     try Files.replace(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
   }
 
   func brokerConfiguration() throws -> BrokerConfiguration {
     let (host, port) = try readBroker()
-    return try BrokerConfiguration(folder: path, host: host, port: port, owner: brokerOwner())
+    var configuration = try BrokerConfiguration(
+      folder: path, host: host, port: port, owner: brokerOwner())
+    configuration.hasRevocationList = Files.exists(path(VehiclePaths.revocationList))
+    return configuration
   }
 
   /// The user that owns the broker's private key.
