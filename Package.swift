@@ -53,6 +53,8 @@ let package = Package(
     // For gateways, kiosks and simulators: Tests/Kiosk is an example.
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
+    // For an operator's server: Fleet is one.
+    .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [
@@ -67,16 +69,24 @@ let package = Package(
     library("COpenSSL", pkgConfig: "libcrypto", ["libssl-dev"]),
     // Headers alone: the library is loaded when a radio needs it.
     library("CSystemd", ["libsystemd-dev"]),
+    // The same: the library is loaded when a fleet's server is asked.
+    library("CCurl", ["libcurl4-openssl-dev"]),
     library("CQREncode", pkgConfig: "libqrencode", ["libqrencode-dev"]),
     library("CZlib", pkgConfig: "zlib", ["zlib1g-dev"]),
     library("CPNG", pkgConfig: "libpng", ["libpng-dev"]),
     library("CTurboJPEG", pkgConfig: "libturbojpeg", ["libturbojpeg0-dev"]),
     library("CZBar", pkgConfig: "zbar", ["libzbar-dev"]),
-    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev"]),
+    library("CWebSockets", pkgConfig: "libwebsockets", ["libwebsockets-dev", "libssl-dev"]),
     library("CLinux"),
     library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
+    // In a file of its own: another commit compiles nothing else.
+    .target(
+      name: "CBuild", path: "Sources/Libraries/CBuild",
+      cSettings: Context.gitInformation.map {
+        [.define("STEPCTL_COMMIT", to: "\"\($0.currentCommit)\"", .when(configuration: .release))]
+      }),
     .target(name: "CZXing", path: "Sources/Libraries/CZXing", linkerSettings: [.linkedLibrary("ZXing")]),
 
     // Core: bytes and values in, values out; no I/O and no clock.
@@ -95,6 +105,7 @@ let package = Package(
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
     module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
+    module("HTTP", in: "Adapters/HTTP", ["SystemIO", "Domain", "CCurl"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
@@ -107,6 +118,9 @@ let package = Package(
       [
         "Domain", "Encoding", "StepProtocol", "Ranging", "Tags", "SystemIO", "Bluetooth", "MQTT", "NFC", "CodeReading",
       ]),
+
+    // FleetClient: an account at a fleet's server, as this device uses it.
+    module("FleetClient", in: "FleetClient", ["Domain", "Encoding", "StepProtocol", "SystemIO", "HTTP", crypto]),
 
     // Controller: the vehicle's side.
     module(
@@ -136,15 +150,16 @@ let package = Package(
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
     module(
-      "Terminal", in: "CommandLine", ["Domain", "SystemIO", "Encoding", "Configuration", argumentParser]),
+      "Terminal", in: "CommandLine",
+      ["Domain", "SystemIO", "Encoding", "HTTP", "Configuration", "CBuild", argumentParser]),
 
     // Commands: a file for each, at the path that is typed.
     module(
       "StepCommands", in: "Commands",
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
-        "CodeReading", "MQTT", "Rider", "Configuration", "Provisioning", "Terminal", "Geography", "Traffic",
-        "TrafficFeed", argumentParser,
+        "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
+        "Traffic", "TrafficFeed", argumentParser, crypto,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -202,6 +217,7 @@ let package = Package(
         "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
         "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
+    tests("FleetClientTests", ["FleetClient", "HTTP", "Domain", "Encoding", "StepProtocol", "SystemIO", crypto]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Ranging", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),

@@ -173,20 +173,20 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_open() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
@@ -236,8 +236,8 @@ _stepctl_open() {
 }
 
 _stepctl_close() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
@@ -287,8 +287,8 @@ _stepctl_close() {
 }
 
 _stepctl_stop() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -310,8 +310,8 @@ _stepctl_stop() {
 }
 
 _stepctl_status() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -329,8 +329,8 @@ _stepctl_status() {
 }
 
 _stepctl_locate() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--interval --by --radio --nfc --qr --timeout --vehicle --save)
     __stepctl_offer_flags_options 0
@@ -371,8 +371,8 @@ _stepctl_locate() {
 }
 
 _stepctl_enroll() {
-    repeating_flags=()
-    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--name -o --output)
     __stepctl_offer_flags_options 0
@@ -389,9 +389,348 @@ _stepctl_enroll() {
     esac
 }
 
-_stepctl_scan() {
+_stepctl_config() {
     repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    show|path|import)
+        # Offer subcommand argument completions
+        "_stepctl_config_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_config_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_config_path() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_config_import() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--qr --name --timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_login() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_book() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --for --steps)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--steps')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|show|extend|cancel|end)
+        # Offer subcommand argument completions
+        "_stepctl_bookings_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_bookings_list() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_bookings_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_extend() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --to)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings_cancel() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_end() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_vehicles() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --to)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_whoami() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_logout() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_account() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    create|confirm|password|export|delete)
+        # Offer subcommand argument completions
+        "_stepctl_account_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_account_create() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_confirm() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_password() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_export() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_delete() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_scan() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--radio --save --timeout)
     __stepctl_offer_flags_options 0
@@ -413,8 +752,8 @@ _stepctl_scan() {
 }
 
 _stepctl_doctor() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--radio)
     __stepctl_offer_flags_options 0
@@ -429,8 +768,8 @@ _stepctl_doctor() {
 }
 
 _stepctl_calibrate() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
     __stepctl_offer_flags_options 0
@@ -482,10 +821,10 @@ _stepctl_provision() {
 }
 
 _stepctl_provision_vehicle() {
-    repeating_flags=()
-    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --keys)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca --keys)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -516,6 +855,16 @@ _stepctl_provision_vehicle() {
         __stepctl_add_completions -d
         return
         ;;
+    '--fleet')
+        return
+        ;;
+    '--code')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
     '--keys')
         __stepctl_add_completions -f
         return
@@ -532,8 +881,8 @@ _stepctl_provision_vehicle() {
 }
 
 _stepctl_provision_keys() {
-    repeating_flags=()
-    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(-o --output)
     __stepctl_offer_flags_options 1
@@ -556,10 +905,10 @@ _stepctl_provision_keys() {
 }
 
 _stepctl_provision_token() {
-    repeating_flags=()
-    non_repeating_flags=(--force --drawn --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--rider --device --from --steps --for --device-key -o --output)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --drawn --json --quiet -q --no-color --version -h --help)
+    repeating_options=(--steps)
+    non_repeating_options=(--rider --device --from --for --device-key -o --output)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -600,8 +949,8 @@ _stepctl_provision_token() {
 }
 
 _stepctl_provision_beacon() {
-    repeating_flags=()
-    non_repeating_flags=(--save --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--save --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --minor --measured-power --vehicle)
     __stepctl_offer_flags_options 0
@@ -625,8 +974,8 @@ _stepctl_provision_beacon() {
 }
 
 _stepctl_provision_tag() {
-    repeating_flags=()
-    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --count --vehicle --nfc --timeout)
     __stepctl_offer_flags_options 0
@@ -654,8 +1003,8 @@ _stepctl_provision_tag() {
 }
 
 _stepctl_provision_qr() {
-    repeating_flags=()
-    non_repeating_flags=(--sheet --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sheet --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --format -o --output --level --size --paper --copies --vehicle)
     __stepctl_offer_flags_options 0
@@ -718,8 +1067,8 @@ _stepctl_operator() {
 }
 
 _stepctl_operator_init() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -744,8 +1093,8 @@ _stepctl_operator_init() {
 }
 
 _stepctl_operator_tokens() {
-    repeating_flags=()
-    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider)
     __stepctl_offer_flags_options 2
@@ -767,8 +1116,8 @@ _stepctl_operator_tokens() {
 }
 
 _stepctl_operator_riders() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 2
@@ -783,8 +1132,8 @@ _stepctl_operator_riders() {
 }
 
 _stepctl_operator_vehicles() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 2
@@ -799,8 +1148,8 @@ _stepctl_operator_vehicles() {
 }
 
 _stepctl_operator_tags() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 2
@@ -815,8 +1164,8 @@ _stepctl_operator_tags() {
 }
 
 _stepctl_operator_log() {
-    repeating_flags=()
-    non_repeating_flags=(--follow -f --verify --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--follow -f --verify --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--lines --timeout)
     __stepctl_offer_flags_options 2
@@ -841,8 +1190,8 @@ _stepctl_operator_log() {
 }
 
 _stepctl_operator_revoke() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider --token --device --timeout)
     __stepctl_offer_flags_options 1
@@ -873,8 +1222,8 @@ _stepctl_operator_revoke() {
 }
 
 _stepctl_operator_publish() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -896,8 +1245,8 @@ _stepctl_operator_publish() {
 }
 
 _stepctl_operator_renew() {
-    repeating_flags=()
-    non_repeating_flags=(--list --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--list --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--within)
     __stepctl_offer_flags_options 1
@@ -919,8 +1268,8 @@ _stepctl_operator_renew() {
 }
 
 _stepctl_operator_move() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -968,8 +1317,8 @@ _stepctl_operator_keys() {
 }
 
 _stepctl_operator_keys_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -984,8 +1333,8 @@ _stepctl_operator_keys_show() {
 }
 
 _stepctl_operator_keys_rotate() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -1007,8 +1356,8 @@ _stepctl_operator_keys_rotate() {
 }
 
 _stepctl_operator_keys_retire() {
-    repeating_flags=()
-    non_repeating_flags=(--force --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -1029,94 +1378,6 @@ _stepctl_operator_keys_retire() {
     esac
 }
 
-_stepctl_config() {
-    repeating_flags=()
-    non_repeating_flags=(--version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    show|path|import)
-        # Offer subcommand argument completions
-        "_stepctl_config_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
-        ;;
-    esac
-}
-
-_stepctl_config_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
-    '--nfc')
-        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-}
-
-_stepctl_config_path() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_config_import() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--qr --name --timeout)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--qr')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
-        return
-        ;;
-    '--name')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __stepctl_add_completions -f
-        return
-        ;;
-    esac
-}
-
 _stepctl_traffic() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
@@ -1129,20 +1390,58 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delay|guard)
+    serve|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve delay guard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_traffic_serve() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--ca --cert --key --port --address --map --replay)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--port')
+        return
+        ;;
+    '--address')
+        return
+        ;;
+    '--map')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--replay')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
         ;;
     esac
 }
 
 _stepctl_traffic_delay() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
     __stepctl_offer_flags_options 0
@@ -1181,8 +1480,8 @@ _stepctl_traffic_delay() {
 }
 
 _stepctl_traffic_guard() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--scene)
     __stepctl_offer_flags_options 1

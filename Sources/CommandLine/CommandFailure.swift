@@ -39,3 +39,24 @@ package struct Ended: Error {
 
   package init(_ status: ExitStatus) { self.status = status }
 }
+
+/// A failure of which the command has printed the object for programs already.
+package struct Told: Error {
+  package let failure: any Failure
+
+  package init(_ failure: any Failure) { self.failure = failure }
+}
+
+extension Failure {
+  /// What a program is told of it: `outcome` and the details, then what every failure has.
+  ///
+  /// - Parameter members: what else there is to say; of a name that is there twice, this one counts.
+  package func object(_ members: [JSON.Member] = []) -> JSON {
+    let details = details.filter { detail in !members.contains { $0.name == detail.name } }
+    return .object(
+      [.init("outcome", .string(exitStatus.isOutcome ? exitStatus.word : "failed"))] + members + details + [
+        .init("code", .string(exitStatus.word)), .init("message", .string(description)),
+        .init("hint", hint.map { .string($0) } ?? .null), .init("exit", .integer(Int64(exitStatus.rawValue))),
+      ])
+  }
+}

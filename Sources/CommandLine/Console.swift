@@ -7,7 +7,8 @@ import SystemIO
 package struct Console: Sendable {
   package let isJSON: Bool
   private let isQuiet: Bool
-  private let isVerbose: Bool
+  /// How often `-v` was given.
+  private let verbosity: Int
   /// Whether attributes may be used: colors are wanted, and a terminal shows them.
   package let isColored: Bool
   private let output: any Output
@@ -15,13 +16,13 @@ package struct Console: Sendable {
 
   /// - Parameter isColored: whether colors are wanted. They are used on terminals only.
   package init(
-    _ context: Context, isJSON: Bool = false, isQuiet: Bool = false, isVerbose: Bool = false, isColored: Bool = false
+    _ context: Context, isJSON: Bool = false, isQuiet: Bool = false, verbosity: Int = 0, isColored: Bool = false
   ) {
     output = context.output
     errors = context.errors
     self.isJSON = isJSON
     self.isQuiet = isQuiet
-    self.isVerbose = isVerbose
+    self.verbosity = verbosity
     self.isColored = isColored && context.output.isTerminal && context.errors.isTerminal
   }
 
@@ -54,7 +55,13 @@ package struct Console: Sendable {
 
   /// Says what helps to find a fault, with `-v` only. The text may come from others.
   package func detail(_ line: String) {
-    if isVerbose { errors.write(line: printable(line)) }
+    if verbosity > 0 { errors.write(line: printable(line)) }
+  }
+
+  /// Shows what is sent and received, with `-vv` only; nil without, so that nobody makes the text in vain. It is for
+  /// what anybody on the way could read: what is encrypted or signed, never a key or a token.
+  package var trace: ((String) -> Void)? {
+    verbosity < 2 ? nil : { [errors] in errors.write(line: printable($0)) }
   }
 
   /// Attributes of ECMA-48, 8.3.117 (SGR).

@@ -2,6 +2,7 @@ package import ArgumentParser
 package import Configuration
 package import Domain
 import Glibc
+package import HTTP
 package import SystemIO
 
 /// The world as a command sees it: this process, or what a test makes up.
@@ -16,6 +17,13 @@ package struct Context: Sendable {
   package var clocks: Clocks
   /// Makes what ends a command's waiting. A command asks for it once, before it starts a thread.
   package var interruption: @Sendable () throws(SystemError) -> Interruption
+  /// Makes what carries requests to a server. Only these authorities are trusted, PEM; nil for the system's.
+  package var transport: Transports = { authorities, interruption throws(HTTPError) in
+    try CurlTransport(authorities: authorities, agent: "stepctl/\(Program.version)", interruption)
+  }
+
+  package typealias Transports =
+    @Sendable (_ authorities: [UInt8]?, Interruption?) throws(HTTPError) -> any HTTPTransport
 
   package struct Clocks: Sendable {
     /// What a calendar shows. It can be set back.

@@ -3,6 +3,26 @@ package import Domain
 import Glibc
 import SystemIO
 
+/// What a program says of itself beyond its commands.
+package struct About: Sendable {
+  /// What runs where no command was typed.
+  var bare: (any ContextCommand.Type)?
+  /// Examples of what to type, and what they do, of a command with its groups: `stepctl provision tag`.
+  var examples: @Sendable (String) -> [(typed: String, does: String)]
+  /// Where it was built from, and the libraries that it runs with, a line each.
+  var build: @Sendable () -> [String]
+
+  package init(
+    bare: (any ContextCommand.Type)? = nil,
+    examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
+    build: @escaping @Sendable () -> [String] = { [] }
+  ) {
+    self.bare = bare
+    self.examples = examples
+    self.build = build
+  }
+}
+
 /// The frame of a program: parse, run, and say in one line why it failed.
 package enum Program {
   /// The version of all programs.
@@ -18,10 +38,12 @@ package enum Program {
   /// Runs what was typed, and ends the process.
   ///
   /// - Parameter locksMemory: whether it runs for long with secrets in memory.
-  package static func main(_ root: any ParsableCommand.Type, locksMemory: Bool = false) -> Never {
+  package static func main(
+    _ root: any ParsableCommand.Type, _ about: About = About(), locksMemory: Bool = false
+  ) -> Never {
     occupyStandardDescriptors()
     Confinement.keepSecrets(locksMemory: locksMemory)
-    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process) {
+    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, about) {
     case .status(let status): exit(status.rawValue)
     case .signal(let number): Interruption.die(of: number)
     }
@@ -29,16 +51,20 @@ package enum Program {
 
   /// Runs what was typed, in a context that gets the output and the error lines.
   package static func run(
-    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context
+    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context, _ about: About = About()
   ) -> Ending {
-    var typed = root.typedName
+    var line = CommandTyped(root, arguments)
     do {
-      try follow(arguments, from: root, &typed)
-      var command = try root.parseAsRoot(arguments)
+      try line.findCommand()
+      if line.hasRepetition, let mistake = line.mistake() { throw mistake }
+      var command =
+        if let bare = about.bare, line.isBare { try bare.parse(line.arguments) as any ParsableCommand } else {
+          try root.parseAsRoot(line.arguments)
+        }
       if let command = command as? any ContextCommand { try command.run(in: context) } else { try command.run() }
       return .status(.done)
     } catch {
-      return report(error, of: root, typed, context)
+      return report(error, of: line, context, about)
     }
   }
 
@@ -51,54 +77,38 @@ package enum Program {
     }
   }
 
-  /// Finds the command that was typed. Of a mistyped one ArgumentParser says that it does not know the option behind
-  /// it, which nobody mistyped.
-  ///
-  /// - Parameter typed: becomes the command with its groups: `stepctl provision tag`
-  private static func follow(
-    _ arguments: [String], from root: any ParsableCommand.Type, _ typed: inout String
-  ) throws(CommandFailure) {
-    var command = root
-    for word in arguments {
-      let known = command.configuration.subcommands
-      guard !known.isEmpty, !word.hasPrefix("-"), word != "help" else { return }
-      guard let next = known.first(where: { $0.typedName == word }) else {
-        let near = Spelling.nearest(to: word, among: known.map { $0.typedName })
-        throw CommandFailure(
-          .usage, "there is no command `\(typed) \(word)`",
-          hint: near.map { "did you mean `\(typed) \($0)`?" } ?? "`\(typed) --help` lists the commands")
-      }
-      command = next
-      typed += " \(word)"
-    }
-  }
-
-  /// Writes the lines that say why a command failed.
-  ///
-  /// - Parameter typed: the command with its groups, for the hint below a usage error.
+  /// Writes the lines that say why a command failed, and the object for programs where JSON was asked for.
   package static func report(
-    _ error: any Error, of root: any ParsableCommand.Type, _ typed: String, _ context: Context
+    _ error: any Error, of line: CommandTyped, _ context: Context, _ about: About = About()
   ) -> Ending {
+    let root = line.root
     let failure: any Failure
+    var isTold = !line.wantsJSON
     switch error {
     case let error as Ended: return .status(error.status)
+    case let error as Told: (failure, isTold) = (error.failure, true)
     case let error as any Failure: failure = error
     // Help, version and usage errors are ArgumentParser's.
     default:
       if root.exitCode(for: error).isSuccess {
         let columns = context.environment["COLUMNS"].flatMap(Int.init) ?? context.output.size?.columns ?? 80
         do {
-          try Console(context).result(root.fullMessage(for: error, columns: columns))
+          let text = root.fullMessage(for: error, columns: columns)
+          try Console(context).result(line.completed(text, about))
           return .status(.done)
         } catch {
-          return report(error, of: root, typed, context)
+          return report(error, of: line, context, about)
         }
       }
-      failure = CommandFailure(ArgumentParser: root.message(for: error), root.exitCode(for: error), typed)
+      let code = root.exitCode(for: error)
+      let mistake = code == .validationFailure ? line.mistake() : nil
+      failure = mistake ?? CommandFailure(ArgumentParser: root.message(for: error), code, line.typed)
     }
     if failure.isInterruption {
       return .signal((failure as? Interrupted)?.signal ?? Interruption.pending ?? SIGINT)
     }
+    // Where the result cannot be written, this cannot either, and the line says so.
+    if !isTold { try? Console(context).result(failure.object()) }
     context.errors.report(failure, program: root.typedName)
     return .status(failure.exitStatus)
   }
@@ -106,7 +116,7 @@ package enum Program {
 
 extension ParsableCommand {
   /// Every command's type is named for one word, except where the configuration says how it is typed.
-  fileprivate static var typedName: String { configuration.commandName ?? "\(self)".lowercased() }
+  static var typedName: String { configuration.commandName ?? "\(self)".lowercased() }
 }
 
 extension CommandFailure {

@@ -28,7 +28,20 @@ package final class Questions {
     return try answer(to: question)
   }
 
-  private func answer(to question: String) throws -> String {
+  /// Waits for a secret, which the terminal does not show. Blanks belong to it.
+  package func askSecret(_ question: String) throws -> String {
+    guard areAllowed else {
+      throw CommandFailure(.usage, "--no-input forbids this question: \(Self.trimmed(question))")
+    }
+    input.show(typed: false)
+    defer { input.show(typed: true) }
+    let answer = try answer(to: question, isTrimmed: false)
+    // The return that ended it was not shown either.
+    if input.isTerminal { errors.write(line: "") }
+    return answer
+  }
+
+  private func answer(to question: String, isTrimmed: Bool = true) throws -> String {
     // What was typed before the question is no answer to it.
     input.discardTyped()
     try? errors.write(question.utf8)
@@ -38,7 +51,7 @@ package final class Questions {
         read.removeSubrange(...end)
         // An answer that was not typed has not ended the question's line.
         if !input.isTerminal { errors.write(line: "") }
-        return Self.trimmed(answer)
+        return isTrimmed ? Self.trimmed(answer) : answer
       }
       let bytes = try input.read(until: interruption)
       guard !bytes.isEmpty, read.count < 1 << 16 else {

@@ -18,6 +18,8 @@ package protocol Input: Sendable {
   var isTerminal: Bool { get }
   /// Drops what was typed before a question was asked.
   func discardTyped()
+  /// Whether the terminal shows what is typed. Nothing to do where there is none.
+  func show(typed isShown: Bool)
   /// Waits for more bytes.
   ///
   /// - Returns: nothing at the end.
@@ -60,6 +62,13 @@ package struct StandardInput: Input {
   package var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
   package func discardTyped() { if isTerminal { tcflush(STDIN_FILENO, TCIFLUSH) } }
+
+  package func show(typed isShown: Bool) {
+    var settings = termios()
+    guard tcgetattr(STDIN_FILENO, &settings) == 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return }
+    settings.c_lflag = isShown ? settings.c_lflag | tcflag_t(ECHO) : settings.c_lflag & ~tcflag_t(ECHO)
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+  }
 
   package func read(until interruption: Interruption) throws -> [UInt8] {
     if try waitReadable([STDIN_FILENO, interruption.number], until: nil)[1] { throw Interrupted() }

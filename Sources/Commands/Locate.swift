@@ -2,6 +2,7 @@ import ArgumentParser
 import Bluetooth
 import Configuration
 import Domain
+import Encoding
 import Ranging
 import Rider
 import SystemIO
@@ -15,8 +16,12 @@ struct Locate: ContextCommand {
   @Flag(help: "Keep going: draw a picture, or print each decision where that cannot be.")
   var watch = false
 
-  @Option(help: ArgumentHelp("Time between two decisions with --watch.", valueName: "seconds"))
-  var interval = 0.5
+  @Option(
+    name: .customLong("interval"),
+    help: ArgumentHelp("Time between two decisions with --watch (default: 0.5).", valueName: "seconds"))
+  var pause: TimeSpan?
+
+  private var interval: Double { pause?.seconds ?? 0.5 }
 
   @OptionGroup var presence: PresenceOptions
   @OptionGroup var vehicle: VehicleOptions
@@ -34,7 +39,7 @@ struct Locate: ContextCommand {
     let console = output.console(context)
     let settings = try presence.settings(context, vehicle: vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try presence.vehicleFile(settings, interruption, console)
+    let file = try presence.vehicleFile(settings, context, interruption, console)
     if watch { return try follow(file, settings, interruption, context, console) }
     let vehicle = file.vehicle
     let searches = try presence.searches(vehicle, settings, recording: saving.save)
@@ -75,14 +80,19 @@ struct Locate: ContextCommand {
   }
 
   private func tell(_ report: FindingReport, _ console: Console) throws {
+    let advice: String? =
+      if case .undecided(let location, let radio) = report.finding {
+        FindingReport.advice(report.vehicle, location, radio)
+      } else { nil }
     if console.isJSON {
-      try console.result(report.json)
+      let members = report.json.object ?? []
+      try console.result(advice.map { report.notLocated($0).object(members) } ?? report.json)
     } else {
       for line in report.lines { try console.result(line) }
       try console.result(report.sighting == nil ? "not located: \(report.summary)" : report.summary)
     }
-    guard case .undecided(let location, let radio) = report.finding else { return }
-    console.note("hint: \(FindingReport.advice(report.vehicle, location, radio))")
+    guard let advice else { return }
+    console.note("hint: \(advice)")
     throw Ended(.notLocated)
   }
 }

@@ -91,8 +91,11 @@ extension MoveCommand {
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let interruption = try context.interruption()
-    let file = try move.presence.vehicleFile(settings, interruption, console)
-    let access = try file.riderAccess()
+    let file = try move.presence.vehicleFile(settings, context, interruption, console)
+    var access = try file.riderAccess()
+    if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
+      access = try newer.riderAccess()
+    }
     let (vehicle, side) = (access.vehicle, move.chosen)
     if let side { try vehicle.checkStep(at: side) }
     let searches = try move.presence.searches(vehicle, settings)
@@ -102,7 +105,7 @@ extension MoveCommand {
       vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
       move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller())
     do {
-      switch try ride.run(Self.target, searches, patience: settings.patience, as: { access }) {
+      switch try ride.run(Self.target, searches, patience: settings.patience, as: { [access] in access }) {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")
@@ -118,8 +121,7 @@ extension MoveCommand {
     } catch let error as RadioError {
       throw move.presence.leadingOn(error)
     } catch let failure as any Failure {
-      try console.outcome(of: failure)
-      throw failure
+      throw ride.told(failure)
     }
   }
 }
@@ -134,7 +136,7 @@ extension CommandFailure {
       self.init(
         .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
         hint: "go to the \(side) side, or leave the side out",
-        details: [.init("step", .string(step.description))])
+        details: [.init("step", .string(step.description)), .init("asked", .string(side))])
     case .zone:
       self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
     case .notHeard(let place):
@@ -183,23 +185,4 @@ extension Console {
 
   /// The same as a line that is to be told later.
   func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
-
-  /// Tells a program how a command ended that failed, where that is an outcome.
-  func outcome(of failure: any Failure, _ members: [JSON.Member] = []) throws {
-    guard isJSON, let outcome = failure.exitStatus.outcome else { return }
-    try result(.object([.init("outcome", .string(outcome))] + members + failure.details))
-  }
-}
-
-extension ExitStatus {
-  /// The word for it in JSON; nil for what is no outcome of a command but a failure to give it.
-  fileprivate var outcome: String? {
-    switch self {
-    case .notLocated: "not_located"
-    case .otherSide: "other_side"
-    case .refused: "refused"
-    case .unconfirmed: "unconfirmed"
-    case .done, .failure, .usage, .badData, .noInput, .unavailable, .inputOutput, .noPermission, .configuration: nil
-    }
-  }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Bluetooth
 import Configuration
+import Domain
 import NFC
 import SystemIO
 import Terminal
@@ -13,8 +14,8 @@ struct OutputOptions: ParsableArguments {
   @Flag(name: .shortAndLong, help: "Print results and errors only.")
   var quiet = false
 
-  @Flag(name: .shortAndLong, help: "Say more about what is going on.")
-  var verbose = false
+  @Flag(name: .shortAndLong, help: "Say more about what is going on; -vv shows messages too.")
+  var verbose: Int
 
   @Flag(name: .customLong("no-color"), help: "Print without colors. So does NO_COLOR in the environment.")
   var noColor = false
@@ -22,7 +23,7 @@ struct OutputOptions: ParsableArguments {
   func console(_ context: Context) -> Console {
     let environment = context.environment
     let wantsColor = !noColor && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
-    return Console(context, isJSON: json, isQuiet: quiet, isVerbose: verbose, isColored: wantsColor && !json)
+    return Console(context, isJSON: json, isQuiet: quiet, verbosity: verbose, isColored: wantsColor && !json)
   }
 }
 
@@ -93,8 +94,23 @@ struct SaveOptions: ParsableArguments {
 }
 
 struct TimeoutOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("How long to listen and to wait (default: 10).", valueName: "seconds"))
-  var timeout: Double?
+  @Option(
+    name: .customLong("timeout"),
+    help: ArgumentHelp("How long to listen and to wait, as 10, 10s or 2m (default: 10).", valueName: "seconds"))
+  var given: TimeSpan?
+
+  /// Seconds.
+  var timeout: Double? { given?.seconds }
+}
+
+/// A length of time as people type it: `10` and `10s`, `500ms`, `2m`.
+struct TimeSpan: ExpressibleByArgument {
+  let seconds: Double
+
+  init?(argument: String) {
+    guard let seconds = Domain.seconds(typed: argument) else { return nil }
+    self.seconds = seconds
+  }
 }
 
 extension Context {

@@ -15,12 +15,15 @@ struct Scan: ContextCommand {
 
   @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions
-  @Option(help: ArgumentHelp("End after this time on the radio's clock (default: never).", valueName: "seconds"))
-  var timeout: Double?
+  @Option(
+    name: .customLong("timeout"),
+    help: ArgumentHelp("End after this time on the radio's clock, as 10, 10s or 2m (default: never).", valueName: "seconds"))
+  var given: TimeSpan?
   @OptionGroup var output: OutputOptions
 
   func run(in context: Context) throws {
     let console = output.console(context)
+    let timeout = given?.seconds
     let interruption = try context.interruption()
     let spec = try context.settings(radio: radio.radio, timeout: timeout).radioSpec()
     let view = LiveView(context, console, radio: spec)

@@ -23,14 +23,14 @@ struct Status: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let file = try VehicleFile(reading: settings.vehicleFile())
+    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let access = try file.riderAccess()
     let steps = try file.steps(of: access)
     let interruption = try context.interruption()
     let loop = try EventLoop()
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,
-      detail: console.detail)
+      detail: console.detail, trace: console.trace)
     defer { client.close() }
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
     // Where there is no line that could be taken away again, it is told only if it takes long.

@@ -13,11 +13,17 @@ package struct StepctlCommand: ParsableCommand {
     version: Program.version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Rider", subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self]),
+        name: "Rider",
+        subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self, Config.self]),
+      CommandGroup(
+        name: "Booking",
+        subcommands: [
+          Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
+        ]),
       CommandGroup(
         name: "Technician",
         subcommands: [
-          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, Config.self, TrafficGroup.self,
+          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, TrafficGroup.self,
         ]),
     ])
 

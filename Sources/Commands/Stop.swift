@@ -29,22 +29,32 @@ struct Stop: ContextCommand {
     let started = ContinuousClock.now
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
-    let file = try VehicleFile(reading: settings.vehicleFile())
+    let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let access = try file.riderAccess()
     let steps = try side.map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: context.interruption(),
-      detail: console.detail)
+      detail: console.detail, trace: console.trace)
     defer { client.close() }
-    try client.perform(steps.map { .stop($0) }) { step, update in
-      switch update {
-      case .commanded: console.note("command", "stop \(step), encrypted")
-      case .done(let statement): try print(statement, after: started.duration(to: .now).inSeconds, console)
-      case .failed(let error):
-        if steps.count > 1 { console.note("answer", "\(step): \(error)") }
-        try console.outcome(of: error, [.init("step", .string(step.description))])
-      case .send, .answered, .call, .heard, .moving: break
+    let progress = console.progress
+    defer { progress.clear() }
+    progress.show("waiting for the answer of \(printable(access.vehicle.name))")
+    do {
+      try client.perform(steps.map { .stop($0) }) { step, update in
+        progress.clear()
+        switch update {
+        case .commanded: console.note("command", "stop \(step), encrypted")
+        case .done(let statement): try print(statement, after: started.duration(to: .now).inSeconds, console)
+        case .failed(let error):
+          if steps.count > 1 { console.note("answer", "\(step): \(error)") }
+          if console.isJSON, !error.isInterruption {
+            try console.result(error.object([.init("step", .string(step.description))]))
+          }
+        case .send, .answered, .call, .heard, .moving: break
+        }
       }
+    } catch let error as RiderError where !error.isInterruption {
+      throw Told(error)
     }
     console.note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
   }

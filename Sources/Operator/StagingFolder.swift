@@ -47,6 +47,12 @@ struct StagingFolder: ~Copyable {
   /// Waits until the entries of it, or of one of its folders, are on the medium.
   func synchronize(_ name: String = ".") throws(SystemError) { try Self.synchronize("\(path)/\(name)") }
 
+  /// Moves a folder to a place where nothing is yet.
+  static func move(_ source: String, to destination: String) throws(SystemError) {
+    _ = try check("move", source) { rename(source, destination) }
+    try synchronize(Files.parent(of: destination))
+  }
+
   static func synchronize(_ folder: String) throws(SystemError) {
     try Descriptor.open(folder, O_RDONLY | O_DIRECTORY).synchronize(folder)
   }

@@ -133,11 +133,10 @@ package final class Approach {
   /// Has the step opened or closed as soon as a sighting is enough. Does nothing while a command is under way.
   package func want(_ target: Command.Move.Target) throws {
     guard commanded == nil else { return }
+    let isNew = client == nil
+    if isNew { client = try connect() }
     self.target = target
-    if client == nil {
-      client = try connect()
-      try ask()
-    }
+    if isNew { try ask() }
     try proceed()
   }
 
@@ -217,11 +216,18 @@ package final class Approach {
     (sender, senderEvents) = (nil, nil)
   }
 
-  private func waitForEars() {
+  /// - Parameters: what was found, and why it is not enough, before the wait.
+  private func waitForEars(_ sighting: Sighting, _ shortfall: Shortfall) {
     guard lastWait == nil else { return }
     lastWait = loop.schedule(at: .now + Self.patience) { [unowned self] in
-      if commanded == nil, case .lacks(let sighting, let shortfall) = presence.verdict {
-        end(.lacking(sighting, shortfall))
+      lastWait = nil
+      guard commanded == nil else { return }
+      switch presence.verdict {
+      case .lacks(let sighting, let shortfall): end(.lacking(sighting, shortfall))
+      // The vehicle heard the device at another step, and now hears it nowhere.
+      case .nothing: end(.lacking(sighting, shortfall))
+      // The answer comes, or the request fails.
+      case .asks, .suffices: break
       }
     }
   }
@@ -245,7 +251,7 @@ package final class Approach {
     case .lacks(let sighting, let shortfall):
       guard isSearching, !search.isRunning else { return try tell(.lacks(sighting, shortfall)) }
       if sender?.canCall == true, presence.awaitsHearing(shortfall, at: sighting.step.id) {
-        waitForEars()
+        waitForEars(sighting, shortfall)
         return try tell(.lacks(sighting, shortfall))
       }
       end(.lacking(sighting, shortfall))
@@ -271,6 +277,8 @@ package final class Approach {
     let client = client
     stopCalling()
     (target, commanded, self.client) = (nil, nil, nil)
+    // The next answer says where the vehicle hears the device then.
+    presence.take(heard: nil)
     loop.schedule(at: .now) { client?.close() }
   }
 

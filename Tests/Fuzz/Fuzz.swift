@@ -37,6 +37,7 @@ enum Fuzz {
       var reports = AdvertisingReports()
       _ = reports.read(event: bytes.span) { address, rssi, data in _ = IBeacon(advertisingData: data) }
       _ = IBeacon(advertisingData: bytes.span)
+      if let frame = CallFrame.read(bytes) { precondition(CallFrame.read(CallFrame.advertisingData(frame)) == frame) }
     },
     "json": { bytes in
       guard let value = try? JSON(parsing: bytes) else { return }

@@ -32,6 +32,7 @@ proof = "3fa64db5446d1f34cd6ea311167f5e4985b89690c04a05f17fa7ab2f08120663"
 (seeds / "ntag424/authentication").write_bytes(bytes.fromhex(challenge + proof + "9100"))
 event = b"\x3e" + bytes([len(report)]) + report
 (seeds / "advertisement/legacy").write_bytes(event)
+(seeds / "advertisement/call").write_bytes(b"\x11\x07" + bytes(range(16)))
 (seeds / "h4/legacy").write_bytes(b"\x04" + event)
 messages = json.load(open("Tests/Fixtures/ndef/ndeflib.json"))
 for number, message in enumerate(messages):

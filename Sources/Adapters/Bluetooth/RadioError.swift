@@ -81,7 +81,7 @@ package enum RadioError: Failure, Equatable {
     case .adapterInUse(let radio):
       "\(radio) is used exclusively by another program (a virtual machine, Bumble, btproxy)"
     case .notPermitted(let radio, let program):
-      "not permitted to use \(radio); `sudo setcap cap_net_raw+ep \(program)` allows it"
+      "not permitted to use \(radio); `sudo setcap cap_net_raw+ep \(shellWord(program))` allows it"
     case .adapter(let error):
       error.description
     case .noSystemBus(let radio, let reason):

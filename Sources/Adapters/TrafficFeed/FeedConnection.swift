@@ -48,13 +48,13 @@ package final class FeedConnection {
     } catch {
       throw .system(error)
     }
-    let path = [host, "\(port)", path] + files.map { $0 ?? "" }
+    let arguments = [host, "\(port)", path] + files.map { $0 ?? "" }
     let found: String
     do { found = if let program { program } else { try ChildProcess.program("stepctl-traffic") } } catch {
       throw .noProgram
     }
     do {
-      helper = try HelperProcess(found, arguments: path, interruption: interruption)
+      helper = try HelperProcess(found, arguments: arguments, interruption: interruption)
     } catch .system(let error) {
       throw .system(error)
     } catch {

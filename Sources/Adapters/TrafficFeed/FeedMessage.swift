@@ -5,10 +5,10 @@ import Traffic
 package enum FeedMessage: Equatable, Sendable {
   /// The bridge has taken the connection.
   case connected
-  /// A part of a frame, of which more comes.
+  /// A part of a frame, of which more comes. Never empty: parts without end would never fill a frame.
   case part([UInt8])
-  /// The rest of a frame: when it came, microseconds since 1970, and how many were left out before it, because they came
-  /// faster than they were read.
+  /// The rest of a frame: when it came, microseconds since 1970, and how many were left out before it, because they
+  /// came faster than they were read.
   case frame(received: UInt64, dropped: UInt32, rest: [UInt8])
   /// The connection has ended, or there never was one.
   case ended(Reason, String)
@@ -52,7 +52,7 @@ package enum FeedMessage: Equatable, Sendable {
     func number(_ range: Range<Int>) -> UInt64 { body[range].reduce(0) { $0 << 8 | UInt64($1) } }
     switch body.first {
     case UInt8(ascii: "c") where body.count == 1: self = .connected
-    case UInt8(ascii: "p") where body.count <= 1 + Self.longestPart: self = .part(Array(body[1...]))
+    case UInt8(ascii: "p") where (2...(1 + Self.longestPart)).contains(body.count): self = .part(Array(body[1...]))
     case UInt8(ascii: "f") where (13...(13 + Self.longestPart)).contains(body.count):
       // Beyond this a clock shows nothing, and arithmetic would overflow.
       guard number(1..<9) < 1 << 53 else { throw MalformedMessage() }

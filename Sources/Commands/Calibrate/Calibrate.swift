@@ -23,8 +23,8 @@ struct Calibrate: ContextCommand {
   @Option(help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"))
   var step: StepID?
 
-  @Option(help: "How long to listen at each position (default: 10).")
-  var seconds: Double?
+  @Option(help: "How long to listen at each position, as 10 or 10s (default: 10).")
+  var seconds: TimeSpan?
 
   @Option(
     help: ArgumentHelp("Take the positions from captures in this folder.", valueName: "dir"), completion: .directory)
@@ -47,7 +47,7 @@ struct Calibrate: ContextCommand {
     if captures != nil, radio.radio != nil { throw ValidationError("--captures and --radio exclude each other.") }
   }
 
-  private var listeningTime: Double { seconds ?? 10 }
+  private var listeningTime: Double { seconds?.seconds ?? 10 }
 
   func run(in context: Context) throws {
     let console = output.console(context)

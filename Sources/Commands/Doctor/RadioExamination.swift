@@ -151,7 +151,7 @@ struct RadioExamination {
     case .poweredOff(let radio):
       wrong("adapter", "\(radio) is powered off", "bluetoothctl power on")
     case .notPermitted(_, let program):
-      wrong("permission", "raw HCI sockets need CAP_NET_RAW", "sudo setcap cap_net_raw+ep \(program)")
+      wrong("permission", "raw HCI sockets need CAP_NET_RAW", shellCommand("sudo", "setcap", "cap_net_raw+ep", program))
     case .adapterInUse:
       wrong("adapter", "another program uses it alone, as a virtual machine does", nil)
     case .notAuthorized:

@@ -33,8 +33,8 @@ struct OperatorInit: ContextCommand {
       """
 
       Next:
-        stepctl provision vehicle NAME --operator \(folder)
-        mosquitto -c \(folder)/mosquitto.conf
+        \(shellCommand("stepctl", "provision", "vehicle", "NAME", "--operator", folder))
+        \(shellCommand(ProvisionVehicle.broker, "-c", "\(folder)/mosquitto.conf")) &
       The keys in \(folder)/operator sign for all vehicles: keep them safe.
       """)
   }

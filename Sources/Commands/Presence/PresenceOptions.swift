@@ -28,8 +28,12 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
   }
 
-  /// The file of the vehicle: the one that was named, or the only one that is known, or of several the one that is heard.
-  func vehicleFile(_ settings: Settings, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
+  /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of several
+  /// the one that is heard.
+  func vehicleFile(
+    _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
+  ) throws -> VehicleFile {
+    if let active = ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
     guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
       return try VehicleFile(reading: settings.vehicleFile())
     }
@@ -49,12 +53,12 @@ struct PresenceOptions: ParsableArguments {
     guard let one = found.first else {
       throw CommandFailure(
         .notLocated, "not located: none of the vehicles that you know is heard",
-        hint: "come closer, or use --vehicle \(files.map(\.name).joined(separator: ", "))")
+        hint: "come closer, or name it: \(files.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
     guard found.count == 1 else {
       throw CommandFailure(
         .configuration, "several of your vehicles are heard: \(found.map(\.name).joined(separator: ", "))",
-        hint: "use --vehicle with one of them")
+        hint: "name one: \(found.map { shellCommand("--vehicle", $0.name) }.joined(separator: ", "))")
     }
     console.note("vehicle", "\(one.file.vehicle.name) (\(one.name))")
     return one.file

@@ -1,6 +1,7 @@
 import Bluetooth
 import Configuration
 import Domain
+import Encoding
 import Ranging
 import Rider
 import StepProtocol
@@ -81,7 +82,7 @@ final class Ride {
     )
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
-      let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail)
+      let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
       links = [("broker", "\(access.broker), TLS")]
       if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
       return client
@@ -100,6 +101,18 @@ final class Ride {
     return try approach.run(target) { [unowned self] event in
       try show(event, isLast: !search.isRunning)
     }
+  }
+
+  /// The failure with which it ended, and what a program has to know of it: at which step, and whether that may have moved.
+  func told(_ failure: any Failure) -> any Failure {
+    guard !failure.isInterruption else { return failure }
+    var details = failure.details
+    if let step, !details.contains(where: { $0.name == "step" }) {
+      details.insert(.init("step", .string(step.description)), at: 0)
+    }
+    let mayHaveMoved = (failure as? RiderError)?.mayHaveMoved ?? false
+    details.append(.init("may_have_moved", .bool(mayHaveMoved)))
+    return CommandFailure(failure.exitStatus, failure.description, hint: failure.hint, details: details)
   }
 
   // MARK: - What happens
@@ -169,10 +182,12 @@ final class Ride {
   }
 
   private func want(_ target: Command.Move.Target) throws {
+    let before = self.target
     if approach?.isCommanding != true { self.target = target }
     do {
       try approach?.want(target)
     } catch let failure as any Failure where !failure.isInterruption {
+      self.target = before
       say(failure.description, for: 5)
     }
     try draw()

@@ -34,8 +34,13 @@ struct ProvisionToken: ContextCommand {
       "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"))
   var from: LocalTime?
 
-  @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
-  var steps: StepList?
+  @Option(
+    name: .customLong("steps"),
+    help: ArgumentHelp("The steps, joined by commas or given one by one (default: all).", valueName: "ids"))
+  var lists: [StepList] = []
+
+  /// Nil for all.
+  private var steps: [StepID]? { lists.isEmpty ? nil : lists.flatMap(\.ids) }
 
   @Option(
     name: .customLong("for"),
@@ -61,6 +66,7 @@ struct ProvisionToken: ContextCommand {
     guard device == nil || deviceKey == nil && !force else {
       throw ValidationError("--device takes neither --device-key nor --force.")
     }
+    if let steps, Set(steps).count < steps.count { throw ValidationError("--steps names a step twice.") }
     guard device != nil || handover.outputName == nil && !handover.drawn else {
       throw ValidationError("--output and --drawn are for --device.")
     }
@@ -76,7 +82,7 @@ struct ProvisionToken: ContextCommand {
     let rider = rider!
     let device = try deviceKey.map(KeyFile.verificationKey)
     let summary = try place.provisionToken(
-      TokenPlan(rider: rider, steps: steps?.ids, notBefore: begin, lifetime: lifetime.seconds, deviceKey: device),
+      TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: lifetime.seconds, deviceKey: device),
       now: now, force: force)
     let vehicleFile = place.path("riders/\(rider)/vehicle.toml")
 
@@ -94,7 +100,7 @@ struct ProvisionToken: ContextCommand {
     if let missing = summary.missingDeviceKey {
       console.note("the rider must put the device's private key into \(place.path(missing)), mode 0600")
     }
-    console.note("try: stepctl open --vehicle \(vehicleFile)")
+    console.note("try: \(shellCommand("stepctl", "open", "--vehicle", vehicleFile))")
   }
 
   /// Answers a device's request with one text. The rider's keys stay where they are.
@@ -104,7 +110,7 @@ struct ProvisionToken: ContextCommand {
     let request = try Self.request(device, context)
     let rider = try rider ?? place.riderName(in: request)
     let access = try place.grantAccess(
-      TokenPlan(rider: rider, steps: steps?.ids, notBefore: begin, lifetime: lifetime.seconds), to: request,
+      TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: lifetime.seconds), to: request,
       now: context.seconds)
     if console.isJSON {
       try handover.write(access.text)

@@ -3,6 +3,7 @@ import Bluetooth
 import Configuration
 import Domain
 import Encoding
+import FleetClient
 import MQTT
 import Provisioning
 import StepProtocol
@@ -48,7 +49,16 @@ struct ProvisionVehicle: ContextCommand {
       "The operator whose vehicle it becomes, as `operator init` made it (default: one of its own).",
       valueName: "folder"),
     completion: .directory)
-  var fleet: String?
+  var operatorFolder: String?
+
+  @Option(
+    help: ArgumentHelp("The fleet's server, whose vehicle it becomes; run this on the vehicle.", valueName: "url"))
+  var fleet: FleetAddress?
+
+  @Option(help: ArgumentHelp("The code that the fleet's operator gave: XXXX-XXXX-XXXX.", valueName: "code"))
+  var code: EnrolmentCode?
+
+  @OptionGroup var server: ServerOptions
 
   @Option(
     help: ArgumentHelp(
@@ -69,6 +79,7 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Only update the broker's and the riders' files after a change of vehicle.toml.")
   var update = false
 
+  @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
   private static let steps = [
@@ -82,10 +93,16 @@ struct ProvisionVehicle: ContextCommand {
     guard !relocate && !renew && !update || isAsDefault else {
       throw ValidationError("--relocate, --renew and --update keep the vehicle's settings, and take none.")
     }
-    guard fleet == nil || host == .localhost && port == Broker.standardPort else {
-      throw ValidationError("--operator has a broker, and takes neither --host nor --port.")
+    guard operatorFolder == nil && fleet == nil || host == .localhost && port == Broker.standardPort else {
+      throw ValidationError("--operator and --fleet have a broker, and take neither --host nor --port.")
     }
-    guard keys == nil || fleet != nil && beacon.isEmpty else {
+    guard (fleet == nil) == (code == nil), fleet != nil || server.ca == nil else {
+      throw ValidationError("--fleet and --code belong together, and --ca to them.")
+    }
+    guard fleet == nil || operatorFolder == nil && !force else {
+      throw ValidationError("--fleet takes neither --operator nor --force.")
+    }
+    guard keys == nil || operatorFolder != nil && beacon.isEmpty else {
       throw ValidationError("--keys is for --operator, and goes without --beacon, whose secrets would be made here.")
     }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
@@ -96,7 +113,8 @@ struct ProvisionVehicle: ContextCommand {
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty && fleet == nil && keys == nil
+      && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
+      && keys == nil
   }
 
   func run(in context: Context) throws {
@@ -141,18 +159,17 @@ struct ProvisionVehicle: ContextCommand {
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
     let adapters = try beacon.adapters(of: Self.steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
-    let fleet = fleet.map { OperatorPlace($0) }
-    let (host, port) = try fleet?.broker() ?? (host, port)
-    let imported = try keys.map { try Self.publicKeys($0, context) }
-    if force { try confirmLoss(of: place, in: fleet, context) }
+    let issuer = try issuer(context)
+    let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
+    if force { try confirmLoss(of: place, in: issuer.operatorPlace, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
-      in: fleet, imported: imported, now: context.seconds, force: force)
+      by: issuer, now: context.seconds, force: force)
 
     if console.isJSON {
       try console.result([
-        "name": .string(vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
+        "name": .string(summary.vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
           Self.steps.compactMap { step in
             adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
@@ -167,26 +184,38 @@ struct ProvisionVehicle: ContextCommand {
     }
     try console.result(
       """
-      \(printable(vehicle.name)) is in \(place.path)
+      \(printable(summary.vehicle.name)) is in \(place.path)
         uuid        \(uuid)
         steps       left (major 1) and right (major 2)
         topic       \(topic)
         beacons     \(Self.describe(adapters))
-        broker      \(host):\(port), certificates until \(dateAndTime(summary.certificatesEnd))
+        broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    \(summary.tokenKey) (signs tokens)
       """)
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
-    if let fleet {
+    if fleet != nil {
       console.note(
         """
 
         Next:
-          reload or start the broker: mosquitto -c \(fleet.path)/mosquitto.conf
-          bring \(place.path) to the vehicle: stepd --config \(place.path("stepd.toml"))
-          stepctl provision token \(fleet.path)/vehicles/\(place.name) --device REQUEST
-        No key of the operator's is in \(place.path)\(imported == nil ? "" : ", and no private one of the vehicle's").
+          stepd --config \(place.path("stepd.toml"))
+        No key of the operator's is in \(place.path), and no private key has left it.
+        """)
+      return
+    }
+    if let fleet = issuer.operatorPlace {
+      console.note(
+        """
+
+        Next:
+          reload the broker, or start it:
+            \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
+          bring \(place.path) to the vehicle, and there:
+            \(shellCommand("stepd", "--config", place.path("stepd.toml")))
+          \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
+        No key of the operator's is in \(place.path)\(keys == nil ? "" : ", and no private one of the vehicle's").
         """)
       return
     }
@@ -194,9 +223,9 @@ struct ProvisionVehicle: ContextCommand {
       """
 
       Next:
-        mosquitto -c \(place.path("mosquitto.conf"))
-        stepd --config \(place.path("stepd.toml"))
-        stepctl provision token \(place.path) --rider NAME
+        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
+        \(shellCommand("stepd", "--config", place.path("stepd.toml"))) &
+        \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
   }
@@ -210,6 +239,18 @@ struct ProvisionVehicle: ContextCommand {
       throw CommandFailure(
         .badData, "\(file): not a vehicle's keys, or damaged ones: \(error)",
         hint: "`stepctl provision keys DIR` prints them, on the vehicle")
+    }
+  }
+
+  private func issuer(_ context: Context) throws -> VehicleIssuer {
+    if let operatorFolder {
+      let place = OperatorPlace(operatorFolder)
+      return try keys.map { .publicKeys(place, try Self.publicKeys($0, context)) } ?? .place(place)
+    }
+    guard let fleet, let code else { return .own }
+    let client = try server.client(at: fleet, context, context.interruption(), input)
+    return .server { enrolment in
+      try VehicleAdmission(client.enrol(enrolment.json(code: code.text, isNamed: name != nil)))
     }
   }
 
@@ -235,6 +276,9 @@ struct ProvisionVehicle: ContextCommand {
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
   }
 
+  /// Debian has it where users' PATH does not look.
+  static let broker = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].first(where: Files.exists) ?? "mosquitto"
+
   private var defaultName: String {
     let last = folder.split(separator: "/").last.map(String.init) ?? ""
     return last.isEmpty || last == "." || last == ".." ? "vehicle" : last
@@ -255,3 +299,16 @@ extension BrokerHost: ExpressibleByArgument {
 }
 
 extension ServoKind: ExpressibleByArgument {}
+
+/// Three groups of four letters and digits, in either case.
+struct EnrolmentCode: ExpressibleByArgument {
+  let text: String
+
+  init?(argument: String) {
+    text = argument.uppercased()
+    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard groups.map(\.utf8.count) == [4, 4, 4],
+      groups.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
+    else { return nil }
+  }
+}

@@ -47,7 +47,7 @@ struct FeedOptions: ParsableArguments {
     }
   }
 
-  /// Gives each frame as it comes, until the time is over, the recording ends or `take` says that it is enough.
+  /// Gives each frame as it comes, until the time is over or the recording ends.
   ///
   /// - Returns: how many frames were left out because they came faster than they were read.
   func frames(

@@ -17,6 +17,33 @@ public enum ExitStatus: Int32, CaseIterable, Sendable {
   case inputOutput = 74
   case noPermission = 77
   case configuration = 78
+
+  /// The word for it in JSON; it stays the same in later versions.
+  public var word: String {
+    switch self {
+    case .done: "done"
+    case .failure: "failure"
+    case .notLocated: "not_located"
+    case .otherSide: "other_side"
+    case .refused: "refused"
+    case .unconfirmed: "unconfirmed"
+    case .usage: "usage"
+    case .badData: "bad_data"
+    case .noInput: "no_input"
+    case .unavailable: "unavailable"
+    case .inputOutput: "input_output"
+    case .noPermission: "no_permission"
+    case .configuration: "configuration"
+    }
+  }
+
+  /// Whether it is how a command to a step ended, and not a fault of something else.
+  public var isOutcome: Bool {
+    switch self {
+    case .done, .notLocated, .otherSide, .refused, .unconfirmed: true
+    case .failure, .usage, .badData, .noInput, .unavailable, .inputOutput, .noPermission, .configuration: false
+    }
+  }
 }
 
 /// An error that says what it means to the person who started the program.

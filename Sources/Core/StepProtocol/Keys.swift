@@ -96,7 +96,8 @@ public struct SigningKey: Sendable {
     try! VerificationKey(Array(key.publicKey.rawRepresentation))
   }
 
-  func signature(for bytes: [UInt8]) -> [UInt8] {
+  /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them has.
+  package func signature(for bytes: [UInt8]) -> [UInt8] {
     // Signing fails only when memory runs out.
     Array(try! key.signature(for: bytes))
   }
@@ -123,6 +124,9 @@ public struct EncryptionKey: Hashable, Sendable {
     self.bytes = bytes
     self.key = key
   }
+
+  /// The public JWK (RFC 8037 2).
+  public init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "X25519")) }
 
   public var thumbprint: Thumbprint { Thumbprint(curve: "X25519", publicKey: bytes) }
 

@@ -291,12 +291,7 @@ public struct ClientLocation: Equatable, Sendable {
     do { json = try JSON(parsing: bytes, maximumDepth: 4) } catch { throw FeedFlaw("location", error) }
     let reader = FeedReader(json, "location")
     time = try reader.number("timestamp", in: FeedReader.times)
-    guard
-      let position = Coordinate(
-        latitude: try reader.number("latitude", in: -90...90), longitude: try reader.number("longitude", in: -180...180)
-      )
-    else { throw FeedFlaw("latitude", "a latitude from -90 to 90") }
-    self.position = position
+    position = try reader.coordinate()
     accuracy = try reader.number("locationAccuracy", in: 0...1e6)
     // Phones say -1 where they do not know these three.
     course = try reader.number("course", in: -1...360)

@@ -1,5 +1,6 @@
 public import Domain
 import Encoding
+import Geography
 
 /// Where a message of a feed is not as FEED.md has it, and what was expected.
 public struct FeedFlaw: Failure, Equatable {
@@ -58,6 +59,17 @@ struct FeedReader {
     case .integer(let number): return "\(number)"
     default: throw FeedFlaw(path(name), "1 to 64 bytes of text")
     }
+  }
+
+  /// `latitude` and `longitude`.
+  func coordinate() throws(FeedFlaw) -> Coordinate {
+    let (latitude, longitude) = (
+      try number("latitude", in: -90...90), try number("longitude", in: -180...180)
+    )
+    guard let place = Coordinate(latitude: latitude, longitude: longitude) else {
+      throw FeedFlaw(path("latitude"), "a latitude from -90 to 90")
+    }
+    return place
   }
 
   func flag(_ name: String) throws(FeedFlaw) -> Bool {

@@ -37,11 +37,7 @@ public struct GuardScene: Equatable, Sendable {
     let json: JSON
     do { json = try JSON(parsing: bytes, maximumDepth: 6) } catch { throw FeedFlaw("scene", error) }
     let reader = FeedReader(json, "scene")
-    guard
-      let position = Coordinate(
-        latitude: try reader.number("latitude", in: -90...90), longitude: try reader.number("longitude", in: -180...180)
-      )
-    else { throw FeedFlaw("scene.latitude", "a latitude from -90 to 90") }
+    let position = try reader.coordinate()
     guard let list = try reader.member("steps").array, (1...16).contains(list.count) else {
       throw FeedFlaw("scene.steps", "1 to 16 steps")
     }

@@ -88,8 +88,10 @@ public struct TrafficGuard: Sendable {
   private let pose: Pose
   private var tracks: [Key: Track] = [:]
   private var noise = PositionNoise()
-  /// The newest stamp of each section, on the feed's clock.
+  /// The newest stamp of each section, and of all of them, on the feed's clock. Only frames that are in time count: one
+  /// wrong stamp from the future would hide everything after it.
   private var newest: [String: Double] = [:]
+  private var newestOfAll = -Double.infinity
   /// When the last frames came, on this clock.
   private var arrivals: [Double] = []
   private var lateness = 0.0
@@ -116,6 +118,8 @@ public struct TrafficGuard: Sendable {
   public static let leastRate = 10.0
   /// Seconds that an object goes on which is in no frame any more.
   public static let memory = 1.5
+  /// Seconds without a frame after which a section is forgotten.
+  public static let sectionMemory = 60.0
   /// Metres beside a step that have to be free.
   public static let clearance = 1.0
   /// Metres by which the vehicle's place and the feed's positions may disagree for good.
@@ -138,18 +142,20 @@ public struct TrafficGuard: Sendable {
   public mutating func take(_ frame: FeedFrame, at time: Double, clock: ClockOffset.Estimate) {
     let stamp = Double(frame.time.microseconds) / 1e6
     // One that overtook another, or a clock that stands: what it says is known, or was never new.
-    guard stamp > newest[frame.section, default: 0] else { return }
+    guard stamp > newest[frame.section] ?? (newestOfAll - Self.sectionMemory) else { return }
     self.clock = clock
     lateness = time + clock.offset - stamp
-    newest[frame.section] = stamp
     // This clock was set back.
     if let last = arrivals.last, time < last { arrivals = [] }
     arrivals.append(time)
     arrivals.removeAll { $0 <= time - 1 }
     guard abs(lateness) <= Self.oldest else { return forget() }
+    newest[frame.section] = stamp
+    newestOfAll = max(newestOfAll, stamp)
+    newest = newest.filter { newestOfAll - $0.value <= Self.sectionMemory }
     for object in frame.objects where object.category != .pedestrian { follow(object, in: frame.section, at: stamp) }
     tracks = tracks.filter { key, track in
-      (newest[key.section] ?? stamp) - track.time <= Self.memory
+      newest[key.section].map { $0 - track.time <= Self.memory } ?? false
     }
     for index in states.indices { settle(index, at: time) }
   }

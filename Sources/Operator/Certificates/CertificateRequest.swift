@@ -6,18 +6,20 @@ struct CertificateRequest: ~Copyable {
   /// The key that the certificate is to be for.
   let key: OpenSSLHandle
 
-  /// Who asks. The operator decides what the certificate says.
-  enum Role: String { case rider, controller }
+  /// What every rider's request asks for. The operator decides what the certificate says.
+  private static let name = "rider"
 
   /// A new request for a key of one's own.
-  init(for own: borrowing PrivateKey, as role: Role = .rider) throws(OpenSSLError) {
-    let name = Array(role.rawValue.utf8)
+  ///
+  /// - Parameter name: a rider's, or `controller`.
+  init(for own: borrowing PrivateKey, name: String = Self.name) throws(OpenSSLError) {
     let handle = try OpenSSLHandle("make a certificate request", adopting: X509_REQ_new(), freedBy: X509_REQ_free)
     try check("set the version", X509_REQ_set_version(handle.pointer, 0))
     try check(
       "set the common name",
       X509_NAME_add_entry_by_NID(
-        X509_REQ_get_subject_name(handle.pointer), NID_commonName, MBSTRING_UTF8, name, Int32(name.count), -1, 0))
+        X509_REQ_get_subject_name(handle.pointer), NID_commonName, MBSTRING_UTF8, Array(name.utf8),
+        Int32(name.utf8.count), -1, 0))
     try check("set the public key", X509_REQ_set_pubkey(handle.pointer, own.handle.pointer))
     try check("sign the certificate request", X509_REQ_sign(handle.pointer, own.handle.pointer, EVP_sha256()))
     let key = try Self.key(of: handle)
@@ -27,8 +29,9 @@ struct CertificateRequest: ~Copyable {
 
   /// Reads a request.
   ///
-  /// - Throws: `.foreignName` when it asks for another name than the role's, `.unusable` for another kind of key than ours.
-  init(der: [UInt8], as role: Role = .rider) throws {
+  /// - Parameter name: a rider's, or `controller`.
+  /// - Throws: `.foreignName` when it asks for another name, `.unusable` for another kind of key than ours.
+  init(der: [UInt8], name expected: String = Self.name) throws {
     let bio = try MemoryBIO(der)
     let handle = try OpenSSLHandle(
       "read the certificate request", adopting: d2i_X509_REQ_bio(bio.pointer, nil), freedBy: X509_REQ_free)
@@ -43,7 +46,7 @@ struct CertificateRequest: ~Copyable {
     }
     var name = [CChar](repeating: 0, count: 65)
     let length = X509_NAME_get_text_by_NID(subject, NID_commonName, &name, Int32(name.count))
-    guard length > 0, name.prefix(Int(length)).map({ UInt8(bitPattern: $0) }) == Array(role.rawValue.utf8) else {
+    guard length > 0, name.prefix(Int(length)).map({ UInt8(bitPattern: $0) }) == Array(expected.utf8) else {
       throw RequestError.foreignName
     }
     self.handle = handle

@@ -48,7 +48,7 @@ package struct EnrolledDevice: Sendable {
   ///   - name: what the rider would like to be called.
   ///   - now: Unix time.
   package func request(name: RiderName, now: Int64) throws -> (text: String, device: Thumbprint) {
-    let device = try KeyFile.signingKey("\(path)/\(Self.deviceKey)")
+    let device = try signingKey()
     let keyPath = "\(path)/\(Self.certificateKey)"
     let key = try privateKey()
     let certificateRequest = try about(keyPath) { try CertificateRequest(for: key).der() }
@@ -58,6 +58,9 @@ package struct EnrolledDevice: Sendable {
       device.verificationKey.thumbprint
     )
   }
+
+  /// The device's key itself.
+  package func signingKey() throws -> SigningKey { try KeyFile.signingKey("\(path)/\(Self.deviceKey)") }
 
   private func privateKey() throws -> PrivateKey {
     let keyPath = "\(path)/\(Self.certificateKey)"
@@ -69,7 +72,7 @@ package struct EnrolledDevice: Sendable {
   /// Throws when an access file is not for this device.
   func check(_ access: AccessFile) throws {
     guard Files.exists(path) else { throw RequestError.notEnrolled }
-    let own = try KeyFile.signingKey("\(path)/\(Self.deviceKey)").verificationKey
+    let own = try signingKey().verificationKey
     guard access.token.device == own else {
       throw RequestError.otherDevice(asked: access.token.device.thumbprint, own: own.thumbprint)
     }

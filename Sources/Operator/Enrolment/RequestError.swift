@@ -17,10 +17,12 @@ package enum RequestError: Failure, Equatable {
   case unusableName(String)
   /// The name in the request is that of another device.
   case nameTaken(String)
+  /// What a fleet's server has answered to a new vehicle has a part that is missing or cannot be used.
+  case unusableAdmission(String)
 
   package var exitStatus: ExitStatus {
     switch self {
-    case .malformed, .foreignName, .unusable, .otherDevice, .older: .badData
+    case .malformed, .foreignName, .unusable, .otherDevice, .older, .unusableAdmission: .badData
     case .notEnrolled: .noInput
     case .unusableName, .nameTaken: .usage
     }
@@ -37,6 +39,7 @@ package enum RequestError: Failure, Equatable {
     case .older(let path): "this access is older than the one in \(path)"
     case .unusableName(let name): "\(name): not a rider's name"
     case .nameTaken(let name): "\(name) has another device already"
+    case .unusableAdmission(let part): "the server's answer to the vehicle is not understood: \(part)"
     }
   }
 
@@ -49,6 +52,7 @@ package enum RequestError: Failure, Equatable {
     case .older: "ask your operator for the current one"
     case .unusableName: "use --rider: letters, digits, dots, hyphens and underscores"
     case .nameTaken(let name): "use --rider \(name) if the device is the same rider's, or --rider with another name"
+    case .unusableAdmission: "nothing was written; the operator has to give another code"
     }
   }
 }

@@ -240,10 +240,12 @@ package struct OperatorPlace: Sendable {
     }
   }
 
-  /// New notices for all vehicles.
-  package func letters(now: Int64) throws -> [Letter] {
+  /// New notices.
+  ///
+  /// - Parameter vehicles: for which; nil for all.
+  package func letters(to vehicles: Set<UUID>? = nil, now: Int64) throws -> [Letter] {
     let keys = try keys()
-    return try letters(by: keys.signingNotices, listing: keys.counting, now: now)
+    return try letters(to: vehicles, by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
   /// A new notice for a vehicle.
@@ -252,8 +254,13 @@ package struct OperatorPlace: Sendable {
     return try letter(for: folder, by: keys.signingNotices, listing: keys.counting, now: now)
   }
 
-  private func letters(by key: SigningKey, listing keys: [VerificationKey], now: Int64) throws -> [Letter] {
-    try vehicles().map { try letter(for: $0, by: key, listing: keys, now: now) }
+  private func letters(
+    to wanted: Set<UUID>? = nil, by key: SigningKey, listing keys: [VerificationKey], now: Int64
+  ) throws -> [Letter] {
+    try vehicles().compactMap { folder in
+      if let wanted, try !wanted.contains(folder.readVehicleFile().vehicle.uuid) { return nil }
+      return try letter(for: folder, by: key, listing: keys, now: now)
+    }
   }
 
   private func letter(

@@ -17,18 +17,51 @@ struct NewVehicle {
 
   /// - Parameters:
   ///   - folder: where the vehicle will be; it exists.
-  ///   - fleet: whose broker, authority and keys it uses; nil where it gets its own.
-  ///   - imported: of a vehicle whose private keys are on it, its public ones; nil makes new ones.
-  init(
-    _ plan: VehiclePlan, in folder: VehicleFolder, fleet: OperatorPlace?, imported: VehicleKeys? = nil, now: Int64
-  ) throws {
-    let tokenKey = try fleet?.keys().present ?? SigningKey()
+  ///   - issuer: whose broker, authority and keys it uses.
+  init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
+    var plan = plan
     let (decryptionKey, ownKey) = (DecryptionKey(), SigningKey())
-    let encryptionKey = imported?.encryption ?? decryptionKey.encryptionKey
-    let signingKey = imported?.signing ?? ownKey.verificationKey
+    var (encryptionKey, signingKey) = (decryptionKey.encryptionKey, ownKey.verificationKey)
+    var keys = [
+      NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
+    ]
+    var own: [NewFile] = []
+    let tokenKey: VerificationKey
+    let certificates: [NewFile]
+    let end: Int64
+    // A broker is not to run as root: Debian's has a user of its own.
+    brokerOwner = if case .own = issuer { BrokerConfiguration.owner } else { geteuid() }
+    switch issuer {
+    case .own:
+      let key = SigningKey()
+      tokenKey = key.verificationKey
+      (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
+      own = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
+    case .place(let fleet):
+      tokenKey = try fleet.keys().present.verificationKey
+      (certificates, end) = try Self.certificate(for: plan, in: fleet, nil, now: now)
+    case .publicKeys(let fleet, let imported):
+      tokenKey = try fleet.keys().present.verificationKey
+      (encryptionKey, signingKey, keys) = (imported.encryption, imported.signing, [])
+      (certificates, end) = try Self.certificate(for: plan, in: fleet, imported, now: now)
+    case .server(let enrol):
+      let key = try about(folder.path) { try PrivateKey() }
+      let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
+      let admission = try enrol(
+        VehicleEnrolment(
+          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryptionKey, signingKey: signingKey,
+          certificateRequest: request))
+      tokenKey = admission.operatorKey
+      plan.host = admission.host
+      plan.port = admission.port
+      // The steps are as they were, so it cannot fail.
+      plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
+      (certificates, end) = try about("the server's answer") { try Self.certificate(of: admission, for: key) }
+    }
 
     let vehicle = VehicleFile(
-      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey.verificationKey,
+      path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey,
       topic: plan.topic,
       broker: Broker(
         host: plan.host.description, port: plan.port,
@@ -39,24 +72,10 @@ struct NewVehicle {
       broker: .init(
         identity: .init(certificate: VehiclePaths.controllerCertificate, key: VehiclePaths.controllerKey)),
       keys: .init(
-        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey,
-        operatorKey: tokenKey.verificationKey),
+        encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey, operatorKey: tokenKey),
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
       servo: plan.servo.hardware(for: plan.vehicle.steps))
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
-    // A broker is not to run as root: Debian's has a user of its own.
-    brokerOwner = fleet == nil ? BrokerConfiguration.owner : geteuid()
-    let (certificates, end) =
-      if let fleet {
-        try Self.certificate(for: plan, in: fleet, imported, now: now)
-      } else { try about(folder.path) { try Self.certificates(for: plan, now: now) } }
-    let own = fleet == nil ? try Self.operatorFiles(for: plan, tokenKey, in: folder, owner: brokerOwner) : []
-    let keys =
-      imported == nil
-      ? [
-        NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
-      ] : []
     files =
       [
         NewFile(VehiclePaths.vehicle, vehicle.render()),
@@ -64,9 +83,25 @@ struct NewVehicle {
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
       ] + keys + secrets + certificates + own
     summary = VehicleSummary(
-      files: files.map(\.name), tokenKey: tokenKey.verificationKey.thumbprint,
-      encryptionKey: encryptionKey.thumbprint, signingKey: signingKey.thumbprint,
-      certificatesEnd: end)
+      files: files.map(\.name), vehicle: plan.vehicle, host: plan.host, port: plan.port,
+      tokenKey: tokenKey.thumbprint, encryptionKey: encryptionKey.thumbprint,
+      signingKey: signingKey.thumbprint, certificatesEnd: end)
+  }
+
+  /// The certificate that a fleet's server has issued, checked, and when it ends.
+  private static func certificate(
+    of admission: VehicleAdmission, for key: borrowing PrivateKey
+  ) throws -> ([NewFile], end: Int64) {
+    let certificate = try Certificate(pem: admission.certificate)
+    try certificate.require(isFor: key)
+    try certificate.require(isFrom: Certificate(pem: admission.authority))
+    return (
+      [
+        NewFile(VehiclePaths.authorityCertificate, try Certificate(pem: admission.authority).pem()),
+        NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
+        NewFile(VehiclePaths.controllerKey, try key.pem(), isPrivate: true),
+      ], try certificate.end()
+    )
   }
 
   /// What a vehicle has that is its own operator's.
@@ -86,7 +121,7 @@ struct NewVehicle {
     let role = CertificateRole.controller(of: plan.vehicle.uuid)
     if let imported {
       let request = try about("the keys") {
-        try CertificateRequest(der: imported.certificateRequest, as: .controller)
+        try CertificateRequest(der: imported.certificateRequest, name: "controller")
       }
       return try about(fleet.path) {
         let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
@@ -195,7 +230,7 @@ extension VehicleFolder {
     }
     let signing = try KeyFile.signingKey(keys[1])
     let key = try readPrivateKey(VehiclePaths.controllerKey)
-    let request = try about(keys[2]) { try CertificateRequest(for: key, as: .controller).der() }
+    let request = try about(keys[2]) { try CertificateRequest(for: key, name: "controller").der() }
     let text = VehicleKeys.signed(
       encryption: try KeyFile.decryptionKey(keys[0]).encryptionKey, certificateRequest: request, issued: now,
       by: signing)

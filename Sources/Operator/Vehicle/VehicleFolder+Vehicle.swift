@@ -2,7 +2,7 @@ import Configuration
 import Domain
 import Glibc
 import MQTT
-package import StepProtocol
+import StepProtocol
 import SystemIO
 
 extension VehicleFolder {
@@ -21,17 +21,16 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - now: Unix time, from which the certificates are valid.
   ///   - force: replaces a vehicle that is there, with all its riders. Their tokens become worthless.
-  ///   - fleet: the operator whose vehicle it becomes; nil for one of its own.
-  ///   - imported: the public keys of a vehicle of a fleet whose private ones are on it; nil makes new ones.
+  ///   - issuer: the operator whose vehicle it becomes.
   package func provisionVehicle(
-    _ plan: VehiclePlan, in fleet: OperatorPlace? = nil, imported: VehicleKeys? = nil, now: Int64, force: Bool
+    _ plan: VehiclePlan, by issuer: VehicleIssuer = .own, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     var new = [path]
     while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
     do {
       try Files.createFolder(path, mode: 0o755)
-      return try provisionInPlace(plan, in: fleet, imported, now: now, force: force)
+      return try provisionInPlace(plan, by: issuer, now: now, force: force)
     } catch {
       for folder in new.dropLast() { rmdir(folder) }
       throw error
@@ -39,8 +38,9 @@ extension VehicleFolder {
   }
 
   private func provisionInPlace(
-    _ plan: VehiclePlan, in fleet: OperatorPlace?, _ imported: VehicleKeys?, now: Int64, force: Bool
+    _ plan: VehiclePlan, by issuer: VehicleIssuer, now: Int64, force: Bool
   ) throws -> VehicleSummary {
+    let fleet = issuer.operatorPlace
     let name = RiderName(Files.name(of: path))
     if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
     let present = (Self.parts + [VehiclePaths.riders]).filter { Files.exists(path($0)) }
@@ -49,7 +49,7 @@ extension VehicleFolder {
       try checkFinished()
       if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
-    let new = try NewVehicle(plan, in: self, fleet: fleet, imported: imported, now: now)
+    let new = try NewVehicle(plan, in: self, by: issuer, now: now)
 
     if wasInterrupted {
       // What that run had taken out of its place may be the only copy.
@@ -65,7 +65,7 @@ extension VehicleFolder {
     // mosquitto may be another user, who has to reach its key. The modes of the files protect them.
     try staging.createFolder(VehiclePaths.tls, mode: 0o755)
     try staging.createFolder(VehiclePaths.keys, mode: 0o700)
-    if fleet == nil { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
+    if case .own = issuer { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
     try staging.createFolder("replaced", mode: 0o700)
     for file in new.files { try staging.write(file) }
     if new.brokerOwner != geteuid() {

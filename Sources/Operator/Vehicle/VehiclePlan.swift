@@ -39,6 +39,11 @@ package enum ServoKind: String, Sendable, CaseIterable {
 package struct VehicleSummary: Sendable, Equatable {
   /// The files, as paths from the vehicle's folder.
   package let files: [String]
+  /// As the operator calls it.
+  package let vehicle: Vehicle
+  /// Its broker.
+  package let host: BrokerHost
+  package let port: UInt16
   /// The key that tokens are signed with.
   package let tokenKey: Thumbprint
   /// The key that commands are encrypted to.

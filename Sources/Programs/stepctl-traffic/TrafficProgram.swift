@@ -7,9 +7,12 @@ import TrafficFeed
 
 /// `stepctl-traffic`: libwebsockets in a process of its own.
 ///
-/// Its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its own certificate
+/// As a client, its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its own certificate
 /// and its key; each may be empty. What comes on standard input it sends to the bridge, the newest only; what the bridge
 /// sends it writes to standard output, the newest only where that is not read in time.
+///
+/// As a bridge, its arguments are `serve`, an address, a port, the files with the authorities' certificates, its own
+/// certificate and its key, and the map; address and map may be empty. Frames that come on standard input it publishes.
 @main
 enum TrafficProgram {
   /// Bytes of address space and seconds of processor time: a day of a busy road takes a tenth of that.
@@ -23,12 +26,10 @@ enum TrafficProgram {
   static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
 
   private static func run(_ arguments: [String]) -> Int32 {
+    if arguments.first == "serve" { return serve(Array(arguments.dropFirst())) }
     guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
     guard (try? Confinement.limit(memory: limits.memory, seconds: limits.seconds)) != nil else { return EXIT_FAILURE }
-    // A terminal sends these to the whole group. They are for stepctl, which then closes our input.
-    signal(SIGINT, SIG_IGN)
-    signal(SIGHUP, SIG_IGN)
-    signal(SIGPIPE, SIG_IGN)
+    ignoreSignals()
     // The library would take the way that these say, which nobody asked for.
     for variable in ["http_proxy", "https_proxy", "socks_proxy", "no_proxy"] {
       unsetenv(variable)
@@ -58,13 +59,76 @@ enum TrafficProgram {
     while true { pause() }
   }
 
+  /// A terminal sends these to the whole group. They are for stepctl, which then closes our input.
+  private static func ignoreSignals() {
+    signal(SIGINT, SIG_IGN)
+    signal(SIGHUP, SIG_IGN)
+    signal(SIGPIPE, SIG_IGN)
+  }
+
+  // MARK: - Bridge
+
+  private static func serve(_ arguments: [String]) -> Int32 {
+    guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
+    // It runs for months.
+    guard (try? Confinement.limit(memory: limits.memory, seconds: .max)) != nil else { return EXIT_FAILURE }
+    ignoreSignals()
+    // Whoever does not read what is said must not hold up those who are connected.
+    _ = fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK)
+    func say(_ message: BridgeMessage) { try? output.write(Frames.frame(message.body)) }
+    func fail(_ reason: BridgeMessage.Reason, _ text: String = "") -> Int32 {
+      say(.failed(reason, text))
+      return EXIT_SUCCESS
+    }
+    let map: RoadMap?
+    do {
+      map = try arguments[5].isEmpty ? nil : RoadMap(parsing: Files.readRegular(arguments[5]))
+    } catch {
+      return fail(.setup, "; \(error)")
+    }
+    let address = arguments[0].isEmpty ? nil : arguments[0]
+    // The library does not say what it could not have.
+    if let error = ListeningPort.problem(address, port) { return fail(.port, error) }
+    guard
+      let server = BridgeServer(
+        address: address, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
+        say: say)
+    else { return fail(.setup) }
+    // The key has been read.
+    guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
+    let inbox = server.inbox
+    do { try DetachedThread.start { readFrames(inbox) } } catch { return EXIT_FAILURE }
+    say(.listening(server.port))
+    server.run()
+    return EXIT_FAILURE
+  }
+
+  private static func readFrames(_ inbox: BridgeServer.Inbox) {
+    var assembly = FrameAssembly()
+    read(Frames()) { body in
+      if body == BridgeMessage.count { return inbox.askForCounts() }
+      switch try FeedMessage(body: body) {
+      case .part(let part): try assembly.take(part)
+      case .frame(_, _, let rest): inbox.publish(try assembly.finish(rest))
+      case .connected, .ended: throw MalformedMessage()
+      }
+    }
+  }
+
+  // MARK: - Client
+
   private static func readInput(_ wake: FeedSocket.Wake) {
-    var frames = Frames(longest: ClientLocation.longest)
-    var chunk = [UInt8](repeating: 0, count: 4096)
+    read(Frames(longest: ClientLocation.longest)) { wake.send($0) }
+  }
+
+  /// Takes the messages of standard input until it ends, and with it the process.
+  private static func read(_ frames: Frames, _ take: ([UInt8]) throws -> Void) -> Never {
+    var frames = frames
+    var chunk = [UInt8](repeating: 0, count: 65536)
     while let count = try? chunk.withUnsafeMutableBytes({ try input.read(into: $0) }), count > 0 {
       frames.append(chunk[..<count])
       do {
-        while let message = try frames.next() { wake.send(message) }
+        while let message = try frames.next() { try take(message) }
       } catch {
         break
       }
@@ -77,6 +141,28 @@ enum TrafficProgram {
       for message in messages where (try? output.write(Frames.frame(message.body))) == nil { exit(EXIT_SUCCESS) }
     }
     exit(EXIT_SUCCESS)
+  }
+}
+
+/// Whether a port can be listened at.
+enum ListeningPort {
+  /// - Returns: why it cannot; nil when it can.
+  static func problem(_ address: String?, _ port: UInt16) -> String? {
+    var hints = addrinfo()
+    hints.ai_flags = AI_PASSIVE
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var found: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(address, String(port), &hints, &found)
+    guard status == 0, let candidate = found?.pointee else { return String(cString: gai_strerror(status)) }
+    defer { freeaddrinfo(found) }
+    let socket = Descriptor(adopting: Glibc.socket(candidate.ai_family, Int32(SOCK_STREAM.rawValue), 0))
+    var isOn: Int32 = 1
+    // As the library does: connections that have ended do not hold the port.
+    setsockopt(socket.number, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
+    guard bind(socket.number, candidate.ai_addr, candidate.ai_addrlen) == 0, listen(socket.number, 1) == 0 else {
+      return SystemError("listen").reason
+    }
+    return nil
   }
 }
 

@@ -3,5 +3,5 @@ import Terminal
 
 @main
 enum Stepctl {
-  static func main() { Program.main(StepctlCommand.self) }
+  static func main() { Program.main(StepctlCommand.self, .stepctl) }
 }

@@ -17,6 +17,8 @@ public final class RiderClient {
   private let connection: MQTTConnection
   /// Gets what only someone who looks for a fault wants to know.
   private let detail: (String) -> Void
+  /// Gets each message as it travels, encrypted or signed; nil where nobody looks.
+  private let trace: ((String) -> Void)?
   private var registrations: [Registration] = []
   private var isConnected = false
   /// What the broker says of the controller.
@@ -48,12 +50,14 @@ public final class RiderClient {
   /// - Parameter interruption: what ends every wait.
   package init(
     _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, interruption: Interruption? = nil,
-    detail: @escaping (String) -> Void = { _ in }
+    detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
   ) throws {
     self.access = access
     self.patience = patience
     self.loop = loop
     self.detail = detail
+    self.trace = trace
+    detail("connecting to \(access.broker)")
     connection = try MQTTConnection(
       broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
       reconnecting: .never,
@@ -163,7 +167,11 @@ public final class RiderClient {
 
   /// One event at a time: whoever sends more than can be read holds up neither a timer nor a signal.
   private func receive() throws {
-    switch try connection.next(until: .now) {
+    let event = try connection.next(until: .now)
+    if let trace, case .message(let message) = event {
+      trace("< \(message.topic) \(String(decoding: message.payload, as: UTF8.self))")
+    }
+    switch event {
     case .message(let message) where message.topic == access.topic.availability:
       isOffline = message.payload == Availability.offline.payload
       for index in requests.indices { requests[index].isOffline = isOffline }
@@ -185,7 +193,7 @@ public final class RiderClient {
       if !isAwaited { try observe?(answer) }
     case .connected:
       isConnected = true
-      detail("connected")
+      detail("connected, as the broker's certificate was checked")
       wait()
     case .disconnected(let error):
       guard !requests.isEmpty else { throw error }
@@ -205,6 +213,7 @@ public final class RiderClient {
     for update in updates {
       switch update {
       case .send(let topic, let payload):
+        trace?("> \(topic) \(String(decoding: payload, as: UTF8.self))")
         guard connection.publish(topic: topic, payload: payload, retain: false) != nil else {
           let error = lost()
           try handle(requests[index].failToSend(error), of: index)

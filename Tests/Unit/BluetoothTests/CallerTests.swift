@@ -37,8 +37,21 @@ struct CallerTests {
     #expect(data == frames.map(CallFrame.advertisingData))
     // Legacy PDUs, neither connectable nor scannable.
     #expect(commands.filter { $0.opcode == 0x2036 }.map { Array($0.parameters[1...2]) } == [[0x10, 0]])
-    #expect(commands.filter { $0.opcode == 0x2039 && $0.parameters[0] == 1 }.count == 1)
+    // For 10 s each time, in units of 10 ms: of a program that is killed nothing stays on the air.
+    let enabled = commands.filter { $0.opcode == 0x2039 && $0.parameters[0] == 1 }.map(\.parameters)
+    #expect(enabled == frames.map { _ in [1, 1, 0xE8, 0xE8, 0x03, 0] })
     #expect(commands.suffix(2).map(\.opcode) == [0x2039, 0x203C])
+  }
+
+  @Test("a controller that refuses to enable what is enabled is disabled for a moment")
+  func enabledAlready() throws {
+    let commands = try commands(.init(refusesEnablingTwice: true)) { caller in
+      for frame in frames.prefix(2) { try caller.call(frame) }
+    }
+    let first = try #require(commands.firstIndex { $0.opcode == 0x2039 && $0.parameters[0] == 1 })
+    let rest = commands[(first + 1)...].prefix(5)
+    #expect(rest.map(\.opcode) == [0x2035, 0x2037, 0x2039, 0x2039, 0x2039])
+    #expect(rest.suffix(3).map(\.parameters[0]) == [1, 0, 1])
   }
 
   @Test("an older controller has one address for a call, and not its own")

@@ -45,7 +45,7 @@ struct Shell {
   func types(_ arguments: String...) -> Ended { types(arguments) }
 
   func types(_ arguments: [String]) -> Ended {
-    ends { context in Program.run(StepctlCommand.self, arguments, in: context) }
+    ends { context in Program.run(StepctlCommand.self, arguments, in: context, .stepctl) }
   }
 
   /// Runs a part of a command, and reports its errors as the program does.
@@ -55,7 +55,7 @@ struct Shell {
         try body(context)
         return .status(.done)
       } catch {
-        return Program.report(error, of: StepctlCommand.self, "stepctl", context)
+        return Program.report(error, of: CommandTyped(StepctlCommand.self, []), context)
       }
     }
   }
@@ -154,6 +154,7 @@ final class Answers: Input {
   }
 
   func discardTyped() {}
+  func show(typed isShown: Bool) {}
 
   func read(until interruption: Interruption) throws -> [UInt8] {
     if interruption.isPending { throw Interrupted() }

@@ -57,6 +57,7 @@ struct ModuleGraph: Equatable {
     Room(folder: "Sources/System", height: 2),
     Room(folder: "Sources/Adapters", height: 3),
     Room(folder: "Sources/Rider", height: 4),
+    Room(folder: "Sources/FleetClient", height: 4),
     Room(folder: "Sources/Controller/Core", height: 4),
     Room(folder: "Sources/Configuration", height: 5),
     Room(folder: "Sources/Controller/Shell", height: 6),

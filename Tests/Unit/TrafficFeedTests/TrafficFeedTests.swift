@@ -43,7 +43,8 @@ import TrafficFeed
   @Test("what no program of ours says is refused, and a frame without end, too")
   func malformed() throws {
     let bodies: [[UInt8]] = [
-      [], [0], Array("cc".utf8), Array("f123456789ab".utf8), [UInt8(ascii: "f")] + [UInt8](repeating: 0xFF, count: 12),
+      [], [0], Array("cc".utf8), Array("p".utf8), Array("f123456789ab".utf8),
+      [UInt8(ascii: "f")] + [UInt8](repeating: 0xFF, count: 12),
       Array("e".utf8), [UInt8(ascii: "e"), 0], [UInt8(ascii: "e"), 1] + [UInt8](repeating: 0x41, count: 201),
     ]
     for body in bodies { #expect(throws: MalformedMessage()) { try FeedMessage(body: body) } }

@@ -192,7 +192,20 @@ import Traffic
 }
 
 @Suite("Delay statistics") struct DelayTests {
-  @Test("percentiles, jitter, gaps and drops of a known series")
+  @Test("percentiles lie between the nearest ranks")
+  func percentiles() throws {
+    // Delays of 0 to 10 ms, each once, in no order.
+    let frames = (0..<11).map { index in
+      let stamp = 1000 + Double(index) * 0.04
+      return (arrival: stamp + Double(index * 7 % 11) / 1000, stamp: stamp)
+    }
+    let delay = try #require(DelayStatistics(frames))
+    #expect(abs(delay.median - 0.005) < 1e-6)
+    #expect(abs(delay.p95 - 0.0095) < 1e-6)
+    #expect(abs(delay.p99 - 0.0099) < 1e-6)
+  }
+
+  @Test("jitter, gaps and drops of a known series")
   func series() throws {
     // 25 Hz, delays of 100 and 110 ms in turn, a second without frames.
     let frames = (0..<200).filter { !(100..<125).contains($0) }.map { index in
@@ -205,6 +218,7 @@ import Traffic
     #expect(abs(delay.most - 0.11) < 1e-6)
     #expect(abs(delay.jitter - 0.01) < 1e-3)
     #expect(delay.gaps == 1)
+    #expect(abs(delay.longestGap - 1.04) < 1e-6)
     #expect(delay.dropped == 25)
     #expect(delay.histogram.counts.reduce(0, +) == 175)
     #expect(try #require(delay.slope).p > 0.5)

@@ -32,10 +32,10 @@ import Traffic
     var delay = 0.1
     var clock = ClockOffset.Estimate(offset: 0, uncertainty: 0.01)
 
-    mutating func give(_ objects: [RoadObject], section: String = "S1") {
-      traffic.take(
-        FeedFrame(section: section, time: UnixTime(microseconds: Int64((time * 1e6).rounded())), objects: objects),
-        at: time + delay, clock: clock)
+    /// - Parameter late: seconds by which the stamp is older than those of other frames.
+    mutating func give(_ objects: [RoadObject], section: String = "S1", late: Double = 0) {
+      let stamp = UnixTime(microseconds: Int64(((time - late) * 1e6).rounded()))
+      traffic.take(FeedFrame(section: section, time: stamp, objects: objects), at: time + delay, clock: clock)
     }
 
     /// Frames for some time; what is in each is said by the time since the first.
@@ -236,6 +236,38 @@ import Traffic
     }
     #expect(feed.verdict("left").holds)
     #expect(feed.verdict("right") == .clear)
+  }
+
+  @Test("a section without frames for a minute is forgotten, and an old frame of it changes nothing")
+  func forgottenSection() {
+    var feed = Feed()
+    func play(_ index: Int) {
+      feed.give([Self.object(ahead: -12 + 0.16 * Double(index), right: -1.8, speed: 4)], section: "S2")
+      feed.play(0.04)
+    }
+    for index in 0..<25 { play(index) }
+    feed.play(1)
+    #expect(feed.verdict().holds)
+    feed.play(60)
+    #expect(feed.verdict() == .clear)
+    feed.give([], section: "S2", late: 61)
+    #expect(feed.verdict() == .clear)
+    // What had the same id then is another object now, and counts from its third frame on.
+    let seen = (25..<28).map { index in
+      play(index)
+      return feed.verdict().holds
+    }
+    #expect(seen == [false, false, true])
+  }
+
+  @Test("a stamp from the future makes the guard blind, and hides nothing after it", arguments: ["S1", "S2"])
+  func future(section: String) {
+    var feed = Feed()
+    feed.play(2)
+    feed.give([], section: section, late: -120)
+    #expect(feed.verdict(later: 0.002) == .blind(.clock))
+    feed.play(1) { [Self.object(ahead: -12 + 4 * $0, right: -1.8, speed: 4)] }
+    #expect(feed.verdict().holds)
   }
 
   @Test("2,000 objects of any kind are judged")

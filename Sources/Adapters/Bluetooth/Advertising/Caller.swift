@@ -37,6 +37,8 @@ extension RadioSpec {
 final class HCICaller: Caller {
   /// Beacons of the same machine have those before it.
   private static let handle: UInt8 = 0xE8
+  /// How long a frame is sent if nothing follows, because the program was killed: 10 s, in units of 10 ms.
+  private static let duration: UInt16 = 1000
 
   private let controller: HCIController
   private let interruption: Interruption?
@@ -55,7 +57,8 @@ final class HCICaller: Caller {
 
   func call(_ frame: UUID) throws(RadioError) {
     let data = CallFrame.advertisingData(frame)
-    if !isOn {
+    let wasOn = isOn
+    if !wasOn {
       // A program that was killed leaves the controller advertising, and then the controller accepts no parameters.
       end(timeout: .seconds(5), interruption)
       try prepare()
@@ -67,11 +70,25 @@ final class HCICaller: Caller {
     } else {
       try controller.request(.setAdvertisingData(data), interruption)
     }
-    if isOn { return }
     // From here on it may be advertising, even if no answer comes.
     isOn = true
-    try controller.request(
-      extended ? .setExtendedAdvertisingEnable(true, sets: [Self.handle]) : .setAdvertisingEnable(true), interruption)
+    if extended {
+      try enable(again: wasOn)
+    } else if !wasOn {
+      try controller.request(.setAdvertisingEnable(true), interruption)
+    }
+  }
+
+  /// Enables the set. Where it is enabled, the duration begins again, and only now the new address counts (7.8.56).
+  private func enable(again: Bool) throws(RadioError) {
+    let enable = HCICommand.setExtendedAdvertisingEnable(true, sets: [Self.handle], duration: Self.duration)
+    do {
+      try controller.request(enable, interruption)
+    } catch .refused where again {
+      // Some controllers refuse this with 0x0C when it is already on.
+      try controller.request(.setExtendedAdvertisingEnable(false, sets: [Self.handle]), interruption)
+      try controller.request(enable, interruption)
+    }
   }
 
   func close() {

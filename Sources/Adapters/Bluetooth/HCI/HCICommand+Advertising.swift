@@ -80,11 +80,16 @@ extension HCICommand {
   }
 
   /// 7.8.56
-  static func setExtendedAdvertisingEnable(_ enable: Bool, sets handles: [UInt8]) -> HCICommand {
-    // Duration and number of events 0: until it is disabled.
-    HCICommand(
+  ///
+  /// - Parameter duration: how long each set advertises, in units of 10 ms; 0 for until it is disabled.
+  static func setExtendedAdvertisingEnable(
+    _ enable: Bool, sets handles: [UInt8], duration: UInt16 = 0
+  ) -> HCICommand {
+    let (low, high) = (UInt8(truncatingIfNeeded: duration), UInt8(duration >> 8))
+    let anyNumberOfEvents: UInt8 = 0
+    return HCICommand(
       "LE Set Extended Advertising Enable", 0x2039,
-      [enable ? 1 : 0, UInt8(handles.count)] + handles.flatMap { [$0, 0, 0, 0] })
+      [enable ? 1 : 0, UInt8(handles.count)] + handles.flatMap { [$0, low, high, anyNumberOfEvents] })
   }
 
   /// 7.8.59

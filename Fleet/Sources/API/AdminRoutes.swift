@@ -1,0 +1,86 @@
+import Booking
+import Domain
+import Encoding
+package import Hummingbird
+import Provisioning
+import StepProtocol
+package import Web
+
+extension FleetService {
+  /// The routes for the operator, on a socket that nobody else can open. `stepfleet` asks them.
+  package func addAdminRoutes(to router: some RouterMethods<FleetContext>) {
+    router.get("/vehicles") { [self] _, _ in
+      let now = clock()
+      let vehicles = try await vehicles().map { Self.summary($0.vehicle, $0.bookings, now) }
+      let expected = try await invitations().map { name, expires -> JSON in
+        ["name": .string(name), "state": "expected", "code_ends": .string(Timestamp(seconds: expires).description)]
+      }
+      return Response(json: ["vehicles": .array(vehicles + expected)])
+    }
+    router.post("/vehicles") { [self] request, _ in
+      let name = try await Body(of: request, members: ["name"]).string("name")
+      let code = try await addVehicle(name)
+      return Response(.created, json: ["name": .string(name), "code": code.map(JSON.string) ?? .null])
+    }
+    router.post("/vehicle") { [self] request, _ in
+      let body = try await Body(of: request, members: ["name", "service"])
+      let name = try body.string("name")
+      if let text = try body.optionalString("service") {
+        guard let service = Service(rawValue: text) else { throw Problem.malformed("service") }
+        try await setService(service, of: name)
+        if service == .removed { return Response(json: ["name": .string(name), "state": "removed"]) }
+      }
+      let (vehicle, bookings) = try await named(name)
+      return Response(json: Self.summary(vehicle, bookings, clock()))
+    }
+    router.get("/bookings") { [self] _, _ in
+      let now = clock()
+      return Response(
+        json: [
+          "bookings": .array(
+            try await openBookings().map { booking in
+              .object((booking.json(at: now).object ?? []) + [.init("account", .string(booking.account))])
+            })
+        ])
+    }
+    router.post("/revoke") { [self] request, _ in
+      let body = try await Body(of: request, members: ["booking", "device", "account"])
+      let revocation: Revocation
+      if let id = try body.optionalString("booking") {
+        revocation = .booking(id.lowercased())
+      } else if let text = try body.optionalString("device") {
+        guard let device = Thumbprint(text) else {
+          throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
+        }
+        revocation = .device(device)
+      } else {
+        revocation = .account(try body.string("account"))
+      }
+      return Response(json: ["tokens": .integer(Int64(try await revoke(revocation)))])
+    }
+    router.post("/keys/rotate") { [self] _, _ in
+      let now = clock()
+      let done = try await desk.perform { try $0.rotateKeys(now: now) }
+      try await publishToAll()
+      return Response(json: ["done": .string(done)])
+    }
+    router.post("/keys/retire") { [self] _, _ in
+      let now = clock()
+      try await desk.perform { try $0.retireKey(now: now, until: .now + .seconds(30)) }
+      return Response(json: ["done": "the old key no longer counts"])
+    }
+  }
+
+  /// New notices for every vehicle: what the server did not publish before it stopped is in them.
+  package func publishToAll() async throws {
+    desk.publish(to: Set(try await vehicles().compactMap { UUID($0.vehicle.id) }))
+  }
+
+  private static func summary(_ vehicle: FleetVehicle, _ bookings: [Booking], _ now: Int64) -> JSON {
+    let present = bookings.first { $0.interval.begin <= now && now < $0.interval.end }
+    return .object(
+      vehicle.members(present?.state(at: now)) + [
+        .init("service", .string(vehicle.service.rawValue)), .init("bookings", .integer(Int64(bookings.count))),
+      ])
+  }
+}

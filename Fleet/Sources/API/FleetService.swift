@@ -1,0 +1,578 @@
+package import Booking
+import Crypto
+import Domain
+package import Encoding
+import HTTPTypes
+package import Logging
+import Provisioning
+package import StepProtocol
+package import Store
+package import Web
+
+/// Vehicles, bookings and access: what both the riders' routes and the operator's ask for.
+package final class FleetService: Sendable {
+  let store: any Store
+  let desk: OperatorDesk
+  let clock: Clock
+  let logger: Logger
+
+  package init(store: any Store, desk: OperatorDesk, logger: Logger, clock: @escaping Clock) {
+    (self.store, self.desk, self.logger, self.clock) = (store, desk, logger, clock)
+  }
+
+  private static func event(
+    _ event: VehicleEvent, of vehicle: String, _ booking: String? = nil, at now: Int64,
+    in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    try transaction.run(
+      "INSERT INTO vehicle_event (id, vehicle, booking, event, time) VALUES (?, ?, ?, ?, ?)",
+      [.text(UUID.random().description), .text(vehicle), Value(booking), .text(event.rawValue), .integer(now)])
+  }
+
+  // MARK: - Vehicles
+
+  /// - Returns: the vehicles and what each is doing, by name; without those that were removed.
+  package func vehicles() async throws -> [(vehicle: FleetVehicle, bookings: [Booking])] {
+    let now = clock()
+    return try await store.read { transaction in
+      let open = try transaction.run(
+        "SELECT vehicle, begins, ends, state, has_access FROM booking WHERE state IN ('booked', 'active') AND ends > ?",
+        [.integer(now)])
+      let bookings = Dictionary(grouping: open) { $0.text("vehicle") }.mapValues { $0.map(Self.booking) }
+      return try transaction.run(
+        "SELECT \(FleetVehicle.columns) FROM vehicle WHERE service <> 'removed' ORDER BY name"
+      ).map(FleetVehicle.init).map { ($0, bookings[$0.id] ?? []) }
+    }
+  }
+
+  package func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
+    let now = clock()
+    return try await store.read { transaction in
+      guard
+        let vehicle = try transaction.run(
+          "SELECT \(FleetVehicle.columns) FROM vehicle WHERE id = ? AND service <> 'removed'", [.text(id)]
+        ).first.map(FleetVehicle.init)
+      else { throw Problem.notFound("vehicle") }
+      return (vehicle, try Self.open(vehicle.id, from: now, in: transaction))
+    }
+  }
+
+  private static func booking(_ row: Row) -> Booking {
+    Booking(
+      Interval(row.integer("begins"), row.integer("ends")), written: BookingState(rawValue: row.text("state"))!,
+      hasAccess: row.integer("has_access") != 0)
+  }
+
+  private static func open(
+    _ vehicle: String, from begin: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [Booking] {
+    try transaction.run(
+      """
+      SELECT begins, ends, state, has_access FROM booking
+      WHERE vehicle = ? AND ends > ? AND state IN ('booked', 'active') ORDER BY begins
+      """, [.text(vehicle), .integer(begin)]
+    ).map(booking)
+  }
+
+  /// Announces a vehicle, which joins with the code; or takes one that `stepctl provision vehicle --operator` has made.
+  ///
+  /// - Returns: the code; nil when the vehicle is there already.
+  package func addVehicle(_ name: String) async throws -> String? {
+    guard Vehicle.isName(name) else { throw Problem.malformed("a vehicle's name is \(Vehicle.nameRule)") }
+    let now = clock()
+    if let known = try await desk.perform({ try $0.vehicle(name) }) {
+      try await insert(known, folder: name, now: now, code: nil)
+      return nil
+    }
+    let code = Self.newCode()
+    let digest = Self.digest(code)
+    try await store.write { transaction in
+      try transaction.run("DELETE FROM invitation WHERE expires <= ? OR name = ?", [.integer(now), .text(name)])
+      guard try transaction.run("SELECT id FROM vehicle WHERE name = ?", [.text(name)]).isEmpty else {
+        throw Problem(.conflict, "taken", "there is a vehicle of that name")
+      }
+      try transaction.run(
+        "INSERT INTO invitation (code, name, expires) VALUES (?, ?, ?)",
+        [.text(digest), .text(name), .integer(now + Self.invitationLifetime)])
+    }
+    return code
+  }
+
+  /// Seconds: a day, in which somebody goes to the vehicle.
+  static let invitationLifetime: Int64 = 86_400
+
+  /// 60 random bits, without letters that look like others.
+  private static func newCode() -> String {
+    let letters = Array("ABCDEFGHJKLMNPQRSTUVWXYZ23456789")
+    let text = (0..<12).map { _ in letters.randomElement()! }
+    return "\(String(text[0..<4]))-\(String(text[4..<8]))-\(String(text[8..<12]))"
+  }
+
+  private static func digest(_ text: String) -> String { hexadecimal(SHA256.hash(data: Array(text.utf8))) }
+
+  private func insert(_ vehicle: Vehicle, folder: String, now: Int64, code: String?) async throws {
+    let steps = FleetVehicle.json(vehicle.steps).text
+    do {
+      try await store.write { transaction in
+        if let code {
+          let spent = try transaction.run(
+            "DELETE FROM invitation WHERE code = ? AND expires > ? RETURNING name", [.text(code), .integer(now)])
+          guard !spent.isEmpty else { throw Self.badCode }
+        }
+        try transaction.run(
+          "INSERT INTO vehicle (id, name, folder, steps, service, created) VALUES (?, ?, ?, ?, 'in_service', ?)",
+          [.text(vehicle.uuid.description), .text(vehicle.name), .text(folder), .text(steps), .integer(now)])
+        try Self.event(.providerDropOff, of: vehicle.uuid.description, at: now, in: transaction)
+        try transaction.announce("vehicle")
+      }
+    } catch StoreError.constraint {
+      throw Problem(.conflict, "taken", "there is, or was, a vehicle of that name or id")
+    }
+  }
+
+  private static let badCode = Problem(.forbidden, "bad_code", "the code is wrong, was used, or has ended")
+
+  /// What a vehicle sends that joins.
+  struct Enrolment: Sendable {
+    let code: String
+    let name: String?
+    let id: UUID
+    let topic: TopicPrefix
+    let steps: [Step]
+    let encryptionKey: EncryptionKey
+    let statementKey: VerificationKey
+    let certificateRequest: [UInt8]
+  }
+
+  func enrol(_ enrolment: Enrolment) async throws -> (name: String, FleetOperator.Admission) {
+    let now = clock()
+    let code = Self.digest(enrolment.code)
+    let name = try await store.read { transaction in
+      try transaction.run(
+        "SELECT name FROM invitation WHERE code = ? AND expires > ?", [.text(code), .integer(now)]
+      ).first?.text("name")
+    }
+    guard let name else { throw Self.badCode }
+    guard enrolment.name == nil || enrolment.name == name else {
+      throw Problem(.conflict, "other_name", "the code is for the vehicle \"\(name)\"")
+    }
+    let vehicle: Vehicle
+    do { vehicle = try Vehicle(name: name, uuid: enrolment.id, steps: enrolment.steps) } catch {
+      throw Problem.malformed("steps: two have the same id, side or major")
+    }
+    // The code is spent first: of two that come with it at once, one goes on.
+    try await insert(vehicle, folder: enrolment.id.description, now: now, code: code)
+    do {
+      let admission = try await desk.perform {
+        try $0.admit(
+          .init(
+            vehicle: vehicle, topic: enrolment.topic, encryptionKey: enrolment.encryptionKey,
+            statementKey: enrolment.statementKey, certificateRequest: enrolment.certificateRequest), now: now)
+      }
+      logger.notice("vehicle joined", metadata: ["vehicle": "\(enrolment.id)"])
+      return (name, admission)
+    } catch {
+      try await store.write { transaction in
+        try transaction.run("DELETE FROM vehicle_event WHERE vehicle = ?", [.text(enrolment.id.description)])
+        try transaction.run("DELETE FROM vehicle WHERE id = ?", [.text(enrolment.id.description)])
+        try transaction.run(
+          "INSERT INTO invitation (code, name, expires) VALUES (?, ?, ?)",
+          [.text(code), .text(name), .integer(now + Self.invitationLifetime)])
+      }
+      guard let error = error as? any Failure else { throw error }
+      if error.exitStatus == .usage { throw Problem(.conflict, "taken", error.description) }
+      throw Problem.malformed("\(error)")
+    }
+  }
+
+  /// Takes a vehicle out of service, or back into it. Bookings stay; nobody gets access meanwhile, and what was given is
+  /// revoked.
+  package func setService(_ service: Service, of name: String) async throws {
+    let now = clock()
+    let vehicle = try await named(name).vehicle
+    guard vehicle.service != service else { return }
+    let event: VehicleEvent =
+      switch service {
+      case .inService: .maintenanceEnd
+      case .suspended: .maintenance
+      case .removed: .decommissioned
+      }
+    let concerned = try await store.write { transaction in
+      try transaction.run(
+        "UPDATE vehicle SET service = ? WHERE id = ?", [.text(service.rawValue), .text(vehicle.id)])
+      if service == .removed {
+        // The name is free again.
+        try transaction.run(
+          "UPDATE vehicle SET name = ? WHERE id = ?", [.text("\(vehicle.name) (\(vehicle.id))"), .text(vehicle.id)])
+        let cancelled = try transaction.run(
+          """
+          UPDATE booking SET state = 'cancelled', version = version + 1
+          WHERE vehicle = ? AND state IN ('booked', 'active') AND ends > ? RETURNING id
+          """, [.text(vehicle.id), .integer(now)])
+        for booking in cancelled {
+          try Self.event(.providerCancellation, of: vehicle.id, booking.text("id"), at: now, in: transaction)
+        }
+      }
+      try Self.event(event, of: vehicle.id, at: now, in: transaction)
+      try transaction.announce("vehicle")
+      return try Self.access(
+        "booking.vehicle = ?", .text(vehicle.id), now, in: transaction)
+    }
+    if service != .inService { try await withdraw(concerned) }
+    if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
+  }
+
+  /// By name or id.
+  package func named(_ name: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
+    let id = try await store.read { transaction in
+      try transaction.run(
+        "SELECT id FROM vehicle WHERE (name = ? OR id = ?) AND service <> 'removed'", [.text(name), .text(name)]
+      ).first?.text("id")
+    }
+    guard let id else { throw Problem.notFound("vehicle") }
+    return try await vehicle(id)
+  }
+
+  /// The vehicles that have not joined yet.
+  package func invitations() async throws -> [(name: String, expires: Int64)] {
+    let now = clock()
+    return try await store.read { transaction in
+      try transaction.run(
+        "SELECT name, expires FROM invitation WHERE expires > ? ORDER BY name", [.integer(now)]
+      ).map { ($0.text("name"), $0.integer("expires")) }
+    }
+  }
+
+  // MARK: - Bookings
+
+  /// A request that may come twice.
+  struct Repeatable: Sendable {
+    let key: String
+    /// Of the request's content: the same key with another is refused.
+    let digest: String
+
+    init(key: String, body: [UInt8]) {
+      self.key = key
+      digest = hexadecimal(SHA256.hash(data: body))
+    }
+  }
+
+  /// - Returns: the booking's JSON, as it was when it was made.
+  func book(
+    _ id: String, for caller: Caller, _ asked: Interval, steps: [StepID]?, repeatable: Repeatable?
+  ) async throws -> JSON {
+    let now = clock()
+    let account = caller.account
+    let booking = UUID.random().description
+    do {
+      return try await store.write { transaction in
+        if let repeatable,
+          let earlier = try transaction.run(
+            "SELECT digest, answer FROM idempotency WHERE account = ? AND key = ?",
+            [.text(account), .text(repeatable.key)]
+          ).first
+        {
+          guard earlier.text("digest") == repeatable.digest else {
+            throw Problem(.unprocessableContent, "key_reused", "the Idempotency-Key was used for another request")
+          }
+          return try JSON(parsing: earlier.text("answer").utf8)
+        }
+        let interval: Interval
+        do throws(BookingProblem) { interval = try BookingRules.interval(asked, now: now) } catch { throw Problem(error) }
+        guard
+          let vehicle = try transaction.run(
+            "SELECT \(FleetVehicle.columns) FROM vehicle WHERE id = ? AND service <> 'removed'", [.text(id)]
+          ).first.map(FleetVehicle.init)
+        else { throw Problem.notFound("vehicle") }
+        guard vehicle.service == .inService else { throw Self.unavailable }
+        let known = vehicle.steps.map(\.id)
+        if let unknown = steps?.first(where: { !known.contains($0) }) {
+          throw Problem(.unprocessableContent, "no_such_step", "the vehicle has no step \(unknown)")
+        }
+        let wanted = known.filter { steps?.contains($0) ?? true }
+        let subject = "b-" + hexadecimal(SymmetricKey(size: .init(bitCount: 64)).withUnsafeBytes { Array($0) })
+        try transaction.run(
+          """
+          INSERT INTO booking (id, vehicle, account, subject, begins, ends, steps, state, has_access, version, created)
+          VALUES (?, ?, ?, ?, ?, ?, ?, 'booked', 0, 1, ?)
+          """,
+          [
+            .text(booking), .text(id), .text(account), .text(subject), .integer(interval.begin), .integer(interval.end),
+            .text(wanted.map(\.description).joined(separator: " ")), .integer(now),
+          ])
+        try Self.event(.reservationStart, of: id, booking, at: now, in: transaction)
+        let row = try transaction.run("\(FleetBooking.select) WHERE booking.id = ?", [.text(booking)])
+        let answer = FleetBooking(row[0]).json(at: now)
+        if let repeatable {
+          try transaction.run(
+            "INSERT INTO idempotency (account, key, digest, answer, created) VALUES (?, ?, ?, ?, ?)",
+            [
+              .text(account), .text(repeatable.key), .text(repeatable.digest), .text(answer.text), .integer(now),
+            ])
+        }
+        return answer
+      }
+    } catch StoreError.constraint(FleetTables.overlap) {
+      // The same request may have come before, and its answer was lost: then that is the answer.
+      if let repeatable {
+        let earlier = try await store.read { transaction in
+          try transaction.run(
+            "SELECT answer FROM idempotency WHERE account = ? AND key = ? AND digest = ?",
+            [.text(account), .text(repeatable.key), .text(repeatable.digest)]
+          ).first?.text("answer")
+        }
+        if let earlier { return try JSON(parsing: earlier.utf8) }
+      }
+      throw try await taken(id, asked, now: now)
+    } catch StoreError.constraint("idempotency.account, idempotency.key") {
+      return try await book(id, for: caller, asked, steps: steps, repeatable: repeatable)
+    }
+  }
+
+  private static let unavailable = Problem(.conflict, "unavailable", "the vehicle is out of service")
+
+  private func taken(_ vehicle: String, _ asked: Interval, now: Int64) async throws -> Problem {
+    let asked = Interval(max(asked.begin, now), asked.end)
+    let open = try await store.read { try Self.open(vehicle, from: asked.begin, in: $0) }
+    let next = BookingRules.next(asked, among: open.map(\.interval))
+    return Problem(
+      .conflict, "taken", "another booking has that time", members: [.init("next", .array(next.map(\.json)))])
+  }
+
+  func bookings(of account: String) async throws -> [FleetBooking] {
+    try await store.read { transaction in
+      try transaction.run("\(FleetBooking.select) WHERE account = ? ORDER BY begins DESC LIMIT 200", [.text(account)])
+        .map(FleetBooking.init)
+    }
+  }
+
+  /// For the operator: all that are not over.
+  package func openBookings() async throws -> [FleetBooking] {
+    let now = clock()
+    return try await store.read { transaction in
+      try transaction.run(
+        "\(FleetBooking.select) WHERE state IN ('booked', 'active') AND ends > ? ORDER BY begins", [.integer(now)]
+      ).map(FleetBooking.init)
+    }
+  }
+
+  /// - Parameter account: whose it has to be; nil for the operator.
+  func booking(_ id: String, of account: String?) async throws -> FleetBooking {
+    try await store.read { try Self.booking(id, of: account, in: $0) }
+  }
+
+  private static func booking(
+    _ id: String, of account: String?, in transaction: borrowing Transaction
+  ) throws -> FleetBooking {
+    let row = try transaction.run("\(FleetBooking.select) WHERE booking.id = ?", [.text(id)]).first
+    // Another's is not told from none.
+    guard let booking = row.map(FleetBooking.init), account == nil || booking.account == account else {
+      throw Problem.notFound("booking")
+    }
+    return booking
+  }
+
+  /// What is to become of a booking.
+  enum Change: Sendable {
+    /// - Parameter etag: what `If-Match` says.
+    case extend(to: Int64, etag: String)
+    case cancel, end
+  }
+
+  func change(_ id: String, of account: String?, _ change: Change) async throws -> FleetBooking {
+    let now = clock()
+    var next: (vehicle: String, Interval)?
+    do {
+      if case .extend(let end, _) = change {
+        let known = try await booking(id, of: account)
+        next = (known.vehicle.id, Interval(known.booking.interval.begin, end))
+      }
+      let (changed, concerned) = try await store.write {
+        transaction -> (FleetBooking, [(jti: String, vehicle: String)]) in
+        let old = try Self.booking(id, of: account, in: transaction)
+        let new: Booking
+        var event: VehicleEvent?
+        do throws(BookingProblem) {
+          switch change {
+          case .extend(let end, _): new = try old.booking.extended(to: end, now: now)
+          case .cancel:
+            new = try old.booking.cancelled(now: now)
+            event = account == nil ? .providerCancellation : .customerCancellation
+          case .end:
+            new = try old.booking.ended(now: now)
+            event = .tripEnd
+          }
+        } catch { throw Problem(error) }
+        if case .extend(_, let etag) = change, etag != "*", etag != old.etag { throw Self.changed }
+        guard new != old.booking else { return (old, [(jti: String, vehicle: String)]()) }
+        // Two who have read the same version do not both write.
+        let written = try transaction.run(
+          """
+          UPDATE booking SET ends = ?, state = ?, version = version + 1 WHERE id = ? AND version = ? RETURNING version
+          """, [.integer(new.interval.end), .text(new.written.rawValue), .text(id), .integer(old.version)])
+        guard !written.isEmpty else { throw Self.changed }
+        if let event { try Self.event(event, of: old.vehicle.id, id, at: now, in: transaction) }
+        // What lasts longer than the booking does now.
+        let limit = new.written.isOpen ? new.interval.end + BookingRules.grace : now
+        let concerned = try Self.access("booking.id = ?", .text(id), limit, in: transaction)
+        return (try Self.booking(id, of: account, in: transaction), concerned)
+      }
+      try await withdraw(concerned)
+      return changed
+    } catch StoreError.constraint(FleetTables.overlap) {
+      guard let next else { throw Problem.failed }
+      throw try await taken(next.vehicle, next.1, now: now)
+    }
+  }
+
+  private static let changed = Problem(
+    .preconditionFailed, "changed", "the booking has changed; read it, and ask again")
+
+  // MARK: - Access
+
+  /// - Returns: the text of the access file.
+  func access(to id: String, for caller: Caller, _ request: DeviceRequest) async throws -> String {
+    let now = clock()
+    let known = try await booking(id, of: caller.account)
+    guard known.vehicle.service == .inService else { throw Self.unavailable }
+    guard request.device.thumbprint.description == caller.device else {
+      throw Problem(.unprocessableContent, "bad_request", "the request is of another device than the one that asks")
+    }
+    let validity: Range<Int64>
+    do throws(BookingProblem) { validity = try known.booking.validity(at: now) } catch { throw Problem(error) }
+    let file: AccessFile
+    do {
+      file = try await desk.perform {
+        try $0.grant(
+          known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
+      }
+    } catch let error as any Failure {
+      let isRefused = error.exitStatus == .badData
+      if !isRefused { logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"]) }
+      throw Problem(
+        isRefused ? .unprocessableContent : .conflict, isRefused ? "bad_request" : "unavailable", error.description)
+    }
+    let token = file.token
+    let isOpen = try await store.write { transaction in
+      let open = try transaction.run(
+        "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
+        [.text(id), .integer(known.version)])
+      try transaction.run(
+        "INSERT INTO access (jti, booking, device, expires) VALUES (?, ?, ?, ?)",
+        [.text(token.id), .text(id), .text(caller.device), .integer(token.expires)])
+      if !open.isEmpty && !known.booking.hasAccess {
+        try Self.event(.tripStart, of: known.vehicle.id, id, at: max(now, validity.lowerBound), in: transaction)
+      }
+      return !open.isEmpty
+    }
+    guard isOpen else {
+      // It was changed meanwhile, and whoever changed it has not seen this token.
+      try await withdraw([(token.id, known.vehicle.id)])
+      throw Self.changed
+    }
+    return file.text
+  }
+
+  /// What was handed out and lasts beyond a time: its jti, and the vehicle.
+  private static func access(
+    _ condition: String, _ value: Value, _ beyond: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> [(jti: String, vehicle: String)] {
+    try transaction.run(
+      """
+      SELECT jti, vehicle FROM access JOIN booking ON booking.id = access.booking
+      WHERE access.expires > ? AND \(condition)
+      """, [.integer(beyond), value]
+    ).map { ($0.text("jti"), $0.text("vehicle")) }
+  }
+
+  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws {
+    guard !access.isEmpty else { return }
+    try await desk.revoke(
+      access.map { .token($0.jti) }, of: Set(access.compactMap { UUID($0.vehicle) }), now: clock())
+  }
+
+  /// What the operator takes back.
+  package enum Revocation: Sendable {
+    /// It is cancelled, too.
+    case booking(String)
+    case device(Thumbprint)
+    /// Its bookings are cancelled.
+    case account(String)
+  }
+
+  /// - Returns: how many tokens it concerns.
+  package func revoke(_ revocation: Revocation) async throws -> Int {
+    let now = clock()
+    switch revocation {
+    case .device(let device):
+      let concerned = try await store.read {
+        try Self.access("access.device = ?", .text(device.description), now, in: $0)
+      }
+      guard !concerned.isEmpty else { return 0 }
+      try await desk.revoke(
+        [.device(device)], of: Set(concerned.compactMap { UUID($0.vehicle) }), now: now)
+      return concerned.count
+    case .booking(let id):
+      _ = try await booking(id, of: nil)
+      return try await cancelAll("booking.id = ?", id, now: now)
+    case .account(let id):
+      return try await cancelAll("booking.account = ?", id, now: now)
+    }
+  }
+
+  private func cancelAll(_ condition: String, _ value: String, now: Int64) async throws -> Int {
+    let concerned = try await store.write { transaction in
+      let open = try transaction.run(
+        """
+        UPDATE booking SET state = 'cancelled', version = version + 1
+        WHERE \(condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle
+        """, [.text(value), .integer(now)])
+      for row in open {
+        try Self.event(.providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
+      }
+      return try Self.access(condition, .text(value), now, in: transaction)
+    }
+    try await withdraw(concerned)
+    return concerned.count
+  }
+
+  /// Everything about an account, for its export.
+  package func export(_ account: String) async throws -> [JSON.Member] {
+    let now = clock()
+    return [JSON.Member("bookings", .array(try await bookings(of: account).map { $0.json(at: now) }))]
+  }
+
+  // MARK: - Time
+
+  /// Writes down what the time has done: bookings that are over, and answers that nobody asks for again.
+  package func tidy() async throws {
+    let now = clock()
+    try await store.write { transaction in
+      let over = try transaction.run(
+        """
+        UPDATE booking SET state = CASE has_access WHEN 0 THEN 'expired' ELSE 'ended' END
+        WHERE state IN ('booked', 'active') AND ends <= ? RETURNING id, vehicle, state, ends
+        """, [.integer(now)])
+      for row in over {
+        try Self.event(
+          row.text("state") == "expired" ? .reservationStop : .tripEnd, of: row.text("vehicle"), row.text("id"),
+          at: row.integer("ends"), in: transaction)
+      }
+      try transaction.run("DELETE FROM idempotency WHERE created <= ?", [.integer(now - 86_400)])
+    }
+  }
+}
+
+extension Problem {
+  init(_ problem: BookingProblem) {
+    switch problem {
+    case .backwards, .past, .tooShort, .tooLong, .tooFar:
+      self.init(.unprocessableContent, problem.code, problem.description)
+    case .over, .active, .notBegun: self.init(.conflict, problem.code, problem.description)
+    case .tooEarly(let from):
+      self.init(
+        .conflict, problem.code, problem.description,
+        members: [.init("from", .string(Timestamp(seconds: from).description))])
+    }
+  }
+}

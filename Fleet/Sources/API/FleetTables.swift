@@ -1,0 +1,177 @@
+package import Booking
+package import Domain
+package import Encoding
+package import Store
+import Web
+
+/// The tables of vehicles, bookings and access.
+package enum FleetTables {
+  package static let migrations = [
+    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap)
+  ]
+
+  /// In an order in which each refers only to those before it.
+  package static let names = [
+    "invitation", "vehicle", "booking", "access", "idempotency", "vehicle_event",
+  ]
+
+  // A unique constraint is named as SQLite names it in its error.
+  private static let tables = [
+    """
+    CREATE TABLE vehicle (
+      id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, steps TEXT NOT NULL,
+      service TEXT NOT NULL CHECK (service IN ('in_service', 'suspended', 'removed')), created BIGINT NOT NULL,
+      CONSTRAINT "vehicle.name" UNIQUE (name))
+    """,
+    """
+    CREATE TABLE invitation (
+      code TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, expires BIGINT NOT NULL,
+      CONSTRAINT "invitation.name" UNIQUE (name))
+    """,
+    """
+    CREATE TABLE booking (
+      id TEXT NOT NULL PRIMARY KEY, vehicle TEXT NOT NULL REFERENCES vehicle (id), account TEXT NOT NULL,
+      subject TEXT NOT NULL, begins BIGINT NOT NULL, ends BIGINT NOT NULL, steps TEXT NOT NULL,
+      state TEXT NOT NULL CHECK (state IN ('booked', 'active', 'ended', 'cancelled', 'expired')),
+      has_access BIGINT NOT NULL, version BIGINT NOT NULL, created BIGINT NOT NULL, CHECK (begins < ends))
+    """,
+    "CREATE INDEX booking_account ON booking (account, begins)",
+    "CREATE INDEX booking_vehicle ON booking (vehicle, ends)",
+    "CREATE INDEX booking_open ON booking (ends) WHERE state IN ('booked', 'active')",
+    // What was handed out for a booking, by the token's own name (jti).
+    """
+    CREATE TABLE access (
+      jti TEXT NOT NULL PRIMARY KEY, booking TEXT NOT NULL REFERENCES booking (id), device TEXT NOT NULL,
+      expires BIGINT NOT NULL)
+    """,
+    "CREATE INDEX access_booking ON access (booking)",
+    """
+    CREATE TABLE idempotency (
+      account TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, answer TEXT NOT NULL, created BIGINT NOT NULL,
+      CONSTRAINT "idempotency.account, idempotency.key" PRIMARY KEY (account, key))
+    """,
+    "CREATE INDEX idempotency_created ON idempotency (created)",
+    """
+    CREATE TABLE vehicle_event (
+      id TEXT NOT NULL PRIMARY KEY, vehicle TEXT NOT NULL REFERENCES vehicle (id), booking TEXT, event TEXT NOT NULL,
+      time BIGINT NOT NULL)
+    """,
+    "CREATE INDEX vehicle_event_vehicle ON vehicle_event (vehicle, time)",
+  ]
+
+  /// The name of what keeps two open bookings of one vehicle from overlapping.
+  static let overlap = "booking_overlap"
+
+  private static let sqliteOverlap = ["INSERT", "UPDATE OF begins, ends, state, vehicle"].map { change in
+    """
+    CREATE TRIGGER \(overlap)_\(change.prefix(6).lowercased()) BEFORE \(change) ON booking
+    WHEN NEW.state IN ('booked', 'active') AND EXISTS (
+      SELECT 1 FROM booking WHERE vehicle = NEW.vehicle AND id <> NEW.id AND state IN ('booked', 'active')
+        AND begins < NEW.ends AND ends > NEW.begins)
+    BEGIN SELECT RAISE(ABORT, '\(overlap)'); END
+    """
+  }
+
+  private static let postgresOverlap = [
+    "CREATE EXTENSION IF NOT EXISTS btree_gist",
+    """
+    ALTER TABLE booking ADD CONSTRAINT \(overlap)
+    EXCLUDE USING gist (vehicle WITH =, int8range(begins, ends) WITH &&) WHERE (state IN ('booked', 'active'))
+    """,
+  ]
+}
+
+/// A vehicle as the database has it.
+package struct FleetVehicle: Sendable, Equatable {
+  package let id: String
+  package let name: String
+  /// The name of its folder at the operator.
+  package let folder: String
+  package let steps: [Step]
+  package let service: Service
+
+  static let columns = "vehicle.id, vehicle.name, vehicle.folder, vehicle.steps, vehicle.service"
+
+  init(_ row: Row) {
+    id = row.text("id")
+    name = row.text("name")
+    folder = row.text("folder")
+    steps = Self.steps((try? JSON(parsing: row.text("steps").utf8)) ?? []) ?? []
+    service = Service(rawValue: row.text("service"))!
+  }
+
+  /// - Returns: nil when it is no list of steps.
+  static func steps(_ json: JSON) -> [Step]? {
+    guard let items = json.array, !items.isEmpty, items.count <= 16 else { return nil }
+    let steps = items.compactMap { item -> Step? in
+      guard item.object?.count == 3, let id = item["id"]?.string.flatMap({ StepID($0) }),
+        let side = item["side"]?.string.flatMap({ Side(rawValue: $0) }),
+        let major = item["major"]?.integer.flatMap({ UInt16(exactly: $0) })
+      else { return nil }
+      return Step(id: id, side: side, major: major)
+    }
+    return steps.count == items.count ? steps : nil
+  }
+
+  static func json(_ steps: [Step]) -> JSON {
+    .array(
+      steps.map {
+        ["id": .string($0.id.description), "side": .string($0.side.rawValue), "major": .integer(Int64($0.major))]
+      })
+  }
+
+  func members(_ present: BookingState?) -> [JSON.Member] {
+    [
+      .init("id", .string(id)), .init("name", .string(name)),
+      .init("state", .string(VehicleState(service, present: present).rawValue)), .init("steps", Self.json(steps)),
+    ]
+  }
+}
+
+/// A booking as the database has it.
+package struct FleetBooking: Sendable, Equatable {
+  package let id: String
+  package let vehicle: FleetVehicle
+  package let account: String
+  /// Who the rider is to the vehicle: a word that is used for this booking alone.
+  package let subject: String
+  package let steps: [StepID]
+  package let version: Int64
+  package let booking: Booking
+
+  static let select = """
+    SELECT booking.id AS booking, account, subject, begins, ends, booking.steps AS wanted, state, has_access, version,
+      \(FleetVehicle.columns)
+    FROM booking JOIN vehicle ON vehicle.id = booking.vehicle
+    """
+
+  init(_ row: Row) {
+    id = row.text("booking")
+    vehicle = FleetVehicle(row)
+    account = row.text("account")
+    subject = row.text("subject")
+    steps = row.text("wanted").split(separator: " ").compactMap { StepID(String($0)) }
+    version = row.integer("version")
+    booking = Booking(
+      Interval(row.integer("begins"), row.integer("ends")), written: BookingState(rawValue: row.text("state"))!,
+      hasAccess: row.integer("has_access") != 0)
+  }
+
+  /// What `If-Match` takes.
+  package var etag: String { "\"\(version)\"" }
+
+  package func json(at now: Int64) -> JSON {
+    [
+      "id": .string(id), "vehicle": .string(vehicle.id), "name": .string(vehicle.name),
+      "from": booking.interval.json["from"]!, "to": booking.interval.json["to"]!,
+      "state": .string(booking.state(at: now).rawValue), "steps": .array(steps.map { .string($0.description) }),
+      "etag": .string(etag),
+    ]
+  }
+}
+
+extension Interval {
+  package var json: JSON {
+    ["from": .string(Timestamp(seconds: begin).description), "to": .string(Timestamp(seconds: end).description)]
+  }
+}

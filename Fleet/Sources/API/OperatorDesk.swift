@@ -1,0 +1,71 @@
+package import Domain
+import Dispatch
+package import Logging
+package import Provisioning
+package import StepProtocol
+import Synchronization
+
+/// The operator's folder, as the server uses it: its files are read and written away from the requests' threads, and
+/// notices are published until the broker has them.
+package final class OperatorDesk: Sendable {
+  private let place: FleetOperator
+  private let logger: Logger
+  private let clock: @Sendable () -> Int64
+  private let files = DispatchQueue(label: "stepfleet.operator")
+  private let publishing = DispatchQueue(label: "stepfleet.notices")
+  private let state = Mutex(State())
+
+  private struct State {
+    /// The vehicles that do not know everything yet.
+    var untold: Set<UUID> = []
+    var isPublishing = false
+  }
+
+  package init(_ place: FleetOperator, logger: Logger, clock: @escaping @Sendable () -> Int64) {
+    (self.place, self.logger, self.clock) = (place, logger, clock)
+  }
+
+  package func perform<Result: Sendable>(
+    _ body: @escaping @Sendable (FleetOperator) throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      files.async { [place] in continuation.resume(with: Swift.Result { try body(place) }) }
+    }
+  }
+
+  /// Withdraws them: it is written down when this returns, and published as soon as the broker takes it.
+  package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws {
+    let jtis = try await perform { try $0.revoke(subjects, now: now) }
+    logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])
+    publish(to: vehicles)
+  }
+
+  /// Leaves new notices with the broker, in the background.
+  package func publish(to vehicles: Set<UUID>) {
+    let isFirst = state.withLock { state in
+      state.untold.formUnion(vehicles)
+      defer { state.isPublishing = true }
+      return !state.isPublishing
+    }
+    if isFirst { publishing.async { self.work() } }
+  }
+
+  private func work() {
+    let untold = state.withLock { state -> Set<UUID> in
+      let untold = state.untold
+      state.untold = []
+      if untold.isEmpty { state.isPublishing = false }
+      return untold
+    }
+    if untold.isEmpty { return }
+    do {
+      try place.publish(to: untold, now: clock(), until: .now + .seconds(10))
+      logger.info("notices published", metadata: ["vehicles": "\(untold.count)"])
+      publishing.async { self.work() }
+    } catch {
+      logger.error("notices are not published", metadata: ["error": "\(error)"])
+      state.withLock { $0.untold.formUnion(untold) }
+      publishing.asyncAfter(deadline: .now() + 5) { self.work() }
+    }
+  }
+}

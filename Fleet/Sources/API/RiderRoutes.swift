@@ -1,0 +1,227 @@
+import Booking
+import Crypto
+import Domain
+import Encoding
+import HTTPTypes
+package import Hummingbird
+import Provisioning
+import StepProtocol
+import Store
+package import Web
+
+extension FleetService {
+  /// The routes for riders and vehicles, and what anyone may read.
+  package func addRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
+    router.get("/v1/vehicles") { [self] request, context in
+      _ = try await authenticator.caller(of: request, context)
+      let asked = try Self.interval(request)
+      let now = clock()
+      return Response(
+        json: [
+          "vehicles": .array(
+            try await vehicles().filter { $0.vehicle.service == .inService }.map {
+              Self.json($0.vehicle, $0.bookings, asked, now)
+            })
+        ])
+    }
+    router.get("/v1/vehicles/:id") { [self] request, context in
+      _ = try await authenticator.caller(of: request, context)
+      let (vehicle, bookings) = try await vehicle(context.id())
+      let json = Self.json(vehicle, bookings, nil, clock())
+      let etag = "\"\(hexadecimal(SHA256.hash(data: Array(json.text.utf8)).prefix(8)))\""
+      if let known = request.headers[.ifNoneMatch], known == etag || known == "*" {
+        return Response(status: .notModified, headers: [.eTag: etag])
+      }
+      return Response(json: json, headers: [.eTag: etag, .cacheControl: "private, no-cache"])
+    }
+    addBookingRoutes(to: router, authenticator)
+    router.post("/v1/enrolments") { [self] request, _ in
+      let (name, admission) = try await enrol(Enrolment(of: request))
+      return Response(
+        .created,
+        json: [
+          "name": .string(name), "keys": .array(admission.keys.map(\.jwk)),
+          "broker": ["host": .string(admission.host), "port": .integer(Int64(admission.port))],
+          "authority": .string(String(decoding: admission.authority, as: UTF8.self)),
+          "certificate": .string(String(decoding: admission.certificate, as: UTF8.self)),
+          "ends": .string(Timestamp(seconds: admission.end).description),
+        ])
+    }
+    router.get("/v1/jwks") { [self] _, _ in
+      let keys = try await desk.perform { try $0.keys() }
+      return Response(
+        json: ["keys": .array(keys.map(Self.published))], headers: [.cacheControl: "max-age=300"])
+    }
+    router.get("/openapi.json") { _, _ in
+      Response(
+        status: .ok, headers: [.contentType: "application/json", .cacheControl: "max-age=3600"],
+        body: .init(byteBuffer: ByteBuffer(bytes: PackageResources.openapi_json)))
+    }
+    router.get("/healthz") { [self] _, _ in
+      _ = try await store.read { try $0.run("SELECT 1 AS one") }
+      return Response(json: ["status": "ok"])
+    }
+  }
+
+  private func addBookingRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
+    router.get("/v1/bookings") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      let now = clock()
+      return Response(
+        json: ["bookings": .array(try await bookings(of: caller.account).map { $0.json(at: now) })])
+    }
+    router.post("/v1/bookings") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      let body = try await Body(of: request, members: ["vehicle", "from", "to", "steps"])
+      guard let vehicle = try UUID(body.string("vehicle")) else { throw Problem.malformed("vehicle is a UUID") }
+      let begin = try body["from"] == nil ? clock() : body.time("from")
+      let interval = Interval(begin, try body.time("to"))
+      let answer = try await book(
+        vehicle.description, for: caller, interval, steps: Self.steps(body),
+        repeatable: Self.key(request).map { Repeatable(key: $0, body: body.bytes) })
+      return Response(
+        .created, json: answer,
+        headers: [.eTag: answer["etag"]?.string ?? "", .location: "/v1/bookings/\(answer["id"]?.string ?? "")"])
+    }
+    router.get("/v1/bookings/:id") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      return answer(try await booking(context.id(), of: caller.account))
+    }
+    router.patch("/v1/bookings/:id") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      let body = try await Body(of: request, members: ["to"])
+      guard let etag = request.headers[.ifMatch] else {
+        throw Problem(.preconditionRequired, "precondition_required", "If-Match has to name the booking's etag")
+      }
+      return answer(
+        try await change(context.id(), of: caller.account, .extend(to: body.time("to"), etag: etag)))
+    }
+    router.post("/v1/bookings/:id/cancel") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      return answer(try await change(context.id(), of: caller.account, .cancel))
+    }
+    router.post("/v1/bookings/:id/end") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      return answer(try await change(context.id(), of: caller.account, .end))
+    }
+    router.post("/v1/bookings/:id/access") { [self] request, context in
+      let caller = try await authenticator.caller(of: request, context)
+      let body = try await Body(of: request, members: ["request"])
+      let asked: DeviceRequest
+      do {
+        asked = try DeviceRequest(
+          verifying: body.string("request", limit: DeviceRequest.maximumSize).filter { !$0.isWhitespace })
+      } catch let error as ProtocolError {
+        throw Problem(.unprocessableContent, "bad_request", "the request is not a device's, or damaged: \(error)")
+      }
+      let text = try await access(to: context.id(), for: caller, asked)
+      return Response(
+        status: .ok, headers: [.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"],
+        body: .init(byteBuffer: ByteBuffer(string: text + "\n")))
+    }
+  }
+
+  private func answer(_ booking: FleetBooking) -> Response {
+    Response(json: booking.json(at: clock()), headers: [.eTag: booking.etag])
+  }
+
+  /// - Parameter asked: says then whether it is free, and when it is.
+  private static func json(_ vehicle: FleetVehicle, _ bookings: [Booking], _ asked: Interval?, _ now: Int64) -> JSON {
+    let present = bookings.first { $0.interval.begin <= now && now < $0.interval.end }
+    var members = vehicle.members(present?.state(at: now))
+    if let asked {
+      let taken = bookings.map(\.interval)
+      let isFree = !taken.contains(where: asked.overlaps)
+      members.append(.init("free", .bool(isFree)))
+      if !isFree {
+        members.append(.init("next", .array(BookingRules.next(asked, among: taken).map(\.json))))
+      }
+    }
+    return .object(members)
+  }
+
+  /// The query's `from` and `to`: both or none.
+  private static func interval(_ request: Request) throws(Problem) -> Interval? {
+    func time(_ name: String) throws(Problem) -> Int64? {
+      guard let text = request.uri.queryParameters[Substring(name)] else { return nil }
+      guard let time = Timestamp(text) else {
+        throw .malformed("\(name) is a time as in 2027-03-01T09:30:00Z")
+      }
+      return time.seconds
+    }
+    switch (try time("from"), try time("to")) {
+    case (nil, nil): return nil
+    case (let begin?, let end?):
+      guard end > begin else { throw .malformed("to has to be after from") }
+      return Interval(begin, end)
+    default: throw .malformed("from and to belong together")
+    }
+  }
+
+  private static func steps(_ body: Body) throws(Problem) -> [StepID]? {
+    guard let value = body["steps"] else { return nil }
+    let steps = value.array?.compactMap { $0.string.flatMap { StepID($0) } } ?? []
+    guard let items = value.array, !items.isEmpty, items.count <= 16, steps.count == items.count else {
+      throw .malformed("steps is a list of steps' names")
+    }
+    return steps
+  }
+
+  private static func key(_ request: Request) throws(Problem) -> String? {
+    guard let key = request.headers[.idempotencyKey] else { return nil }
+    let isAllowed = key.utf8.allSatisfy {
+      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
+        || $0 == 0x2E || $0 == 0x5F
+    }
+    guard isAllowed, (1...64).contains(key.utf8.count) else {
+      throw .malformed("Idempotency-Key has 1 to 64 letters, digits, dots, hyphens and underscores")
+    }
+    return key
+  }
+
+  private static func published(_ key: VerificationKey) -> JSON {
+    .object(
+      (key.jwk.object ?? []) + [
+        .init("kid", .string(key.thumbprint.description)), .init("use", "sig"), .init("alg", "Ed25519"),
+      ])
+  }
+}
+
+extension FleetService.Enrolment {
+  fileprivate init(of request: Request) async throws {
+    let body = try await Body(
+      of: request, members: ["code", "name", "id", "topic", "steps", "keys", "certificate_request"])
+    code = try body.string("code")
+    name = try body.optionalString("name")
+    guard let id = try UUID(body.string("id")) else { throw Problem.malformed("id is a UUID") }
+    guard let topic = try TopicPrefix(body.string("topic")) else {
+      throw Problem.malformed("topic cannot begin MQTT topics of a vehicle")
+    }
+    guard let steps = FleetVehicle.steps(body["steps"] ?? nil) else {
+      throw Problem.malformed("steps is a list of 1 to 16 objects with id, side and major")
+    }
+    guard let keys = body["keys"], let encryption = keys["encryption"], let signing = keys["signing"] else {
+      throw Problem.malformed("keys has encryption and signing")
+    }
+    do {
+      encryptionKey = try EncryptionKey(jwk: encryption)
+      statementKey = try VerificationKey(jwk: signing)
+    } catch { throw Problem.malformed("keys: \(error)") }
+    guard let certificateRequest = Base64URL.decode(try body.string("certificate_request", limit: 2048)) else {
+      throw Problem.malformed("certificate_request is base64url")
+    }
+    (self.id, self.topic, self.steps, self.certificateRequest) = (id, topic, steps, certificateRequest)
+  }
+}
+
+extension FleetContext {
+  /// The `id` of the path.
+  func id() throws -> String {
+    guard let id = UUID(try parameters.require("id")) else { throw Problem.notFound("id") }
+    return id.description
+  }
+}
+
+extension HTTPField.Name {
+  static let idempotencyKey = HTTPField.Name("Idempotency-Key")!
+}

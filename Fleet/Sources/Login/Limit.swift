@@ -1,0 +1,52 @@
+/// How often something may be done: `burst` times at once, then once in `interval` seconds.
+///
+/// Each key has one number, the time at which its allowance will be whole again (the generic cell rate algorithm).
+package struct Limit: Sendable {
+  private let burst: Int64
+  private let interval: Int64
+  private let capacity: Int
+  private var whole: [String: Int64] = [:]
+
+  package init(burst: Int64, interval: Int64, capacity: Int = 20_000) {
+    self.burst = burst
+    self.interval = interval
+    self.capacity = capacity
+  }
+
+  /// - Returns: nil when it may be done now, or the seconds to wait until it may.
+  package mutating func take(_ key: String, at now: Int64) -> Int64? {
+    let begin = max(whole[key] ?? now, now)
+    let wait = begin + interval - burst * interval - now
+    guard wait <= 0 else { return wait }
+    if whole.count >= capacity, whole[key] == nil { makeRoom(at: now) }
+    whole[key] = begin + interval
+    return nil
+  }
+
+  /// Gives back what was taken for something that turned out to be right.
+  package mutating func forget(_ key: String) { whole[key] = nil }
+
+  /// Those whose allowance is whole go. If all are waiting, the half goes that has the least left to wait for.
+  private mutating func makeRoom(at now: Int64) {
+    whole = whole.filter { $0.value > now }
+    guard whole.count >= capacity else { return }
+    let median = whole.values.sorted()[whole.count / 2]
+    whole = whole.filter { $0.value > median }
+  }
+}
+
+/// The part of an IP address that one customer of a network has: an IPv4 address, the first 64 bits of an IPv6 one.
+///
+/// Whoever has one IPv6 network has 2^64 addresses: a limit for each would be none.
+func network(of address: String) -> String {
+  // ::ffff:192.0.2.1 is IPv4 on a socket of both kinds.
+  if address.lowercased().hasPrefix("::ffff:"), address.contains(".") { return String(address.dropFirst(7)) }
+  guard address.contains(":") else { return address }
+  let halves = address.prefix { $0 != "%" }.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
+  var groups = halves[0].split(separator: ":")
+  if halves.count == 2 {
+    let tail = halves[1].split(separator: ":")
+    groups += Array(repeating: "0", count: max(0, 8 - groups.count - tail.count)) + tail
+  }
+  return groups.prefix(4).map { String($0.drop { $0 == "0" }) }.joined(separator: ":").lowercased() + "::/64"
+}

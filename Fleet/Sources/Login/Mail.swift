@@ -1,0 +1,124 @@
+import Dispatch
+import Foundation
+package import Logging
+import Synchronization
+
+/// An address for mail, in lower case, so that one person has one account.
+package struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  /// What HTML's `<input type=email>` takes, in ASCII, with a full stop in the domain or without. No character that means
+  /// something in a mail's header is among these.
+  package init?(_ text: String) {
+    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    guard text.utf8.count <= 254, parts.count == 2, (1...64).contains(parts[0].utf8.count),
+      parts[0].utf8.allSatisfy({ Self.isAlphanumeric($0) || ".!#$%&'*+/=?^_`{|}~-".utf8.contains($0) }),
+      parts[1].split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ label in
+        (1...63).contains(label.utf8.count) && label.utf8.allSatisfy { Self.isAlphanumeric($0) || $0 == 0x2D }
+          && label.first != "-" && label.last != "-"
+      })
+    else { return nil }
+    description = text.lowercased()
+  }
+
+  private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+  }
+}
+
+/// A message to one person.
+package struct Mail: Sendable, Equatable {
+  package let to: EmailAddress
+  package let subject: String
+  package let text: String
+}
+
+/// Sends mail.
+package protocol Mailer: Sendable {
+  /// Hands a message over. It returns at once; what goes wrong later is logged.
+  func send(_ mail: Mail)
+}
+
+/// Hands mail to `sendmail -t`, which every mail server for Unix has.
+///
+/// The recipient is in the message and not in the arguments, where other users of the machine would see it.
+package final class Sendmail: Mailer {
+  private let program: String
+  private let from: EmailAddress
+  private let logger: Logger
+  private let queue = DispatchQueue(label: "mail")
+  private let waiting = Mutex(0)
+
+  private static let places = 256
+  /// Seconds that sendmail has.
+  private static let patience = 30
+
+  /// - Parameter program: the path of sendmail.
+  package init(program: String, from: EmailAddress, logger: Logger) {
+    (self.program, self.from, self.logger) = (program, from, logger)
+  }
+
+  package func send(_ mail: Mail) {
+    let isTaken = waiting.withLock { waiting in
+      guard waiting < Self.places else { return false }
+      waiting += 1
+      return true
+    }
+    guard isTaken else {
+      logger.error(
+        "too much mail is waiting for sendmail; a message was dropped", metadata: ["subject": "\(mail.subject)"])
+      return
+    }
+    queue.async { [self] in
+      defer { waiting.withLock { $0 -= 1 } }
+      if let problem = deliver(mail) {
+        logger.error(
+          "sendmail has not taken a message",
+          metadata: ["subject": "\(mail.subject)", "program": "\(program)", "problem": "\(problem)"])
+      }
+    }
+  }
+
+  /// - Returns: what went wrong.
+  private func deliver(_ mail: Mail) -> String? {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    // -i: a line with a single full stop does not end the message.
+    process.arguments = ["-t", "-i"]
+    let pipe = Pipe()
+    process.standardInput = pipe
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    let ended = DispatchSemaphore(value: 0)
+    process.terminationHandler = { _ in ended.signal() }
+    do {
+      try process.run()
+      try pipe.fileHandleForWriting.write(contentsOf: Data(Self.message(mail, from: from).utf8))
+      try pipe.fileHandleForWriting.close()
+    } catch {
+      if process.isRunning { process.terminate() }
+      return "\(error)"
+    }
+    guard ended.wait(timeout: .now() + .seconds(Self.patience)) == .success else {
+      process.terminate()
+      return "it took longer than \(Self.patience) s"
+    }
+    return process.terminationStatus == 0 ? nil : "it ended with status \(process.terminationStatus)"
+  }
+
+  /// The message as `sendmail -t` reads it. Everything in the header is ours, or an address.
+  static func message(_ mail: Mail, from: EmailAddress) -> String {
+    """
+    From: \(from)
+    To: \(mail.to)
+    Subject: \(mail.subject)
+    Auto-Submitted: auto-generated
+    MIME-Version: 1.0
+    Content-Type: text/plain; charset=utf-8
+    Content-Transfer-Encoding: 8bit
+
+    \(mail.text)
+
+    """
+  }
+}

@@ -1,0 +1,3 @@
+import API
+
+print(openAPI.count)

@@ -1,0 +1,565 @@
+import Crypto
+import Encoding
+import Foundation
+import Hummingbird
+import Logging
+import Store
+import Synchronization
+import Testing
+import Web
+
+@testable import Login
+
+/// A server's login without a network: a clock that is set, mail that is kept, a database in a folder that goes away.
+final class Bench: Sendable {
+  let service: LoginService
+  let store: SQLiteStore
+  let mail = MailBox()
+  private let folder: URL
+
+  final class MailBox: Mailer {
+    private let messages = Mutex<[Mail]>([])
+    func send(_ mail: Mail) { messages.withLock { $0.append(mail) } }
+    var all: [Mail] { messages.withLock { $0 } }
+  }
+
+  init(burst: Int64 = 1000) async throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "login-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    store = try SQLiteStore(path: folder.appending(path: "fleet.db").path)
+    try await store.migrate(LoginStore.migrations)
+    let now = Clocks()
+    clocks = now
+    service = LoginService(
+      settings: LoginSettings(origin: "https://fleet.example", terms: "Be kind.", burst: burst), store: store,
+      mailer: mail,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: { now.time.withLock { $0 } })
+  }
+
+  deinit { try? FileManager.default.removeItem(at: folder) }
+
+  final class Clocks: Sendable {
+    let time = Mutex<Int64>(1_800_000_000)
+  }
+  private let clocks: Clocks
+  var now: Int64 { clocks.time.withLock { $0 } }
+  func wait(_ seconds: Int64) { clocks.time.withLock { $0 += seconds } }
+
+  /// The next message to that address, after those that were there.
+  func message(to address: String, after count: Int = 0) async throws -> Mail {
+    for _ in 0..<2000 {
+      let messages = mail.all.filter { $0.to.description == address }
+      if messages.count > count { return messages[count] }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    throw Missing()
+  }
+  struct Missing: Error {}
+
+  static func code(in mail: Mail) -> String { String(mail.subject.suffix(6)) }
+
+  func create(_ email: String, _ password: String = "correct horse", after count: Int = 0) async throws -> String {
+    try await service.createAccount(
+      email: email, password: password, terms: service.settings.termsVersion, from: "net")
+    return Self.code(in: try await message(to: email, after: count))
+  }
+
+  func account(_ email: String, _ password: String = "correct horse") async throws {
+    try await service.confirmAccount(email: email, code: try await create(email, password), from: "net")
+  }
+
+  func decide(
+    _ code: String, _ email: String, _ password: String = "correct horse", allow: Bool = true, terms: String? = nil,
+    from network: String = "net"
+  ) async throws {
+    try await service.decide(
+      .init(userCode: code, email: email, password: password, isApproved: allow, terms: terms), from: network)
+  }
+
+  func proof(_ device: Device, _ path: String = "/oauth/token", _ method: String = "POST", accessToken: String? = nil)
+    -> String
+  {
+    device.proof(
+      device.claims(
+        method, "https://fleet.example\(path)", id: UUID().uuidString, at: now, accessToken: accessToken))
+  }
+
+  func tokens(_ grant: LoginService.Grant, _ device: Device) async throws -> Tokens {
+    try await service.tokens(for: grant, proof: [proof(device)], from: "net")
+  }
+
+  func login(_ device: Device, _ email: String) async throws -> Tokens {
+    let codes = try await service.authorizeDevice(from: "net")
+    try await decide(codes.userCode.description, email)
+    return try await tokens(.device(code: codes.deviceCode), device)
+  }
+
+  func caller(
+    _ device: Device, _ accessToken: String, _ path: String = "/v1/account", proof given: String? = nil,
+    scheme: String = "DPoP"
+  ) async throws -> String {
+    let proof = given ?? proof(device, path, "GET", accessToken: accessToken)
+    let request = Request(
+      head: .init(
+        method: .get, scheme: "https", authority: "elsewhere.example", path: path + "?q=1",
+        headerFields: [.authorization: "\(scheme) \(accessToken)", .dpop: proof]),
+      body: .init(buffer: .init()))
+    return try await service.session(of: request).session.account
+  }
+}
+
+/// The error that something throws.
+func oauthError(_ work: () async throws -> Void) async -> OAuthError? {
+  do {
+    try await work()
+    return nil
+  } catch { return error as? OAuthError }
+}
+
+func problem(_ work: () async throws -> Void) async -> String? {
+  do {
+    try await work()
+    return nil
+  } catch { return (error as? Problem)?.code ?? "\(error)" }
+}
+
+@Suite("Logins")
+struct LoginServiceTests {
+  let device = Device()
+  let email = "ada@example.org"
+
+  @Test("a device is logged in when its code is allowed, once")
+  func deviceGrant() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    let grant = LoginService.Grant.device(code: codes.deviceCode)
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .authorizationPending)
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .slowDown(interval: 8))
+    try await bench.decide(codes.userCode.description.lowercased(), email)
+    let tokens = try await bench.tokens(grant, device)
+    let account = try await bench.caller(device, tokens.access)
+    #expect(account == (try await bench.service.store.account(of: EmailAddress(email)!)?.account.id))
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) }?.code == "invalid_grant")
+    // Nor can the code be allowed again.
+    #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "wrong_code")
+  }
+
+  @Test("a code that was refused, or has expired, gives no token")
+  func refused() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let refused = try await bench.service.authorizeDevice(from: "net")
+    try await bench.decide(refused.userCode.description, email, allow: false)
+    #expect(
+      await oauthError { _ = try await bench.tokens(.device(code: refused.deviceCode), device) } == .accessDenied)
+    let late = try await bench.service.authorizeDevice(from: "net")
+    try await bench.decide(late.userCode.description, email)
+    bench.wait(600)
+    #expect(await oauthError { _ = try await bench.tokens(.device(code: late.deviceCode), device) } == .expiredToken)
+    let later = try await bench.service.authorizeDevice(from: "net")
+    bench.wait(600)
+    #expect(await problem { try await bench.decide(later.userCode.description, email) } == "wrong_code")
+  }
+
+  @Test("of two that use one device code at the same time, one gets tokens")
+  func oneWinner() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    try await bench.decide(codes.userCode.description, email)
+    let winners = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<8 {
+        group.addTask { (try? await bench.tokens(.device(code: codes.deviceCode), Device())) != nil }
+      }
+      return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+    }
+    #expect(winners == 1)
+  }
+
+  @Test("tokens are renewed by the device that has them, and a used one ends the login")
+  func refresh() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    // Somebody has stolen the token, and not the key.
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), Device()) }
+        == .invalidProof(.otherKey))
+    let second = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device)
+    #expect(second.refresh != first.refresh)
+    // What was on its way with the token before still counts.
+    _ = try await bench.caller(device, first.access)
+    _ = try await bench.caller(device, second.access)
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    #expect(await problem { _ = try await bench.caller(device, second.access) } == "unauthorized")
+    #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
+  }
+
+  @Test("a request that comes again because its answer was lost is no theft, if it has the key of the first")
+  func repeatedRefresh() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    let grant = LoginService.Grant.refresh(token: first.refresh, retry: "a key that only the device knows")
+    let lost = try await bench.tokens(grant, device)
+    let second = try await bench.tokens(grant, device)
+    _ = try await bench.caller(device, second.access)
+    // The tokens that were lost do not count: who has them has them from the network.
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: lost.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    #expect(await problem { _ = try await bench.caller(device, second.access) } == "unauthorized")
+    // Another key is no repetition.
+    let next = try await bench.login(device, email)
+    _ = try await bench.tokens(.refresh(token: next.refresh, retry: "one"), device)
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: next.refresh, retry: "two"), device) }?.code
+        == "invalid_grant")
+  }
+
+  @Test("of two that use one refresh token at the same time, one is faster, and the login has ended")
+  func racedRefresh() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    let winners = await withTaskGroup(of: Tokens?.self) { group in
+      for _ in 0..<8 { group.addTask { try? await bench.tokens(.refresh(token: first.refresh, retry: nil), device) } }
+      return await group.reduce(into: [Tokens]()) { if let tokens = $1 { $0.append(tokens) } }
+    }
+    #expect(winners.count == 1)
+    #expect(await problem { _ = try await bench.caller(device, winners[0].access) } == "unauthorized")
+  }
+
+  @Test("an access token lasts ten minutes, a refresh token 90 days")
+  func lifetimes() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    bench.wait(599)
+    _ = try await bench.caller(device, first.access)
+    bench.wait(1)
+    #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
+    bench.wait(90 * 86_400 - 601)
+    let second = try await bench.tokens(.refresh(token: first.refresh, retry: nil), device)
+    bench.wait(90 * 86_400)
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: second.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+  }
+
+  @Test("an access token counts with a proof by its key, for this request, once")
+  func accessToken() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let tokens = try await bench.login(device, email)
+    let other = try await bench.login(Device(), email)
+    let path = "/v1/account"
+    _ = try await bench.caller(device, tokens.access, scheme: "dpop")
+    for scheme in ["Bearer", "Basic", ""] {
+      #expect(await problem { _ = try await bench.caller(device, tokens.access, scheme: scheme) } == "unauthorized")
+    }
+    let proofs = [
+      bench.proof(Device(), path, "GET", accessToken: tokens.access), bench.proof(device, path, "GET"),
+      bench.proof(device, path, "GET", accessToken: other.access),
+      bench.proof(device, path, "POST", accessToken: tokens.access),
+      bench.proof(device, "/v1/bookings", "GET", accessToken: tokens.access), "",
+    ]
+    for proof in proofs {
+      #expect(await problem { _ = try await bench.caller(device, tokens.access, proof: proof) } == "unauthorized")
+    }
+    let proof = bench.proof(device, path, "GET", accessToken: tokens.access)
+    _ = try await bench.caller(device, tokens.access, proof: proof)
+    #expect(await problem { _ = try await bench.caller(device, tokens.access, proof: proof) } == "unauthorized")
+    // A refresh token is no access token, and a token of a stranger's making is none either.
+    #expect(await problem { _ = try await bench.caller(device, tokens.refresh) } == "unauthorized")
+    let forged = String(tokens.access.dropLast()) + (tokens.access.hasSuffix("A") ? "E" : "A")
+    #expect(await problem { _ = try await bench.caller(device, forged) } == "unauthorized")
+  }
+
+  @Test("a login ends by either of its tokens; everywhere takes one that counts")
+  func revocation() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let others = [Device(), Device()]
+    var logins: [Tokens] = []
+    for device in [device] + others { logins.append(try await bench.login(device, email)) }
+    try await bench.service.revoke("sfr_nonsense", everywhere: true)
+    try await bench.service.revoke(logins[0].access, everywhere: false)
+    #expect(await problem { _ = try await bench.caller(device, logins[0].access) } == "unauthorized")
+    _ = try await bench.caller(others[0], logins[1].access)
+    // What does not count any more ends nothing but its own login.
+    let renewed = try await bench.tokens(.refresh(token: logins[1].refresh, retry: nil), others[0])
+    try await bench.service.revoke(logins[1].refresh, everywhere: true)
+    #expect(await problem { _ = try await bench.caller(others[0], renewed.access) } == "unauthorized")
+    _ = try await bench.caller(others[1], logins[2].access)
+    try await bench.service.revoke(logins[2].refresh, everywhere: true)
+    #expect(await problem { _ = try await bench.caller(others[1], logins[2].access) } == "unauthorized")
+  }
+
+  @Test("a device has one login, and an account twenty")
+  func sessionLimit() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    let again = try await bench.login(device, email)
+    #expect(await problem { _ = try await bench.caller(device, first.access) } == "unauthorized")
+    for _ in 0..<20 {
+      bench.wait(1)
+      _ = try await bench.login(Device(), email)
+    }
+    #expect(await problem { _ = try await bench.caller(device, again.access) } == "unauthorized")
+    let account = try await bench.service.store.account(of: EmailAddress(email)!)!.account
+    #expect(try await bench.service.store.sessions(of: account.id).count == 20)
+  }
+
+  @Test("five wrong passwords, and the account is closed for that network for a minute, and open for others")
+  func guesses() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    let code = codes.userCode.description
+    for _ in 0..<5 { #expect(await problem { try await bench.decide(code, email, "wrong horse") } == "wrong_login") }
+    #expect(await problem { try await bench.decide(code, email, "correct horse") } == "too_many")
+    // An address that has no account gets the same answers.
+    for _ in 0..<5 { #expect(await problem { try await bench.decide(code, "eve@example.org") } == "wrong_login") }
+    #expect(await problem { try await bench.decide(code, "eve@example.org") } == "too_many")
+    try await bench.decide(code, email, from: "home")
+  }
+
+  @Test("guesses of user codes are limited, and need an account")
+  func codeGuesses() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    _ = try await bench.service.authorizeDevice(from: "net")
+    #expect(await problem { try await bench.decide("BCDF-GHJK", email, "wrong horse") } == "wrong_login")
+    for _ in 0..<10 { #expect(await problem { try await bench.decide("BCDF-GHJK", email) } == "wrong_code") }
+    #expect(await problem { try await bench.decide("BCDF-GHJK", email) } == "too_many")
+    // Another network does not help: it is the same account.
+    #expect(await problem { try await bench.decide("BCDF-GHJK", email, from: "home") } == "too_many")
+  }
+
+  @Test("changed terms are accepted before the next login")
+  func terms() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let account = try await bench.service.store.account(of: EmailAddress(email)!)!.account
+    try await bench.service.store.acceptTerms("older", of: account.id, at: 0)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    let code = codes.userCode.description
+    #expect(await problem { try await bench.decide(code, email) } == "terms")
+    #expect(await problem { try await bench.decide(code, email, terms: "older") } == "terms")
+    try await bench.decide(code, email, terms: bench.service.settings.termsVersion)
+    #expect(try await bench.service.account(account.id).terms == bench.service.settings.termsVersion)
+    #expect(
+      await problem {
+        try await bench.service.createAccount(email: "b@c", password: "correct horse", terms: "older", from: "net")
+      } == "terms")
+  }
+
+  @Test("a suspended account cannot log in, and none of its tokens counts")
+  func suspended() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let tokens = try await bench.login(device, email)
+    let account = try await bench.caller(device, tokens.access)
+    try await bench.service.setSuspended(true, account)
+    #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
+    #expect(
+      await oauthError { _ = try await bench.tokens(.refresh(token: tokens.refresh, retry: nil), device) }?.code
+        == "invalid_grant")
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "suspended")
+    // Only whoever knows the password learns that.
+    #expect(await problem { try await bench.decide(codes.userCode.description, email, "wrong horse") } == "wrong_login")
+    try await bench.service.setSuspended(false, account)
+    try await bench.decide(codes.userCode.description, email)
+  }
+}
+
+@Suite("Accounts")
+struct AccountTests {
+  let email = "ada@example.org"
+
+  @Test("an account is made when its address is confirmed, and a wrong code does not confirm it")
+  func confirmation() async throws {
+    let bench = try await Bench()
+    let code = try await bench.create(email)
+    let wrong = code == "123456" ? "654321" : "123456"
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code")
+    #expect(try await bench.service.store.account(of: EmailAddress(email)!) == nil)
+    try await bench.service.confirmAccount(email: email, code: code, from: "net")
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
+    // Asking again tells whoever has the mailbox, and nobody else.
+    try await bench.service.createAccount(
+      email: email.uppercased(), password: "another horse", terms: bench.service.settings.termsVersion, from: "net")
+    #expect(try await bench.message(to: email, after: 1).subject == "You have an account already")
+  }
+
+  @Test("a code can be tried five times, and counts for a quarter of an hour")
+  func attempts() async throws {
+    let bench = try await Bench()
+    let code = try await bench.create(email)
+    let wrong = code == "123456" ? "654321" : "123456"
+    for _ in 0..<5 {
+      #expect(
+        await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "wrong_code"
+      )
+    }
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: code, from: "net") } == "wrong_code")
+    let late = try await bench.create(email, after: 1)
+    bench.wait(900)
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: late, from: "net") } == "wrong_code")
+    for _ in 0..<20 {
+      _ = await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") }
+    }
+    #expect(
+      await problem { try await bench.service.confirmAccount(email: email, code: wrong, from: "net") } == "too_many")
+  }
+
+  @Test("whoever asks for an account for somebody else's address cannot put their password under the owner's code")
+  func stolenRegistration() async throws {
+    let bench = try await Bench()
+    _ = try await bench.create(email, "attacker's horse")
+    let own = try await bench.create(email, "owner's horse", after: 1)
+    _ = try await bench.create(email, "attacker's horse", after: 2)
+    // Three are under way: a fourth sends no mail.
+    try await bench.service.createAccount(
+      email: email, password: "attacker's horse", terms: bench.service.settings.termsVersion, from: "net")
+    await bench.service.finish()
+    try await bench.service.confirmAccount(email: email, code: own, from: "net")
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    let code = codes.userCode.description
+    #expect(await problem { try await bench.decide(code, email, "attacker's horse") } == "wrong_login")
+    try await bench.decide(code, email, "owner's horse")
+    #expect(bench.mail.all.count == 3)
+  }
+
+  @Test("a password is set anew by a mailed code, and every login ends")
+  func reset() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let device = Device()
+    let tokens = try await bench.login(device, email)
+    try bench.service.requestReset(email: "nobody@example.org", from: "net")
+    try bench.service.requestReset(email: email, from: "net")
+    let code = Bench.code(in: try await bench.message(to: email, after: 1))
+    func set(_ code: String, _ email: String) async -> String? {
+      await problem {
+        try await bench.service.resetPassword(email: email, code: code, password: "new horse", from: "net")
+      }
+    }
+    #expect(await set(code == "123456" ? "654321" : "123456", email) == "wrong_code")
+    #expect(await set(code, "nobody@example.org") == "wrong_code")
+    #expect(await set(code, email) == nil)
+    #expect(await set(code, email) == "wrong_code")
+    #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    #expect(await problem { try await bench.decide(codes.userCode.description, email) } == "wrong_login")
+    try await bench.decide(codes.userCode.description, email, "new horse")
+    #expect(try await bench.message(to: email, after: 2).subject == "Your password was changed")
+    await bench.service.finish()
+    #expect(bench.mail.all.filter { $0.to.description == "nobody@example.org" }.isEmpty)
+  }
+
+  @Test("who is logged in changes the password with the present one; other devices are logged out")
+  func change() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let (device, other) = (Device(), Device())
+    let tokens = try await bench.login(device, email)
+    let others = try await bench.login(other, email)
+    let account = try await bench.caller(device, tokens.access)
+    let session = try #require(
+      try await bench.service.store.sessions(of: account).first { digest(of: tokens.access) == $0.access })
+    #expect(
+      await problem { try await bench.service.changePassword(of: session, from: "wrong horse", to: "new horse") }
+        == "wrong_login")
+    #expect(
+      await problem { try await bench.service.changePassword(of: session, from: "correct horse", to: "short") }
+        == "password")
+    try await bench.service.changePassword(of: session, from: "correct horse", to: "new horse")
+    _ = try await bench.caller(device, tokens.access)
+    #expect(await problem { _ = try await bench.caller(other, others.access) } == "unauthorized")
+  }
+
+  @Test("five mails an hour go to one address")
+  func mailLimit() async throws {
+    let bench = try await Bench()
+    for _ in 0..<5 { try bench.service.requestReset(email: email, from: "net") }
+    #expect(await problem { try bench.service.requestReset(email: email, from: "elsewhere") } == "too_many")
+    #expect(
+      await problem {
+        try await bench.service.createAccount(
+          email: email, password: "correct horse", terms: bench.service.settings.termsVersion, from: "net")
+      } == "too_many")
+  }
+
+  @Test("one network asks only so often")
+  func networkLimit() async throws {
+    let bench = try await Bench(burst: 3)
+    for _ in 0..<3 { _ = try await bench.service.authorizeDevice(from: "net") }
+    #expect(await problem { _ = try await bench.service.authorizeDevice(from: "net") } == "too_many")
+    _ = try await bench.service.authorizeDevice(from: "elsewhere")
+  }
+
+  @Test("what is deleted is forgotten, and the address can have an account again")
+  func deletion() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let device = Device()
+    let tokens = try await bench.login(device, email)
+    let id = try await bench.caller(device, tokens.access)
+    let exported = try await bench.service.export(id)
+    #expect(exported["email"]?.string == email)
+    #expect(exported["logins"]?.array?.count == 1)
+    try await bench.service.delete(id)
+    #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
+    #expect(await problem { _ = try await bench.service.account(id) } == "not_found")
+    #expect(try await bench.service.store.accounts().isEmpty)
+    let rows = try await bench.store.read { try $0.run("SELECT * FROM account") }
+    #expect(rows.count == 1 && rows[0].optionalText("email") == nil && rows[0].optionalText("password") == nil)
+    let code = try await bench.create(email, after: 1)
+    try await bench.service.confirmAccount(email: email, code: code, from: "net")
+    #expect(try await bench.service.store.account(of: EmailAddress(email)!)?.account.id != id)
+  }
+
+  @Test("the database has no secret that works: digests and hashes only")
+  func nothingSecret() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let tokens = try await bench.login(Device(), email)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    var text = ""
+    for table in ["account", "registration", "password_reset", "device_grant", "session"] {
+      let rows = try await bench.store.read { try $0.run("SELECT * FROM \(table)") }
+      text += "\(rows)"
+    }
+    for secret in [tokens.access, tokens.refresh, codes.deviceCode, codes.userCode.description, "correct horse"] {
+      #expect(!text.contains(secret))
+    }
+  }
+
+  @Test("what has expired is removed")
+  func sweep() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    _ = try await bench.login(Device(), email)
+    _ = try await bench.service.authorizeDevice(from: "net")
+    _ = try await bench.create("eve@example.org")
+    bench.wait(90 * 86_400)
+    try await LoginStore(bench.store).sweep(at: bench.now)
+    for table in ["registration", "password_reset", "device_grant", "session"] {
+      #expect(try await bench.store.read { try $0.run("SELECT * FROM \(table)") }.isEmpty, "\(table)")
+    }
+  }
+}

@@ -1,0 +1,4 @@
+import Store
+import Testing
+
+@Suite struct ProbeTests {}

@@ -1,0 +1,129 @@
+package import Domain
+package import SystemIO
+
+/// A request (RFC 9110). The adapter adds what every request of this program has.
+package struct HTTPRequest: Equatable, Sendable {
+  package enum Method: String, Sendable {
+    case get = "GET"
+    case post = "POST"
+    case patch = "PATCH"
+    case delete = "DELETE"
+  }
+
+  package struct Header: Equatable, Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  package var method: Method
+  /// `https://HOST[:PORT]/PATH`
+  package var url: String
+  package var headers: [Header]
+  /// Nil for a request without a body.
+  package var body: [UInt8]?
+  /// The largest body of an answer that is taken, bytes.
+  package var limit: Int
+
+  package init(_ method: Method, _ url: String, headers: [Header] = [], body: [UInt8]? = nil, limit: Int = 1 << 20) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.body = body
+    self.limit = limit
+  }
+}
+
+/// An answer, whole.
+package struct HTTPResponse: Equatable, Sendable {
+  package let status: Int
+  /// By name in lower case; of a repeated one the last.
+  package let headers: [String: String]
+  package let body: [UInt8]
+
+  package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+}
+
+/// What carries requests: libcurl, or what a test plays.
+package protocol HTTPTransport: AnyObject {
+  /// Sends a request and waits for the whole answer, whatever its status. Redirects are not followed.
+  ///
+  /// - Parameter limit: how long it may take, to the last byte.
+  func send(_ request: HTTPRequest, within limit: Duration) throws(HTTPError) -> HTTPResponse
+
+  /// The certificates that a server shows in the handshake, PEM, its own first. Nothing is sent, and nothing is trusted:
+  /// they are for people to look at.
+  func presentedCertificates(by url: String, within limit: Duration) throws(HTTPError) -> [String]
+}
+
+/// Why there is no answer.
+package enum HTTPError: Failure, Equatable {
+  /// libcurl is not there; the loader's words.
+  case noLibrary(String)
+  /// Nobody listens, or the name is not known. Nothing was sent.
+  case unreachable(host: String, String)
+  /// The server's certificate is by an authority that this computer does not know. Nothing was sent.
+  case unknownAuthority(host: String)
+  /// TLS failed in another way: another name, an expired certificate. Nothing was sent.
+  case untrusted(host: String, String)
+  /// The request may have arrived; the answer has not.
+  case lost(host: String, String)
+  case timedOut(host: String)
+  /// The body is larger than the limit, bytes.
+  case tooLarge(host: String, limit: Int)
+  /// No certificate is in what was given as the authorities.
+  case unusableAuthorities
+  case interrupted
+  case system(SystemError)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .noLibrary, .unreachable, .unknownAuthority, .untrusted, .lost, .timedOut, .tooLarge: .unavailable
+    case .unusableAuthorities: .configuration
+    case .interrupted: .failure
+    case .system(let error): error.exitStatus
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .noLibrary(let reason): "cannot load libcurl: \(reason)"
+    case .unreachable(let host, let reason): "cannot reach \(host): \(reason)"
+    case .unknownAuthority(let host): "the certificate of \(host) is by an authority that this computer does not know"
+    case .untrusted(let host, let reason): "the certificate of \(host) was not accepted: \(reason)"
+    case .lost(let host, let reason): "the connection to \(host) was lost: \(reason)"
+    case .timedOut(let host): "\(host) did not answer in time"
+    case .tooLarge(let host, let limit): "\(host) sent more than \(limit) bytes"
+    case .unusableAuthorities: "the CA file has no usable certificate in PEM form"
+    case .interrupted: "interrupted"
+    case .system(let error): error.description
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .noLibrary: "install it: apt-get install libcurl4"
+    case .unknownAuthority: "use --ca with the file of the server's CA"
+    case .unreachable, .timedOut, .lost: "check the address and the network, and try again"
+    case .untrusted, .tooLarge, .unusableAuthorities, .interrupted, .system: nil
+    }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
+
+  /// Whether the server may have done what was asked.
+  package var mayHaveArrived: Bool {
+    switch self {
+    case .lost, .timedOut, .tooLarge: true
+    case .noLibrary, .unreachable, .unknownAuthority, .untrusted, .unusableAuthorities, .interrupted, .system: false
+    }
+  }
+}

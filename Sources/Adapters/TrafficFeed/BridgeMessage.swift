@@ -1,0 +1,118 @@
+package import Domain
+package import Encoding
+package import SystemIO
+
+/// What a bridge's program says, a message each. It has spoken with the network, so nothing of it is trusted.
+package enum BridgeMessage: Equatable, Sendable {
+  /// It waits for clients and publishers at this port.
+  case listening(UInt16)
+  /// Something happened that whoever runs the bridge may want to know.
+  case note(String)
+  /// The answer to `count`.
+  case counts(BridgeCounts)
+  /// It cannot begin.
+  case failed(Reason, String)
+
+  package enum Reason: UInt8, CaseIterable, Sendable {
+    /// A certificate, a key or the map is none.
+    case setup = 1
+    /// The port is taken, or not this user's to take; the text says why.
+    case port
+  }
+
+  /// What makes it say the counts.
+  package static let count = [UInt8(ascii: "q")]
+
+  /// Bytes of the longest text. A message has to fit into a pipe at once (PIPE_BUF, pipe(7)).
+  package static let longestText = 300
+
+  package var body: [UInt8] {
+    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+    return switch self {
+    case .listening(let port): [UInt8(ascii: "l")] + bytes(port)
+    case .note(let text): [UInt8(ascii: "n")] + text.utf8.prefix(Self.longestText)
+    case .counts(let counts): [UInt8(ascii: "s")] + counts.values.flatMap { bytes(UInt64($0)) }
+    case .failed(let reason, let text): [UInt8(ascii: "x"), reason.rawValue] + text.utf8.prefix(Self.longestText)
+    }
+  }
+
+  package init(body: [UInt8]) throws(MalformedMessage) {
+    func number(_ range: Range<Int>) -> UInt64 { body[range].reduce(0) { $0 << 8 | UInt64($1) } }
+    switch body.first {
+    case UInt8(ascii: "l") where body.count == 3: self = .listening(UInt16(number(1..<3)))
+    case UInt8(ascii: "n") where body.count <= 1 + Self.longestText:
+      self = .note(String(decoding: body[1...], as: UTF8.self))
+    case UInt8(ascii: "s") where body.count == 1 + 8 * BridgeCounts.size:
+      let values = stride(from: 1, to: body.count, by: 8).map { number($0..<($0 + 8)) }
+      guard values.allSatisfy({ $0 < 1 << 53 }) else { throw MalformedMessage() }
+      self = .counts(BridgeCounts(values: values.map(Int.init)))
+    case UInt8(ascii: "x") where (2...(2 + Self.longestText)).contains(body.count):
+      guard let reason = Reason(rawValue: body[1]) else { throw MalformedMessage() }
+      self = .failed(reason, String(decoding: body[2...], as: UTF8.self))
+    default: throw MalformedMessage()
+    }
+  }
+}
+
+/// What a bridge has done so far.
+package struct BridgeCounts: Equatable, Sendable {
+  /// Connected now.
+  package var clients = 0
+  package var publishers = 0
+  /// Frames that came, that were sent, and that clients were too slow for.
+  package var received = 0
+  package var sent = 0
+  package var dropped = 0
+  /// Connections that were refused, or ended because of what came.
+  package var refused = 0
+
+  package init() {}
+
+  fileprivate static let size = 6
+
+  fileprivate var values: [Int] { [clients, publishers, received, sent, dropped, refused] }
+
+  fileprivate init(values: [Int]) {
+    (clients, publishers, received) = (values[0], values[1], values[2])
+    (sent, dropped, refused) = (values[3], values[4], values[5])
+  }
+
+  package var json: JSON {
+    [
+      "clients": .integer(Int64(clients)), "publishers": .integer(Int64(publishers)),
+      "received": .integer(Int64(received)), "sent": .integer(Int64(sent)), "dropped": .integer(Int64(dropped)),
+      "refused": .integer(Int64(refused)),
+    ]
+  }
+}
+
+/// Why there is no bridge.
+package enum BridgeError: Failure, Equatable {
+  case system(SystemError)
+  case failed(BridgeMessage.Reason, port: UInt16, String)
+  /// The program that speaks WebSocket ended, or said what it cannot say.
+  case gaveUp
+  case noProgram
+
+  package var description: String {
+    switch self {
+    case .system(let error): error.description
+    case .failed(.setup, _, let text): "TLS cannot be set up with these certificates and this key\(text)"
+    case .failed(.port, let port, let text): "cannot listen at port \(port): \(text)"
+    case .gaveUp: "stepctl-traffic, which speaks with clients, has ended"
+    case .noProgram: FeedError.noProgram.description
+    }
+  }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .system(let error): error.exitStatus
+    case .failed(let reason, _, _):
+      switch reason {
+      case .setup: .configuration
+      case .port: .unavailable
+      }
+    case .gaveUp, .noProgram: .unavailable
+    }
+  }
+}

@@ -1,0 +1,215 @@
+package import ArgumentParser
+import Domain
+import Encoding
+
+/// What was typed: the command in it, and what is wrong with it. ArgumentParser finds out too, but it complains of the
+/// first thing that is missing, where something else was mistyped; and of an option that is there twice it takes the last.
+package struct CommandTyped {
+  package let root: any ParsableCommand.Type
+  /// With the options that stood before the command behind it.
+  private(set) var arguments: [String]
+  /// The command with its groups: `stepctl provision tag`
+  private(set) var typed: String
+  private var command: any ParsableCommand.Type
+  /// How many of the arguments name the command.
+  private var words = 0
+
+  /// Options of every command, which may stand before it, and whether they take a value.
+  private static let anywhere = [
+    "--json": false, "--quiet": false, "-q": false, "--verbose": false, "-v": false, "-vv": false, "--no-color": false,
+    "--vehicle": true, "--radio": true, "--nfc": true, "--timeout": true,
+  ]
+
+  package init(_ root: any ParsableCommand.Type, _ arguments: [String]) {
+    self.root = root
+    self.arguments = arguments
+    command = root
+    typed = root.typedName
+  }
+
+  /// Whether it asks for objects, also where it cannot be understood.
+  var wantsJSON: Bool { arguments.prefix { $0 != "--" }.contains("--json") }
+
+  /// Whether there is no command in it, and nothing but options of every command.
+  private(set) var isBare = false
+
+  // MARK: - The command
+
+  /// Finds the command that was typed. Of a mistyped one ArgumentParser says that it does not know the option behind
+  /// it, which nobody mistyped.
+  mutating func findCommand() throws(CommandFailure) {
+    isBare = arguments.isEmpty
+    let leading = takeLeadingOptions()
+    try follow(arguments[...])
+    arguments.insert(contentsOf: leading, at: words)
+  }
+
+  /// The options before the command. They are left where they are if there is no command, or something unknown before it.
+  private mutating func takeLeadingOptions() -> [String] {
+    guard let first = arguments.first, first.hasPrefix("-"), !root.configuration.subcommands.isEmpty else { return [] }
+    var count = 0
+    while count < arguments.count, arguments[count].hasPrefix("-") {
+      let name = String(arguments[count].prefix { $0 != "=" })
+      guard let takesValue = Self.anywhere[name] else { return [] }
+      count += takesValue && name == arguments[count] ? 2 : 1
+    }
+    guard count < arguments.count else {
+      isBare = true
+      return []
+    }
+    let leading = Array(arguments[..<count])
+    arguments.removeFirst(count)
+    return leading
+  }
+
+  private mutating func follow(_ rest: ArraySlice<String>) throws(CommandFailure) {
+    var isHelp = false
+    for word in rest {
+      let known = command.configuration.subcommands
+      if word == "help", words == 0, !known.isEmpty {
+        isHelp = true
+        continue
+      }
+      guard !known.isEmpty, !word.hasPrefix("-") else { return }
+      guard let next = known.first(where: { $0.typedName == word }) else {
+        let near = Spelling.nearest(to: word, among: known.map { $0.typedName })
+        throw CommandFailure(
+          .usage, "there is no command `\(typed) \(word)`",
+          hint: near.map { "did you mean `\(typed) \($0)`?" } ?? "`\(typed) --help` lists the commands")
+      }
+      command = next
+      typed += " \(word)"
+      if !isHelp { words += 1 }
+    }
+  }
+
+  // MARK: - Options
+
+  /// Whether a word that looks like an option is there twice. It may be a value, or an option that takes several.
+  var hasRepetition: Bool {
+    for (index, word) in arguments.enumerated() where word.utf8.count > 2 && word.utf8.starts(with: "--".utf8) {
+      let name = word.utf8.prefix { $0 != 0x3D }
+      if arguments[..<index].contains(where: { $0.utf8.prefix { $0 != 0x3D }.elementsEqual(name) }) { return true }
+    }
+    return false
+  }
+
+  private static func name(of word: String) -> Substring { word.prefix { $0 != "=" } }
+
+  /// What the command takes.
+  private struct Parameter {
+    /// As they are typed; none for what has no name.
+    var names: [String]
+    var takesValue: Bool
+    var isRepeating: Bool
+    var title: String
+    var values: [String]
+
+    init?(_ json: JSON) {
+      guard let kind = json["kind"]?.string else { return nil }
+      names = (json["names"]?.array ?? []).compactMap { name in
+        name["name"]?.string.map { (name["kind"] == "long" ? "--" : "-") + $0 }
+      }
+      takesValue = kind != "flag"
+      isRepeating = json["isRepeating"]?.bool ?? false
+      let value = "<\(json["valueName"]?.string ?? "")>"
+      title = names.last { $0.hasPrefix("--") }.map { "\($0) \(value)" } ?? value
+      values = (json["allValues"]?.array ?? []).compactMap(\.string)
+    }
+  }
+
+  private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
+
+  /// What was probably mistyped: an option, the value of one of few words, or an option that is there twice.
+  func mistake() -> CommandFailure? {
+    guard !isBare else { return nil }
+    let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
+    guard let all = description?["command"]?["arguments"]?.array?.compactMap(Parameter.init) else { return nil }
+    var positional = all.filter(\.names.isEmpty)[...]
+    var seen: Set<String> = []
+    var rest = arguments.dropFirst(words)
+    while let word = rest.popFirst(), word != "--" {
+      guard word.hasPrefix("-"), word.utf8.count > 1 else {
+        if let place = positional.first {
+          if let wrong = Self.wrong(word, for: place) { return wrong }
+          if !place.isRepeating { positional.removeFirst() }
+        }
+        continue
+      }
+      let name = String(Self.name(of: word))
+      guard let option = all.first(where: { $0.names.contains(name) }) else {
+        // Letters of flags in one word, numbers, and what every command has.
+        let isKnown =
+          Self.ofEvery.contains(name) || Double(name) != nil || name.hasPrefix("--generate-completion-script")
+          || !name.hasPrefix("--") && name.dropFirst().allSatisfy { letter in
+            all.contains { $0.names.contains("-\(letter)") }
+          }
+        if isKnown { continue }
+        return unknown(name, among: all.flatMap(\.names) + Self.ofEvery, before: rest)
+      }
+      guard option.takesValue else { continue }
+      if !option.isRepeating, !seen.insert(option.title).inserted {
+        return CommandFailure(.usage, "\(name) is given twice", hint: "give it once")
+      }
+      var value: String?
+      if name == word {
+        if let next = rest.first, !next.hasPrefix("-") || next == "-" || Double(next) != nil { value = rest.popFirst() }
+      } else {
+        value = String(word.dropFirst(name.count + 1))
+      }
+      if let value, let wrong = Self.wrong(value, for: option) { return wrong }
+    }
+    return nil
+  }
+
+  private func unknown(_ name: String, among names: [String], before rest: ArraySlice<String>) -> CommandFailure {
+    let near = Spelling.nearest(to: name, among: names + (words == 0 ? Array(Self.anywhere.keys).sorted() : []))
+    var hint = near.map { "did you mean \"\($0)\"?" }
+    let commands = command.configuration.subcommands.map { $0.typedName }
+    if hint == nil, let later = rest.first(where: commands.contains) {
+      hint = "the options of a command come after it: \(typed) \(later) \(name)"
+    }
+    return CommandFailure(.usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
+  }
+
+  private static func wrong(_ value: String, for parameter: Parameter) -> CommandFailure? {
+    guard !parameter.values.isEmpty, !parameter.values.contains(value) else { return nil }
+    let words = parameter.values.map { "\"\($0)\"" }
+    let list = words.count < 2 ? words.joined() : "\(words.dropLast().joined(separator: ", ")) or \(words.last!)"
+    let hint = Spelling.nearest(to: value, among: parameter.values).map { "did you mean \"\($0)\"?" } ?? "use \(list)"
+    return CommandFailure(.usage, "the value \"\(value)\" is invalid for \"\(parameter.title)\"", hint: hint)
+  }
+
+  // MARK: - What it says of itself
+
+  /// ArgumentParser's text, and what it does not know of: examples, the manual, what the program is made of.
+  func completed(_ text: String, _ about: About) -> String {
+    if text == Program.version {
+      let build = about.build()
+      return ([text] + build).joined(separator: "\n")
+    }
+    guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
+    var lines = [text]
+    while lines[0].hasSuffix("\n") { lines[0].removeLast() }
+    let examples = about.examples(typed)
+    if !examples.isEmpty {
+      lines += ["", "EXAMPLES:"]
+      for example in examples {
+        let typed = "  \(example.typed)"
+        // As wide as ArgumentParser's own columns; a longer one has its line for itself.
+        let column = 34
+        if typed.count + 2 <= column, typed.count + example.does.count < 78 {
+          lines.append(typed.aligned(to: column) + example.does)
+        } else {
+          lines += [typed, "      \(example.does)"]
+        }
+      }
+    }
+    let page = typed.split(separator: " ").joined(separator: "-")
+    lines += ["", "MANUAL: man \(page)"]
+    if typed == root.typedName {
+      lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
+    }
+    return lines.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,48 @@
+import ArgumentParser
+import Domain
+import Encoding
+import FleetClient
+import Terminal
+
+struct AccountCreate: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "create", abstract: "Make an account.",
+    usage: "stepctl account create [<options>] [<url>] --email <email>")
+
+  @Argument(help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"))
+  var url: FleetAddress?
+
+  @Option(help: "Your address; a code is mailed to it.")
+  var email: String
+
+  @Flag(name: .shortAndLong, help: "Accept the terms without being asked.")
+  var yes = false
+
+  @OptionGroup var server: ServerOptions
+  @OptionGroup var input: InputOptions
+  @OptionGroup var output: OutputOptions
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let interruption = try context.interruption()
+    let client = try server.client(at: url, context, interruption, input)
+    let terms = try client.terms()
+    if !yes {
+      terms.show(Console(context))
+      guard try input.confirm("Do you accept these terms?", suggestion: false, context, interruption) else {
+        throw CommandFailure(.failure, "not accepted; nothing was changed")
+      }
+    }
+    let password = try input.password("a new password", isNew: true, context, interruption)
+    try client.createAccount(.init(email: email, password: password), terms: terms.version)
+    try client.keepServer()
+    try client.keepName(email)
+    if console.isJSON {
+      return try console.result([
+        "email": .string(email), "server": .string(client.server.description), "terms": .string(terms.version),
+      ])
+    }
+    try console.result("a code is on its way to \(printable(email))")
+    console.note("then type: stepctl account confirm CODE")
+  }
+}

@@ -1,0 +1,97 @@
+import ArgumentParser
+import Domain
+import Encoding
+import FleetClient
+import Terminal
+
+struct Bookings: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "bookings",
+    abstract: "List, extend and end your bookings.",
+    subcommands: [
+      BookingsList.self, BookingsShow.self, BookingsExtend.self, BookingsCancel.self, BookingsEnd.self,
+    ],
+    defaultSubcommand: BookingsList.self)
+}
+
+/// Which booking is meant.
+struct BookingOptions: ParsableArguments {
+  @Argument(help: "The booking, by the beginning of its id (default: the only one that has not ended).")
+  var id: String?
+
+  /// Asks the server, and keeps what it says.
+  func booking(_ client: FleetClient) throws -> Booking {
+    let all = try client.keptBookings()
+    let found = id.map { id in all.filter { $0.id.hasPrefix(id) } } ?? all.filter(\.isLive)
+    guard let one = found.first else {
+      throw CommandFailure(
+        .noInput, id.map { "there is no booking \($0)" } ?? "you have no booking that has not ended",
+        hint: "`stepctl bookings` lists them")
+    }
+    guard found.count == 1 else {
+      throw CommandFailure(
+        .usage, "\(found.count) bookings are meant: \(found.prefix(8).map(\.shortID).joined(separator: ", "))",
+        hint: "give more of the id of one of them")
+    }
+    return one
+  }
+}
+
+extension FleetClient {
+  /// All bookings, of which this device keeps those that may still be of use.
+  func keptBookings() throws -> [Booking] {
+    let all = try bookings()
+    try folder.keep(all, now: now)
+    return all
+  }
+
+  /// Keeps what has become of a booking.
+  func keep(_ booking: Booking) throws {
+    try folder.keep(folder.bookings().filter { $0.id != booking.id } + [booking], now: now)
+  }
+}
+
+extension Booking {
+  /// A line of at most 80 columns on a terminal, if the name is not long.
+  var line: String {
+    let time = "\(dateAndTime(from))  \(dateAndTime(to))"
+    return "\(shortID)  \(time)  \(state.aligned(to: 9))  \(printable(title))"
+  }
+
+  /// A line for each of its properties.
+  var lines: [String] {
+    [
+      "vehicle   \(printable(title))", "from      \(dateAndTime(from))", "to        \(dateAndTime(to))",
+      "state     \(state)", "steps     \(steps.map(\.description).joined(separator: ", "))", "id        \(id)",
+    ]
+  }
+
+  func print(_ console: Console) throws {
+    if console.isJSON { return try console.result(report()) }
+    for line in lines { try console.result(line) }
+  }
+}
+
+extension BookingOptions {
+  /// Cancels a booking, or ends it.
+  ///
+  /// - Parameter question: what is asked first; nil where nothing is.
+  func close(
+    _ closing: FleetClient.Closing, asking question: String?, _ input: InputOptions, _ context: Context,
+    _ console: Console
+  ) throws {
+    let interruption = try context.interruption()
+    let client = try context.fleet(interruption)
+    let old = try booking(client)
+    if let question {
+      for line in old.lines { Console(context).note(line) }
+      guard try input.confirm(question, suggestion: false, context, interruption) else {
+        throw CommandFailure(.failure, "nothing was changed")
+      }
+    }
+    let booking = try client.close(old, closing)
+    try client.keep(booking)
+    if console.isJSON { return try console.result(booking.report()) }
+    try console.result("\(printable(booking.title)): \(booking.state)  (\(booking.shortID))")
+  }
+}

@@ -1,0 +1,39 @@
+import ArgumentParser
+import Domain
+import FleetClient
+import Terminal
+
+struct BookingsExtend: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "extend", abstract: "Let a booking end later.",
+    usage: """
+      stepctl bookings extend [<options>] [<id>] --for <time>
+      stepctl bookings extend [<options>] [<id>] --to <time>
+      """)
+
+  @OptionGroup var which: BookingOptions
+
+  @Option(name: .customLong("for"), help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"))
+  var length: Lifetime?
+
+  @Option(help: ArgumentHelp("The new end: 2026-11-23T08:00, or 08:00 for the next time.", valueName: "time"))
+  var to: BookingTime?
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard (length == nil) != (to == nil) else { throw ValidationError("Give either --for or --to.") }
+  }
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let client = try context.fleet(context.interruption())
+    let old = try which.booking(client)
+    let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
+    let booking = try client.extend(old, to: end)
+    try client.keep(booking)
+    // What was fetched before ends with the old end.
+    if booking.from - Booking.lead <= client.now { _ = try BookedAccess(of: booking, from: client, context) }
+    try booking.print(console)
+  }
+}

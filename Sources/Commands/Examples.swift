@@ -1,0 +1,124 @@
+import MQTT
+package import Terminal
+
+extension About {
+  /// `stepctl`.
+  package static let stepctl = About(
+    bare: Standing.self, examples: { Examples.of[$0] ?? [] },
+    build: { (Program.commit.map { ["commit \($0)"] } ?? []) + LibraryVersions.all })
+}
+
+/// What people type most, for the end of each command's help. A test types them.
+enum Examples {
+  typealias Example = (typed: String, does: String)
+
+  static let of: [String: [Example]] = [
+    "stepctl": [
+      ("stepctl", "where you stand, and what to type next"),
+      ("stepctl open", "the step that you stand in front of"),
+      ("stepctl stop", "stop whatever moves"),
+      ("stepctl doctor", "what does not work, and what mends it"),
+    ],
+    "stepctl open": [
+      ("stepctl open", "the step that you are facing"),
+      ("stepctl open left", "only if you are at the left one"),
+      ("stepctl open --watch", "with a picture while you walk up"),
+      ("stepctl open --by nfc", "by the tag on the step"),
+      ("stepctl open --by qr --qr /dev/video0", "by the code, through a camera"),
+    ],
+    "stepctl close": [
+      ("stepctl close", "the step that you are facing"), ("stepctl close left", "only if you are at the left one"),
+    ],
+    "stepctl stop": [("stepctl stop", "every step"), ("stepctl stop --side left", "one of them")],
+    "stepctl status": [
+      ("stepctl status", "how the steps stand"), ("stepctl status --watch --json", "every change, for a program"),
+    ],
+    "stepctl locate": [
+      ("stepctl locate", "once"), ("stepctl locate --watch", "as you walk"),
+      ("stepctl locate --radio btsnoop:walk.btsnoop", "from a recording"),
+    ],
+    "stepctl enroll": [
+      ("stepctl enroll --name anna --output request", "a file for the operator"),
+      ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),
+    ],
+    "stepctl scan": [
+      ("stepctl scan", "until Control-C"), ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
+    ],
+    "stepctl doctor": [
+      ("stepctl doctor", "everything"), ("stepctl doctor --radio bluez:hci0", "with one radio"),
+      ("stepctl doctor --json", "for a program"),
+    ],
+    "stepctl calibrate": [
+      ("stepctl calibrate --vehicle car/vehicle.toml", "walk it, step by step"),
+      ("stepctl calibrate --captures walk --dry-run", "from recordings, without writing"),
+    ],
+    "stepctl provision": [
+      ("stepctl provision vehicle car", "all that a vehicle needs, in one folder"),
+      ("stepctl provision token car --rider anna", "eight hours for a rider"),
+    ],
+    "stepctl provision vehicle": [
+      ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
+      ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
+      ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
+      ("stepctl provision vehicle car --renew", "new certificates"),
+    ],
+    "stepctl provision token": [
+      ("stepctl provision token car --rider anna --for 8h", "on this computer"),
+      ("stepctl provision token car --device request -o access", "for the device that made the request"),
+      ("stepctl provision token car --rider anna --steps left --from 08:00", "one step, from tomorrow morning"),
+    ],
+    "stepctl provision beacon": [
+      ("stepctl provision beacon --step left --vehicle car/vehicle.toml", "what to program into it"),
+    ],
+    "stepctl provision tag": [
+      ("stepctl provision tag --step left --vehicle car/vehicle.toml", "a plain one"),
+      ("stepctl provision tag --step left --sdm --vehicle car/vehicle.toml", "an NTAG 424 DNA"),
+      ("stepctl provision tag --step left --batch --count 10", "one after the other"),
+    ],
+    "stepctl provision qr": [
+      ("stepctl provision qr --vehicle car/vehicle.toml", "the vehicle's, on the terminal"),
+      ("stepctl provision qr --sheet -o steps.pdf --vehicle car/vehicle.toml", "a page for each step"),
+    ],
+    "stepctl config": [
+      ("stepctl config show", "what holds, and who said so"), ("stepctl config import --qr car.png", "add a vehicle"),
+    ],
+    "stepctl config show": [("stepctl config show", "what holds, and who said so")],
+    "stepctl config path": [("stepctl config path", "the files, the most important first")],
+    "stepctl config import": [
+      ("stepctl config import access", "what your operator gave you"),
+      ("stepctl config import --qr car.png", "a picture of the vehicle's code"),
+      ("stepctl config import --qr /dev/video0", "through a camera"),
+    ],
+    "stepctl operator": [
+      ("stepctl operator tokens car", "what was handed out"),
+      ("stepctl operator revoke car --rider anna", "take it back"),
+    ],
+    "stepctl operator init": [("stepctl operator init fleet --host mqtt.example", "one key and one broker for many")],
+    "stepctl operator tokens": [("stepctl operator tokens car --rider anna", "one rider's")],
+    "stepctl operator riders": [("stepctl operator riders car", "with their devices")],
+    "stepctl operator vehicles": [("stepctl operator vehicles fleet", "a line each")],
+    "stepctl operator tags": [("stepctl operator tags car", "a line each")],
+    "stepctl operator revoke": [
+      ("stepctl operator revoke car --rider anna", "every token of a rider"),
+      ("stepctl operator revoke car --token 3fZk9Q", "one, by its name"),
+    ],
+    "stepctl operator publish": [("stepctl operator publish car", "after the broker was away")],
+    "stepctl operator renew": [
+      ("stepctl operator renew car --list", "when each certificate ends"),
+      ("stepctl operator renew car --within 60d", "those that end soon"),
+    ],
+    "stepctl operator move": [("stepctl operator move fleet --host mqtt.example", "the broker has another name")],
+    "stepctl operator keys": [("stepctl operator keys show car", "which ones count")],
+    "stepctl operator keys show": [("stepctl operator keys show car", "which ones count")],
+    "stepctl operator keys rotate": [("stepctl operator keys rotate car", "announce, and later switch")],
+    "stepctl operator keys retire": [("stepctl operator keys retire car", "the old one counts no more")],
+    "stepctl traffic": [("stepctl traffic delay --feed file:road.jsonl", "how late a feed is")],
+    "stepctl traffic delay": [
+      ("stepctl traffic delay --feed file:road.jsonl", "of a recording"),
+      ("stepctl traffic delay --feed wss://bridge.example/feed --at 48.7758,9.1829", "of a bridge"),
+    ],
+    "stepctl traffic guard": [
+      ("stepctl traffic guard road.jsonl --scene scene.json", "how well a step would have waited"),
+    ],
+  ]
+}

@@ -1,0 +1,142 @@
+import ArgumentParser
+import Configuration
+import Crypto
+import Domain
+import Encoding
+import FleetClient
+import HTTP
+import Provisioning
+import SystemIO
+import Terminal
+
+/// Which server is meant, and whom to trust that it is that one.
+struct ServerOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The server's CA, a file in PEM form (default: the system's CAs, or the one that was trusted before).",
+      valueName: "file"),
+    completion: .file(extensions: ["pem"]))
+  var ca: String?
+
+  /// A client of the server at that address, or of the one that is known.
+  ///
+  /// A server whose authority this computer does not know is trusted when somebody says so who has seen its fingerprint,
+  /// and then it is known by that authority only.
+  func client(
+    at address: FleetAddress?, _ context: Context, _ interruption: Interruption, _ input: InputOptions
+  ) throws -> FleetClient {
+    let folder = try context.fleetFolder()
+    let known = try folder.login()
+    guard let server = address ?? known?.server else {
+      throw ValidationError("Give the server's address: https://HOST.")
+    }
+    var authorities = known?.server == server ? known?.authorities : nil
+    let world = try context.fleetWorld(interruption)
+    if let ca {
+      let text = try Files.readRegular(ca, limit: 1 << 20)
+      authorities = String(decoding: text, as: UTF8.self)
+    } else if authorities == nil {
+      authorities = try unknownAuthority(of: server, context, interruption, input)
+    }
+    return FleetClient(at: server, authorities: authorities, in: folder, world)
+  }
+
+  /// Nil where the system knows the server's authority.
+  private func unknownAuthority(
+    of server: FleetAddress, _ context: Context, _ interruption: Interruption, _ input: InputOptions
+  ) throws -> String? {
+    let limit = Duration.seconds(30)
+    do {
+      _ = try context.transport(nil, interruption).send(HTTPRequest(.get, server.url("/healthz")), within: limit)
+      return nil
+    } catch HTTPError.unknownAuthority(let host) {
+      let chain = try context.transport(nil, interruption).presentedCertificates(by: server.url("/"), within: limit)
+      guard let authority = chain.last, let fingerprint = Self.fingerprint(ofPEM: authority) else {
+        throw HTTPError.unknownAuthority(host: host)
+      }
+      let console = Console(context)
+      console.note("\(host) has a certificate by an authority that this computer does not know:")
+      for line in fingerprint { console.note("  \(line)") }
+      console.note("The operator of the server can tell you whether this is right; `stepfleet init` prints it.")
+      guard context.input.isTerminal, !input.noInput else { throw HTTPError.unknownAuthority(host: host) }
+      guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
+        throw CommandFailure(.failure, "not trusted; nothing was changed")
+      }
+      return authority
+    }
+  }
+
+  /// SHA-256 of the certificate, in hexadecimal groups of four, in two lines of a terminal of 80 columns.
+  static func fingerprint(ofPEM pem: String) -> [String]? {
+    let lines = pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
+    // Base64 is base64url but for two characters and the padding (RFC 4648 5).
+    let text = String(lines.joined().prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+    guard let certificate = Base64URL.decode(text), !certificate.isEmpty else { return nil }
+    let digits = Array(hexadecimal(Array(SHA256.hash(data: certificate))).uppercased())
+    let groups = stride(from: 0, to: 64, by: 4).map { String(digits[$0..<$0 + 4]) }
+    return [groups[..<8].joined(separator: " "), groups[8...].joined(separator: " ")]
+  }
+}
+
+extension FleetAddress: ExpressibleByArgument {
+  package init?(argument: String) { try? self.init(argument) }
+}
+
+extension Context {
+  func fleetFolder() throws(ProvisioningError) -> FleetFolder {
+    guard let user = folders.user else { throw .noHome }
+    return FleetFolder("\(user)/fleet")
+  }
+
+  func fleetWorld(_ interruption: Interruption) throws -> FleetClient.World {
+    let device = try EnrolledDevice(folders)
+    return FleetClient.World(
+      device: {
+        _ = try device.prepare()
+        return try device.signingKey()
+      },
+      clock: { seconds }, steady: clocks.steady,
+      transport: { authorities throws(HTTPError) in try transport(authorities, interruption) },
+      pause: { duration in
+        if try waitReadable([interruption.number], until: .now + duration)[0] { throw Interrupted() }
+      },
+      interruption: interruption)
+  }
+
+  /// A client of the server where the user is logged in.
+  func fleet(_ interruption: Interruption, deadline: ContinuousClock.Instant? = nil) throws -> FleetClient {
+    try FleetClient(in: fleetFolder(), fleetWorld(interruption), deadline: deadline)
+  }
+}
+
+extension InputOptions {
+  /// Asks whether to go on. A command that nobody can be asked about does not.
+  func confirm(
+    _ question: String, suggestion: Bool, _ context: Context, _ interruption: Interruption
+  ) throws -> Bool {
+    guard noInput || context.input.isTerminal else {
+      throw CommandFailure(.noInput, "cannot ask: standard input is not a terminal", hint: "use --yes")
+    }
+    return try questions(context, interruption).confirm(question, suggestion: suggestion)
+  }
+
+  /// A password: 8 to 256 bytes, which the server checks, too.
+  ///
+  /// - Parameter isNew: then it is typed twice, on a terminal.
+  func password(_ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption) throws -> String {
+    let questions = questions(context, interruption)
+    let password = try questions.askSecret("\(question): ")
+    guard !password.isEmpty else { throw CommandFailure(.usage, "an empty password") }
+    if isNew {
+      guard (8...256).contains(password.utf8.count) else {
+        throw CommandFailure(.usage, "a password has 8 to 256 bytes")
+      }
+      if context.input.isTerminal {
+        guard try questions.askSecret("again: ") == password else {
+          throw CommandFailure(.usage, "these are two different passwords; nothing was changed")
+        }
+      }
+    }
+    return password
+  }
+}

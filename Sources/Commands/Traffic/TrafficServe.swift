@@ -1,0 +1,148 @@
+import ArgumentParser
+import Domain
+import Encoding
+import SystemIO
+import Terminal
+import Traffic
+import TrafficFeed
+
+struct TrafficServe: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "serve",
+    abstract: "Run a bridge: pass on what publishers see of a road to those who are near.",
+    usage: "stepctl traffic serve --ca <file> --cert <file> --key <file> <options>",
+    discussion: """
+      Publishers and clients show certificates that --ca vouches for; the certificate's common name says what its holder \
+      may do. See stepctl-traffic-serve(1).
+      """)
+
+  @Option(
+    help: ArgumentHelp("Certificates of the authorities for publishers and clients.", valueName: "file"),
+    completion: .file(extensions: ["pem"]))
+  var ca: String
+
+  @Option(
+    help: ArgumentHelp("The bridge's certificate.", valueName: "file"), completion: .file(extensions: ["pem"]))
+  var cert: String
+
+  @Option(help: ArgumentHelp("The private key of --cert.", valueName: "file"), completion: .file(extensions: ["key"]))
+  var key: String
+
+  @Option(help: ArgumentHelp("The port to listen at, 0 for any (default: 8443).", valueName: "number"))
+  var port: UInt16 = 8443
+
+  @Option(help: ArgumentHelp("The address to listen at (default: all of this computer's).", valueName: "address"))
+  var address: String?
+
+  @Option(
+    help: ArgumentHelp("Where the sections are (default: each client gets all).", valueName: "file"),
+    completion: .file(extensions: ["json"]))
+  var map: String?
+
+  @Option(
+    help: ArgumentHelp("Publish a recording, again and again, as if it were now.", valueName: "recording"),
+    completion: .file(extensions: ["jsonl"]))
+  var replay: String?
+
+  @OptionGroup var output: OutputOptions
+
+  /// Between two lines of counts.
+  private static let pause = Duration.seconds(10)
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let interruption = try context.interruption()
+    if let map {
+      let bytes = try Files.readRegular(map)
+      do throws(FeedFlaw) { _ = try RoadMap(parsing: bytes) } catch {
+        throw CommandFailure(.badData, "\(map): \(error.place): \(error.expected)")
+      }
+    }
+    let recording = try replay.map(Recording.read)
+    let process = try BridgeProcess(
+      .init(address: address, port: port, authorities: ca, certificate: cert, key: key, map: map))
+    let loop = try EventLoop()
+    var isEnding = false
+    var replayer = recording.map { Replayer($0, clocks: context.clocks) }
+
+    func play() throws {
+      guard let frame = replayer?.next() else { return }
+      try process.publish(frame)
+      if let due = replayer?.due { loop.schedule(at: due, play) }
+    }
+    func count() throws {
+      try process.count()
+      loop.schedule(at: .now + Self.pause, count)
+    }
+    try loop.watch(process.descriptor) {
+      for message in try process.received() {
+        switch message {
+        case .listening(let port):
+          console.note("listening at port \(port)")
+          try play()
+          if console.isJSON || output.verbose > 0 { loop.schedule(at: .now + Self.pause, count) }
+        case .note(let text): console.note(printable(text))
+        case .counts(let counts):
+          try console.isJSON ? console.result(counts.json) : console.result(Self.line(counts))
+          if isEnding { loop.stop() }
+        case .failed: break
+        }
+      }
+    }
+    try loop.watch(interruption.number) {
+      // A second signal does not wait for the counts.
+      if isEnding { throw Interrupted() }
+      isEnding = true
+      try process.count()
+    }
+    try loop.run()
+  }
+
+  /// `2 clients, 1 publisher; 250 frames received, 500 sent, 0 dropped; 0 refused`
+  static func line(_ counts: BridgeCounts) -> String {
+    func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
+    return """
+      \(counted(counts.clients, "client")), \(counted(counts.publishers, "publisher")); \
+      \(counted(counts.received, "frame")) received, \(counts.sent) sent, \(counts.dropped) dropped; \
+      \(counts.refused) refused
+      """
+  }
+}
+
+/// A recording that runs as if it were now, and again from its beginning after its end.
+struct Replayer {
+  private let frames: [RecordedFrame]
+  private let clocks: Context.Clocks
+  private var index = 0
+  /// When this round began, on both clocks.
+  private var begin: (steady: ContinuousClock.Instant, wall: UnixTime)
+  /// Microseconds from a round's beginning to the next one.
+  private let round: Int64
+
+  init(_ frames: [RecordedFrame], clocks: Context.Clocks) {
+    self.frames = frames
+    self.clocks = clocks
+    begin = (clocks.steady(), clocks.wall())
+    let length = frames.map { $0.received.microseconds - frames[0].received.microseconds }.max() ?? 0
+    // The usual time between two frames; a recording of one frame is shown 25 times a second.
+    round = length + (frames.count > 1 ? max(length / Int64(frames.count - 1), 1000) : 40_000)
+  }
+
+  /// When the next frame is due.
+  var due: ContinuousClock.Instant { begin.steady + .microseconds(offset) }
+
+  private var offset: Int64 { max(0, frames[index].received.microseconds - frames[0].received.microseconds) }
+
+  /// The frame that is due, with the time that it would have now.
+  mutating func next() -> FeedFrame {
+    var frame = frames[index].frame
+    frame.bridge = nil
+    frame.time.microseconds += begin.wall.microseconds - frames[0].received.microseconds
+    index += 1
+    if index == frames.count {
+      index = 0
+      begin = (begin.steady + .microseconds(round), UnixTime(microseconds: begin.wall.microseconds + round))
+    }
+    return frame
+  }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Domain
+import Encoding
+import FleetClient
+import Terminal
+
+struct Vehicles: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "vehicles", abstract: "List the vehicles that can be booked.")
+
+  @Option(
+    help: ArgumentHelp(
+      "Say which are free from then on: 2026-11-23T08:00, 08:00 for the next time, or now.", valueName: "time"))
+  var from: BookingTime?
+
+  @Option(help: ArgumentHelp("Until when they are to be free.", valueName: "time"))
+  var to: BookingTime?
+
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard (from == nil) == (to == nil) else { throw ValidationError("--from and --to belong together.") }
+  }
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let client = try context.fleet(context.interruption())
+    var time: Range<Int64>?
+    if let from, let to {
+      let begin = from.seconds(after: context.seconds)
+      let end = to.seconds(after: begin)
+      guard begin < end else { throw CommandFailure(.usage, "--to is not after --from") }
+      time = begin..<end
+    }
+    let vehicles = try client.vehicles(free: time)
+    if console.isJSON {
+      for vehicle in vehicles { try console.result(vehicle.json) }
+      return
+    }
+    let width = min(40, vehicles.map { printable($0.name).columns }.max() ?? 0)
+    for vehicle in vehicles {
+      let name = printable(vehicle.name).truncated(to: width, ellipsis: "…").aligned(to: width)
+      let steps = vehicle.steps.map(\.id.description).joined(separator: ", ")
+      try console.result("\(name)  \(vehicle.availability.aligned(to: 15))  \(steps)")
+    }
+    if vehicles.isEmpty { console.note("\(client.server.host) has no vehicle that can be booked") }
+  }
+}
+
+extension FleetVehicle {
+  /// Whether it is free when that was asked, else what it is doing: MDS's word with spaces.
+  fileprivate var availability: String {
+    switch isFree {
+    case true: "free"
+    case false: "taken"
+    case nil: state.replacing("_", with: " ")
+    }
+  }
+}
+
+/// A moment as people type it, or `now`.
+struct BookingTime: ExpressibleByArgument {
+  /// Nil for now.
+  private let time: LocalTime?
+
+  init?(argument: String) {
+    time = LocalTime(argument: argument)
+    guard time != nil || argument == "now" else { return nil }
+  }
+
+  var isNow: Bool { time == nil }
+
+  /// Unix time. A time of day is the next one.
+  func seconds(after now: Int64) -> Int64 { time?.seconds(after: now) ?? now }
+}

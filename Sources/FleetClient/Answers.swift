@@ -1,0 +1,213 @@
+package import Domain
+package import Encoding
+import HTTP
+
+/// Reads the members of an answer. What it does not know it leaves alone: a later server may say more.
+struct AnswerReader {
+  let value: JSON
+  let host: String
+
+  init(_ value: JSON, from host: String) throws(FleetError) {
+    guard value.object != nil else { throw .malformed("not an object", host: host) }
+    self.value = value
+    self.host = host
+  }
+
+  /// The body of an answer as one object, in which no name is there twice.
+  init(_ response: HTTPResponse, from host: String) throws(FleetError) {
+    let value: JSON
+    do throws(JSON.SyntaxError) { value = try JSON(parsing: response.body) } catch {
+      throw .malformed("\(error)", host: host)
+    }
+    try self.init(value, from: host)
+  }
+
+  func take<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(FleetError) -> Value {
+    guard let member = value[name] else { throw .malformed("\(name) is missing", host: host) }
+    guard let result = read(member) else { throw .malformed("\(name) is not \(expected)", host: host) }
+    return result
+  }
+
+  /// Nil where it is missing or null.
+  func optional<Value>(_ name: String, _ expected: String, _ read: (JSON) -> Value?) throws(FleetError) -> Value? {
+    guard let member = value[name], member != .null else { return nil }
+    guard let result = read(member) else { throw .malformed("\(name) is not \(expected)", host: host) }
+    return result
+  }
+
+  /// Text of 1 to `limit` bytes.
+  func text(_ name: String, limit: Int = 512) throws(FleetError) -> String {
+    try take(name, "1 to \(limit) bytes of text") { Self.text($0, limit) }
+  }
+
+  func optionalText(_ name: String, limit: Int = 512) throws(FleetError) -> String? {
+    try optional(name, "1 to \(limit) bytes of text") { Self.text($0, limit) }
+  }
+
+  /// What goes into a header or a form: visible ASCII.
+  func token(_ name: String) throws(FleetError) -> String {
+    try take(name, "a token") { value in
+      Self.text(value, 8192).flatMap { $0.utf8.allSatisfy { (0x21..<0x7F).contains($0) } ? $0 : nil }
+    }
+  }
+
+  /// Whole seconds.
+  func seconds(_ name: String, _ range: ClosedRange<Int64>) throws(FleetError) -> Int64 {
+    try take(name, "\(range.lowerBound) to \(range.upperBound)") { value in
+      value.integer.flatMap { range.contains($0) ? $0 : nil }
+    }
+  }
+
+  func time(_ name: String) throws(FleetError) -> Int64 {
+    try take(name, "a time in UTC, as 2026-11-23T08:00:00Z") { $0.string.flatMap(Timestamp.read) }
+  }
+
+  func uuid(_ name: String) throws(FleetError) -> UUID {
+    try take(name, "a UUID") { $0.string.flatMap { UUID($0) } }
+  }
+
+  /// A URL of the server itself.
+  func url(_ name: String, on server: FleetAddress) throws(FleetError) -> String {
+    try take(name, "an address of this server") { value in
+      Self.text(value, 1024).flatMap { url in
+        server.has(url) && url.utf8.allSatisfy { (0x21..<0x7F).contains($0) } ? url : nil
+      }
+    }
+  }
+
+  func list<Value>(
+    _ name: String, limit: Int, _ read: (JSON) throws(FleetError) -> Value
+  ) throws(FleetError) -> [Value] {
+    let items = try take(name, "a list of at most \(limit)") { value in
+      value.array.flatMap { $0.count <= limit ? $0 : nil }
+    }
+    var values: [Value] = []
+    for item in items { values.append(try read(item)) }
+    return values
+  }
+
+  private static func text(_ value: JSON, _ limit: Int) -> String? {
+    value.string.flatMap { (1...limit).contains($0.utf8.count) ? $0 : nil }
+  }
+}
+
+/// A vehicle that can be booked.
+package struct FleetVehicle: Equatable, Sendable {
+  package let id: UUID
+  package let name: String
+  /// MDS's word: `available`, `reserved`, `on_trip`, `non_operational`…
+  package let state: String
+  package let steps: [(id: StepID, side: Side)]
+  /// Whether it is free for all of the time that was asked for; nil where none was.
+  package let isFree: Bool?
+  /// Where it is not: the next times of that length. Seconds of Unix time.
+  package let next: [Range<Int64>]
+  /// As the server sent it.
+  package let json: JSON
+
+  init(_ json: JSON, from host: String) throws(FleetError) {
+    let reader = try AnswerReader(json, from: host)
+    id = try reader.uuid("id")
+    name = try reader.take("name", "a vehicle's name") { $0.string.flatMap { Vehicle.isName($0) ? $0 : nil } }
+    state = try reader.take("state", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    steps = try reader.list("steps", limit: 8) { item throws(FleetError) in
+      let step = try AnswerReader(item, from: host)
+      return (
+        try step.take("id", "the id of a step") { $0.string.flatMap { StepID($0) } },
+        try step.take("side", "left or right") { $0.string.flatMap(Side.init(rawValue:)) }
+      )
+    }
+    isFree = try reader.optional("free", "true or false") { $0.bool }
+    next = try reader.optional("next", "a list of times") { $0.array.map(times(in:)) } ?? []
+    self.json = json
+  }
+
+  package static func == (a: Self, b: Self) -> Bool { a.json == b.json }
+}
+
+/// A vehicle for some time.
+package struct Booking: Equatable, Sendable {
+  /// How long after its end a token still opens a step, seconds.
+  package static let grace: Int64 = 900
+  /// How long before its begin access is handed out, seconds.
+  package static let lead: Int64 = 86_400
+
+  package let id: String
+  package let vehicle: UUID
+  /// The vehicle's name, where the server or this device knows it.
+  package let name: String?
+  /// Unix time.
+  package let from: Int64
+  package let to: Int64
+  /// `booked`, `active`, `ended`, `cancelled`, `expired`, or a word of a later server's.
+  package let state: String
+  package let steps: [StepID]
+  /// Names this state of the booking (RFC 9110 8.8.3).
+  package let etag: String?
+
+  init(_ json: JSON, from host: String, name known: String? = nil, etag header: String? = nil) throws(FleetError) {
+    let reader = try AnswerReader(json, from: host)
+    // It becomes a part of a path.
+    id = try reader.take("id", "the id of a booking") { value in
+      value.string.flatMap { text in
+        (1...64).contains(text.utf8.count)
+          && text.utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
+              || $0 == 0x5F
+          } ? text : nil
+      }
+    }
+    vehicle = try reader.uuid("vehicle")
+    name =
+      try reader.optional("name", "a vehicle's name") { $0.string.flatMap { Vehicle.isName($0) ? $0 : nil } } ?? known
+    from = try reader.time("from")
+    to = try reader.time("to")
+    state = try reader.take("state", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    steps =
+      try reader.optional("steps", "a list of ids of steps") { value in
+        value.array.flatMap { items in
+          let ids = items.compactMap { $0.string.flatMap { StepID($0) } }
+          return ids.count == items.count && ids.count <= 8 ? ids : nil
+        }
+      } ?? []
+    etag = try reader.optionalText("etag") ?? header
+    guard from < to else { throw .malformed("to is not after from", host: host) }
+  }
+
+  package init(
+    id: String, vehicle: UUID, name: String?, from: Int64, to: Int64, state: String, steps: [StepID], etag: String?
+  ) {
+    self.id = id
+    self.vehicle = vehicle
+    self.name = name
+    self.from = from
+    self.to = to
+    self.state = state
+    self.steps = steps
+    self.etag = etag
+  }
+
+  /// Whether it can still be used.
+  package var isLive: Bool { !["ended", "cancelled", "expired"].contains(state) }
+
+  /// Whether its token opens a step now, by its times.
+  package func isActive(at now: Int64) -> Bool { isLive && from <= now && now < to + Self.grace }
+
+  package var json: JSON {
+    [
+      "id": .string(id), "vehicle": .string(vehicle.description), "name": name.map(JSON.string) ?? .null,
+      "from": .string(Timestamp.text(from)), "to": .string(Timestamp.text(to)), "state": .string(state),
+      "steps": .array(steps.map { .string($0.description) }), "etag": etag.map(JSON.string) ?? .null,
+    ]
+  }
+}
+
+/// Up to three intervals, as the server proposes them. What is none is left out.
+func times(in items: [JSON]) -> [Range<Int64>] {
+  items.prefix(3).compactMap { item in
+    guard let from = item["from"]?.string.flatMap(Timestamp.read), let to = item["to"]?.string.flatMap(Timestamp.read),
+      from < to
+    else { return nil }
+    return from..<to
+  }
+}

@@ -1,0 +1,26 @@
+import Crypto
+import Encoding
+package import StepProtocol
+
+/// Shows the server that a request comes from this device: DPoP (RFC 9449), signed with the device's key. A token that
+/// is stolen is worth nothing without it.
+package enum DeviceProof {
+  /// - Parameters:
+  ///   - url: what is asked; a query does not count (RFC 9449 4.2, htu).
+  ///   - accessToken: what the proof goes with; nil where tokens are asked for.
+  ///   - now: Unix time, by the server's clock.
+  package static func text(
+    _ method: String, _ url: String, accessToken: String?, now: Int64, by device: SigningKey
+  ) -> String {
+    let header: JSON = ["typ": "dpop+jwt", "alg": "EdDSA", "jwk": device.verificationKey.jwk]
+    var claims: [JSON.Member] = [
+      .init("jti", .string(Base64URL.encode(randomBytes(16)))), .init("htm", .string(method)),
+      .init("htu", .string(String(url.prefix { $0 != "?" && $0 != "#" }))), .init("iat", .integer(now)),
+    ]
+    if let accessToken {
+      claims.append(.init("ath", .string(Base64URL.encode(SHA256.hash(data: Array(accessToken.utf8))))))
+    }
+    let input = "\(Base64URL.encode(header.bytes)).\(Base64URL.encode(JSON.object(claims).bytes))"
+    return "\(input).\(Base64URL.encode(device.signature(for: Array(input.utf8))))"
+  }
+}

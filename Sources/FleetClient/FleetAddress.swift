@@ -1,0 +1,51 @@
+package import Domain
+
+/// Where a fleet's server is: `https://HOST[:PORT]`, and nothing else of a URL.
+package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
+  /// In lower case, without a slash at the end and without port 443: so one server has one text.
+  package let description: String
+
+  package struct Malformed: Failure, Equatable {
+    package let text: String
+
+    package var exitStatus: ExitStatus { .usage }
+    package var description: String { "\(text): not a server's address" }
+    package var hint: String? {
+      text.hasPrefix("http://")
+        ? "anybody on the way can change what http:// carries: use https://" : "it is https://HOST or https://HOST:PORT"
+    }
+  }
+
+  /// - Parameter text: `https://` may be left out, and a slash may follow.
+  package init(_ text: String) throws(Malformed) {
+    var rest = Substring(text.lowercased())
+    if rest.hasPrefix("https://") { rest = rest.dropFirst(8) }
+    if rest.hasSuffix("/") { rest = rest.dropLast() }
+    var (host, port) = (rest, UInt16(443))
+    if let colon = rest.lastIndex(of: ":"), !rest.hasSuffix("]") {
+      host = rest[..<colon]
+      let digits = rest[rest.index(after: colon)...]
+      guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(digits), number > 0 else {
+        throw Malformed(text: text)
+      }
+      port = number
+    }
+    let isIPv6 = host.hasPrefix("[") && host.hasSuffix("]")
+    let name = isIPv6 ? host.dropFirst().dropLast() : host
+    let isName = name.utf8.allSatisfy { byte in
+      (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x2E
+        || isIPv6 && byte == 0x3A
+    }
+    guard isName, !name.isEmpty, name.utf8.count <= 253, !name.hasPrefix("-") else { throw Malformed(text: text) }
+    description = "https://\(host)\(port == 443 ? "" : ":\(port)")"
+  }
+
+  /// Without `https://`, for people.
+  package var host: String { String(description.dropFirst(8)) }
+
+  /// - Parameter path: begins with a slash.
+  package func url(_ path: String) -> String { description + path }
+
+  /// Whether a URL is on this server. A login is not sent elsewhere, whatever the server says.
+  func has(_ url: String) -> Bool { url.lowercased().hasPrefix(description + "/") && !url.contains("#") }
+}

@@ -1,0 +1,242 @@
+import Domain
+package import Encoding
+import HTTP
+import SystemIO
+
+/// What shows the server, in a browser, which device asks (RFC 8628 3.2).
+package struct LoginCode: Equatable, Sendable {
+  /// For people to type: `WDJB-MJHT`
+  package let user: String
+  /// Where it is typed.
+  package let page: String
+  /// The same page with the code in it.
+  package let completePage: String?
+  /// Seconds until it is worth nothing.
+  package let lifetime: Int64
+  fileprivate let device: String
+  /// Seconds between two questions.
+  fileprivate let interval: Int64
+  fileprivate let endpoints: (token: String, revocation: String)
+
+  package static func == (a: Self, b: Self) -> Bool { a.device == b.device }
+}
+
+extension FleetClient {
+  /// What shows who somebody is, in a form. It is never part of an error.
+  package struct Credentials {
+    package let email: String
+    package let password: String
+
+    package init(email: String, password: String) {
+      self.email = email
+      self.password = password
+    }
+  }
+
+  // MARK: - Login
+
+  /// Asks for a code (RFC 8628 3.1).
+  package func beginLogin() throws -> LoginCode {
+    let metadata = try AnswerReader(
+      askOpenly(.get, "/.well-known/oauth-authorization-server"), from: server.host)
+    let issuer = try metadata.text("issuer")
+    // RFC 8414 3.3
+    guard (try? FleetAddress(issuer)) == server else {
+      throw FleetError.malformed("it is the answer of \(issuer)", host: server.host)
+    }
+    let endpoint = try metadata.url("device_authorization_endpoint", on: server)
+    let endpoints = (
+      try metadata.url("token_endpoint", on: server), try metadata.url("revocation_endpoint", on: server)
+    )
+    let response = try form(endpoint, [("client_id", Self.identifier)], isProved: false)
+    guard response.status == 200 else { throw FleetError.problem(Problem(response), host: server.host) }
+    let reader = try AnswerReader(response, from: server.host)
+    return LoginCode(
+      user: try reader.take("user_code", "a code of letters, digits and hyphens") { value in
+        value.string.flatMap { text in
+          (4...32).contains(text.utf8.count)
+            && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } ? text : nil
+        }
+      },
+      page: try reader.url("verification_uri", on: server),
+      completePage: reader.value["verification_uri_complete"] == nil
+        ? nil : try reader.url("verification_uri_complete", on: server),
+      lifetime: try reader.seconds("expires_in", 1...86_400), device: try reader.token("device_code"),
+      interval: reader.value["interval"] == nil ? 5 : try reader.seconds("interval", 1...300), endpoints: endpoints)
+  }
+
+  /// Says yes to a code in the form that a browser would show.
+  ///
+  /// - Parameter terms: the version that is accepted, where the server has asked for that (`needsTerms`).
+  package func confirm(_ code: LoginCode, as credentials: Credentials, terms: String? = nil) throws {
+    let response = try form(
+      code.page,
+      [
+        ("user_code", code.user), ("email", credentials.email), ("password", credentials.password),
+        ("decision", "allow"),
+      ] + (terms.map { [("terms", $0)] } ?? []), isProved: false)
+    guard (200..<300).contains(response.status) else {
+      throw FleetError.problem(Problem(response), host: server.host)
+    }
+  }
+
+  /// Waits until somebody has said yes or no to a code (RFC 8628 3.4), and keeps the tokens.
+  ///
+  /// - Parameters:
+  ///   - isConfirmed: whether somebody has: then the first question is asked at once.
+  ///   - waiting: is told how many seconds are left.
+  package func finishLogin(_ code: LoginCode, isConfirmed: Bool = false, waiting: (Int64) -> Void) throws {
+    var interval = code.interval
+    var waits = !isConfirmed
+    let end = world.steady() + .seconds(code.lifetime)
+    while true {
+      let left = world.steady().duration(to: end)
+      guard left > .zero else { throw FleetError.codeExpired }
+      waiting(left.components.seconds)
+      if waits { try world.pause(min(.seconds(interval), left)) }
+      waits = true
+      let response: HTTPResponse
+      do {
+        response = try form(
+          code.endpoints.token,
+          [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", code.device),
+            ("client_id", Self.identifier),
+          ], isProved: true)
+      } catch FleetError.http(let error) where error.exitStatus == .unavailable && !error.isFinal {
+        // RFC 8628 3.5: ask less often.
+        interval *= 2
+        continue
+      }
+      if response.status == 200 {
+        return try keep(tokens(in: response, token: code.endpoints.token, revocation: code.endpoints.revocation))
+      }
+      let problem = Problem(response)
+      switch problem.code {
+      case "authorization_pending": break
+      case "slow_down": interval += 5
+      case "access_denied": throw FleetError.denied
+      case "expired_token": throw FleetError.codeExpired
+      default: throw FleetError.problem(problem, host: server.host)
+      }
+    }
+  }
+
+  private func keep(_ tokens: SavedLogin.Tokens) throws {
+    let old = try changeLogin { login, save in
+      try save(SavedLogin(server: server, authorities: authorities, tokens: tokens))
+      return login?.server == server ? login?.tokens : nil
+    }
+    // The login before this one is of no more use. It would end by itself, too.
+    if let old { _ = try? revoke(old, everywhere: false) }
+  }
+
+  /// Keeps where the server is, and by which authorities it is known.
+  package func keepServer() throws {
+    try changeLogin { login, save in
+      if login?.server == server, login?.authorities == authorities { return }
+      guard login?.tokens == nil else { throw FleetError.otherServer(login?.server.host ?? "") }
+      try save(SavedLogin(server: server, authorities: authorities))
+    }
+  }
+
+  /// Keeps what the account is called.
+  package func keepName(_ email: String) throws {
+    try changeLogin { login, save in
+      guard var login, login.email != email else { return }
+      login.email = email
+      try save(login)
+    }
+  }
+
+  /// Ends the login here, and then at the server.
+  ///
+  /// - Parameter everywhere: whether all logins of the account end, on whatever device.
+  package func logout(everywhere: Bool) throws {
+    let tokens = try changeLogin { login, save in
+      guard var login, let tokens = login.tokens else { throw FleetError.notLoggedIn }
+      // Others are ended by the server only: nothing is forgotten before it has heard of it.
+      if everywhere { try revoke(tokens, everywhere: true) }
+      login.tokens = nil
+      try save(login)
+      return tokens
+    }
+    if !everywhere { try revoke(tokens, everywhere: false) }
+  }
+
+  private func revoke(_ tokens: SavedLogin.Tokens, everywhere: Bool) throws {
+    var fields = [
+      ("token", tokens.refresh), ("token_type_hint", "refresh_token"), ("client_id", Self.identifier),
+    ]
+    if everywhere { fields.append(("everywhere", "true")) }
+    let response = try form(tokens.revocationEndpoint, fields, isProved: true)
+    guard (200..<300).contains(response.status) else {
+      throw FleetError.problem(Problem(response), host: server.host)
+    }
+  }
+
+  // MARK: - Accounts
+
+  /// What an account is told and has to accept.
+  package struct Terms: Equatable, Sendable {
+    package let version: String
+    package let text: String
+  }
+
+  package func terms() throws(FleetError) -> Terms {
+    let reader = try AnswerReader(askOpenly(.get, "/v1/terms"), from: server.host)
+    return Terms(
+      version: try reader.text("version", limit: 64),
+      text: try reader.take("text", "text of at most 64 KiB") { value in
+        value.string.flatMap { $0.utf8.count <= 1 << 16 ? $0 : nil }
+      })
+  }
+
+  /// The server mails a code, whether or not there is such an account already.
+  package func createAccount(_ credentials: Credentials, terms: String) throws(FleetError) {
+    _ = try askOpenly(
+      .post, "/v1/accounts",
+      ["email": .string(credentials.email), "password": .string(credentials.password), "terms": .string(terms)])
+  }
+
+  package func confirmAccount(email: String, code: String) throws(FleetError) {
+    _ = try askOpenly(.post, "/v1/accounts/confirm", ["email": .string(email), "code": .string(code)])
+  }
+
+  /// The server mails a code with which a password can be set.
+  package func requestPassword(email: String) throws(FleetError) {
+    _ = try askOpenly(.post, "/v1/accounts/password", ["email": .string(email)])
+  }
+
+  package func setPassword(_ credentials: Credentials, code: String) throws(FleetError) {
+    _ = try askOpenly(
+      .post, "/v1/accounts/password",
+      ["email": .string(credentials.email), "code": .string(code), "password": .string(credentials.password)])
+  }
+
+  /// The account of the login, as the server knows it.
+  package func account() throws -> (email: String, json: JSON) {
+    let reader = try AnswerReader(ask(.get, "/v1/account"), from: server.host)
+    return (try reader.text("email", limit: 254), reader.value)
+  }
+
+  /// All that the server knows of the user.
+  package func exportAccount() throws -> JSON {
+    try AnswerReader(ask(.get, "/v1/account/export", limit: 1 << 24), from: server.host).value
+  }
+
+  package func deleteAccount() throws {
+    _ = try ask(.delete, "/v1/account")
+    try folder.forget()
+  }
+}
+
+extension HTTPError {
+  /// Whether waiting does not help.
+  fileprivate var isFinal: Bool {
+    switch self {
+    case .noLibrary, .unknownAuthority, .untrusted, .tooLarge, .unusableAuthorities, .interrupted, .system: true
+    case .unreachable, .lost, .timedOut: false
+    }
+  }
+}

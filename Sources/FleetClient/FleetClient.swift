@@ -1,0 +1,337 @@
+package import Domain
+package import Encoding
+package import HTTP
+package import StepProtocol
+package import SystemIO
+
+/// An account at a fleet's server, as this device uses it: one request at a time, on one thread.
+package final class FleetClient {
+  /// What is around the client: this computer, or what a test plays.
+  package struct World {
+    /// The device's key, which the login is bound to.
+    package var device: () throws -> SigningKey
+    /// Unix time on this computer.
+    package var clock: () -> Int64
+    /// What never jumps.
+    package var steady: () -> ContinuousClock.Instant
+    /// Makes the connection to a server. Only these authorities are trusted, PEM; nil for the system's.
+    package var transport: (_ authorities: [UInt8]?) throws(HTTPError) -> any HTTPTransport
+    /// Waits, until a signal ends it.
+    package var pause: (Duration) throws -> Void
+    package var interruption: Interruption?
+
+    package init(
+      device: @escaping () throws -> SigningKey, clock: @escaping () -> Int64,
+      steady: @escaping () -> ContinuousClock.Instant,
+      transport: @escaping (_ authorities: [UInt8]?) throws(HTTPError) -> any HTTPTransport,
+      pause: @escaping (Duration) throws -> Void, interruption: Interruption?
+    ) {
+      self.device = device
+      self.clock = clock
+      self.steady = steady
+      self.transport = transport
+      self.pause = pause
+      self.interruption = interruption
+    }
+  }
+
+  /// What the server calls this program.
+  static let identifier = "stepctl"
+  /// How long one request may take.
+  private static let patience = Duration.seconds(30)
+
+  package let server: FleetAddress
+  package let folder: FleetFolder
+  let world: World
+  /// PEM; nil for the system's.
+  let authorities: String?
+  /// When everything has to be over; nil where each request has its own limit.
+  private let deadline: ContinuousClock.Instant?
+  private var transport: (any HTTPTransport)?
+  /// How far the server's clock is ahead of this computer's, seconds; 0 until both differ by more than a few.
+  package private(set) var lead: Int64 = 0
+
+  /// - Parameter deadline: when everything has to be over.
+  package init(
+    at server: FleetAddress, authorities: String?, in folder: FleetFolder, _ world: World,
+    deadline: ContinuousClock.Instant? = nil
+  ) {
+    self.server = server
+    self.authorities = authorities
+    self.folder = folder
+    self.world = world
+    self.deadline = deadline
+  }
+
+  /// The server where the user is logged in.
+  package convenience init(
+    in folder: FleetFolder, _ world: World, deadline: ContinuousClock.Instant? = nil
+  ) throws {
+    guard let login = try folder.login(), login.tokens != nil else { throw FleetError.notLoggedIn }
+    self.init(at: login.server, authorities: login.authorities, in: folder, world, deadline: deadline)
+  }
+
+  /// Unix time by the server's clock, which is the one that counts. Until it has answered, by this computer's.
+  package var now: Int64 { world.clock() + lead }
+
+  // MARK: - Requests
+
+  /// Sends a request. Every answer but a redirect is one.
+  func send(_ request: HTTPRequest) throws(FleetError) -> HTTPResponse {
+    var limit = Self.patience
+    if let deadline { limit = min(limit, world.steady().duration(to: deadline)) }
+    guard limit > .zero else { throw .http(.timedOut(host: server.host)) }
+    let response: HTTPResponse
+    do throws(HTTPError) {
+      if transport == nil { transport = try world.transport(authorities.map { Array($0.utf8) }) }
+      response = try transport!.send(request, within: limit)
+    } catch {
+      throw .http(error)
+    }
+    if let date = response.headers["date"].flatMap(Timestamp.date) {
+      let ahead = date - world.clock()
+      lead = abs(ahead) > 5 ? ahead : 0
+    }
+    guard !(300..<400).contains(response.status) else { throw .redirected(host: server.host) }
+    return response
+  }
+
+  /// The same for an answer that is not a problem.
+  private func accepted(_ response: HTTPResponse) throws(FleetError) -> HTTPResponse {
+    guard (200..<300).contains(response.status) else { throw .problem(Problem(response), host: server.host) }
+    return response
+  }
+
+  /// Asks without an account.
+  func askOpenly(_ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil) throws(FleetError) -> HTTPResponse {
+    try accepted(send(request(method, path, body)))
+  }
+
+  private func request(
+    _ method: HTTPRequest.Method, _ path: String, _ body: JSON?, _ headers: [HTTPRequest.Header] = [],
+    limit: Int = 1 << 20
+  ) -> HTTPRequest {
+    var headers = headers + [.init("Accept", "application/json, text/plain")]
+    if body != nil { headers.append(.init("Content-Type", "application/json")) }
+    return HTTPRequest(method, server.url(path), headers: headers, body: body?.bytes, limit: limit)
+  }
+
+  /// Asks as the user who is logged in. The login is renewed where that is due.
+  func ask(
+    _ method: HTTPRequest.Method, _ path: String, _ body: JSON? = nil, headers: [HTTPRequest.Header] = [],
+    limit: Int = 1 << 20
+  ) throws -> HTTPResponse {
+    var (tokens, knew) = (try tokens(after: nil), lead)
+    var mayRenew = true
+    while true {
+      var request = request(method, path, body, headers, limit: limit)
+      request.headers += [
+        .init("Authorization", "DPoP \(tokens.access)"),
+        try proof(request.method, request.url, accessToken: tokens.access),
+      ]
+      let response = try send(request)
+      guard response.status == 401 else { return try accepted(response) }
+      if knew != lead {
+        // The proof was made by another clock than the server's.
+        knew = lead
+      } else if mayRenew {
+        mayRenew = false
+        tokens = try self.tokens(after: tokens.access)
+      } else {
+        return try accepted(response)
+      }
+    }
+  }
+
+  func proof(
+    _ method: HTTPRequest.Method, _ url: String, accessToken: String?
+  ) throws -> HTTPRequest.Header {
+    .init(
+      "DPoP",
+      DeviceProof.text(method.rawValue, url, accessToken: accessToken, now: now, by: try world.device()))
+  }
+
+  /// A form (WHATWG URL, application/x-www-form-urlencoded).
+  func form(_ url: String, _ fields: [(name: String, value: String)], isProved: Bool) throws -> HTTPResponse {
+    var headers: [HTTPRequest.Header] = [
+      .init("Content-Type", "application/x-www-form-urlencoded"), .init("Accept", "application/json"),
+    ]
+    if isProved { headers.append(try proof(.post, url, accessToken: nil)) }
+    let body = fields.map { "\(Self.encoded($0.name))=\(Self.encoded($0.value))" }.joined(separator: "&")
+    return try send(HTTPRequest(.post, url, headers: headers, body: Array(body.utf8)))
+  }
+
+  /// All but RFC 3986's unreserved characters in percent signs.
+  private static func encoded(_ text: String) -> String {
+    var result = ""
+    for byte in text.utf8 {
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: result.unicodeScalars.append(.init(byte))
+      default: result += "%\(hexadecimal([byte]))"
+      }
+    }
+    return result
+  }
+
+  // MARK: - Tokens
+
+  /// Tokens that are good for a request.
+  ///
+  /// - Parameter used: the access token that the server has just refused.
+  private func tokens(after used: String?) throws -> SavedLogin.Tokens {
+    func fresh(_ login: SavedLogin?) throws(FleetError) -> SavedLogin.Tokens? {
+      guard let tokens = login?.tokens else { throw .notLoggedIn }
+      return tokens.access != used && tokens.expires - 30 > world.clock() ? tokens : nil
+    }
+    if let tokens = try fresh(folder.login()) { return tokens }
+    return try changeLogin { login, save in
+      // Another program may have done it meanwhile.
+      if let tokens = try fresh(login) { return tokens }
+      guard let login, let old = login.tokens else { throw FleetError.notLoggedIn }
+      return try renew(login, old, save)
+    }
+  }
+
+  func changeLogin<Result>(
+    _ body: (SavedLogin?, _ save: (SavedLogin) throws(SystemError) -> Void) throws -> Result
+  ) throws -> Result {
+    let end = world.steady() + Self.patience
+    return try folder.change(until: deadline.map { min($0, end) } ?? end, world.interruption, body)
+  }
+
+  /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and its
+  /// successor is on the disk before anything else happens.
+  private func renew(
+    _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
+  ) throws -> SavedLogin.Tokens {
+    var login = login
+    var knew = lead
+    while true {
+      let response = try form(
+        old.tokenEndpoint,
+        [("grant_type", "refresh_token"), ("refresh_token", old.refresh), ("client_id", Self.identifier)],
+        isProved: true)
+      if response.status == 200 {
+        let tokens = try tokens(in: response, token: old.tokenEndpoint, revocation: old.revocationEndpoint)
+        login.tokens = tokens
+        try save(login)
+        return tokens
+      }
+      let problem = Problem(response)
+      if problem.code == "invalid_dpop_proof", knew != lead {
+        knew = lead
+        continue
+      }
+      guard problem.code == "invalid_grant" else { throw FleetError.problem(problem, host: server.host) }
+      login.tokens = nil
+      try save(login)
+      throw FleetError.loginEnded(host: server.host)
+    }
+  }
+
+  func tokens(
+    in response: HTTPResponse, token: String, revocation: String
+  ) throws(FleetError) -> SavedLogin.Tokens {
+    let reader = try AnswerReader(response, from: server.host)
+    let type = try reader.text("token_type")
+    guard type.lowercased() == "dpop" else {
+      throw .malformed("the token is not bound to this device", host: server.host)
+    }
+    return SavedLogin.Tokens(
+      access: try reader.token("access_token"),
+      expires: world.clock() + (try reader.seconds("expires_in", 1...86_400)),
+      refresh: try reader.token("refresh_token"),
+      tokenEndpoint: token, revocationEndpoint: revocation)
+  }
+
+  // MARK: - Vehicles and bookings
+
+  /// - Parameter time: when they are to be free; nil for all of them.
+  package func vehicles(free time: Range<Int64>? = nil) throws -> [FleetVehicle] {
+    let query = time.map {
+      "?from=\(Timestamp.text($0.lowerBound))&to=\(Timestamp.text($0.upperBound))"
+    }
+    let reader = try AnswerReader(ask(.get, "/v1/vehicles\(query ?? "")"), from: server.host)
+    return try reader.list("vehicles", limit: 1000) { json throws(FleetError) in
+      try FleetVehicle(json, from: server.host)
+    }
+  }
+
+  /// Books once, however often it has to be said.
+  ///
+  /// - Parameters:
+  ///   - begin: nil for now.
+  ///   - steps: nil for all of the vehicle's.
+  ///   - repeats: is told before the request is sent again, because its answer was lost.
+  package func book(
+    _ vehicle: FleetVehicle, from begin: Int64?, to end: Int64, steps: [StepID]?, repeats: (FleetError) -> Void
+  ) throws -> Booking {
+    var body: [JSON.Member] = [
+      .init("vehicle", .string(vehicle.id.description)), .init("to", .string(Timestamp.text(end))),
+    ]
+    if let begin { body.append(.init("from", .string(Timestamp.text(begin)))) }
+    if let steps { body.append(.init("steps", .array(steps.map { .string($0.description) }))) }
+    // The server knows by it that a second request is the first one again.
+    let key = HTTPRequest.Header("Idempotency-Key", UUID.random().description)
+    var failures = 0
+    while true {
+      do {
+        return try booking(ask(.post, "/v1/bookings", .object(body), headers: [key]), name: vehicle.name)
+      } catch FleetError.http(let error) where error.mayHaveArrived && failures < 2 {
+        failures += 1
+        repeats(.http(error))
+        try world.pause(.seconds(failures))
+      }
+    }
+  }
+
+  package func bookings() throws -> [Booking] {
+    let reader = try AnswerReader(ask(.get, "/v1/bookings"), from: server.host)
+    return try reader.list("bookings", limit: 1000) { json throws(FleetError) in
+      try Booking(json, from: server.host)
+    }
+  }
+
+  package func booking(_ id: String) throws -> Booking { try booking(ask(.get, "/v1/bookings/\(id)")) }
+
+  /// - Parameter to: the new end.
+  package func extend(_ booking: Booking, to: Int64) throws -> Booking {
+    try self.booking(
+      ask(
+        .patch, "/v1/bookings/\(booking.id)", ["to": .string(Timestamp.text(to))],
+        headers: booking.etag.map { [.init("If-Match", $0)] } ?? []), name: booking.name)
+  }
+
+  package enum Closing: String, Sendable {
+    case cancel, end
+  }
+
+  package func close(_ booking: Booking, _ closing: Closing) throws -> Booking {
+    try self.booking(ask(.post, "/v1/bookings/\(booking.id)/\(closing.rawValue)"), name: booking.name)
+  }
+
+  /// The access file of a booking.
+  ///
+  /// - Parameter request: what `DeviceRequest.signed` made.
+  package func access(to booking: Booking, for request: String) throws -> String {
+    let response = try ask(.post, "/v1/bookings/\(booking.id)/access", ["request": .string(request)])
+    guard let text = String(validating: response.body, as: UTF8.self) else {
+      throw FleetError.malformed("the access file is not text", host: server.host)
+    }
+    return text
+  }
+
+  private func booking(_ response: HTTPResponse, name: String? = nil) throws(FleetError) -> Booking {
+    let reader = try AnswerReader(response, from: server.host)
+    return try Booking(reader.value, from: server.host, name: name, etag: response.headers["etag"])
+  }
+
+  // MARK: - A vehicle joins
+
+  /// Tells the server of a new vehicle.
+  ///
+  /// - Parameter enrolment: the code that the operator gave, and the vehicle's public keys.
+  package func enrol(_ enrolment: JSON) throws(FleetError) -> JSON {
+    try AnswerReader(askOpenly(.post, "/v1/enrolments", enrolment), from: server.host).value
+  }
+}

@@ -1,0 +1,117 @@
+package import Domain
+package import Encoding
+package import HTTP
+
+/// Why the server has not done what was asked.
+package enum FleetError: Failure, Equatable {
+  case http(HTTPError)
+  case notLoggedIn
+  /// The server does not take the login any more.
+  case loginEnded(host: String)
+  /// Somebody said no to the code.
+  case denied
+  /// Nobody said yes to the code in time.
+  case codeExpired
+  /// What the server said no to.
+  case problem(Problem, host: String)
+  /// The server sends to another address, which is not followed.
+  case redirected(host: String)
+  /// An answer that is not what was agreed: which part.
+  case malformed(String, host: String)
+  /// The file of the login that cannot be read.
+  case damaged(String)
+  /// A login at another server is there.
+  case otherServer(String)
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .http(let error): error.exitStatus
+    case .notLoggedIn, .loginEnded, .denied, .codeExpired: .noPermission
+    case .problem(let problem, _): problem.exitStatus
+    case .redirected: .unavailable
+    case .malformed, .damaged: .badData
+    case .otherServer: .usage
+    }
+  }
+
+  package var description: String {
+    switch self {
+    case .http(let error): error.description
+    case .notLoggedIn: "you are not logged in"
+    case .loginEnded(let host): "\(host) has ended your login"
+    case .denied: "the login was denied"
+    case .codeExpired: "the code has expired: nobody confirmed it in time"
+    case .problem(let problem, let host): "\(host): \(problem.text)"
+    case .redirected(let host): "\(host) sends you to another address, which is not followed"
+    case .malformed(let part, let host): "the answer of \(host) is not understood: \(part)"
+    case .damaged(let path): "\(path) is damaged"
+    case .otherServer(let host): "you are logged in at \(host)"
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .http(let error): error.hint
+    case .notLoggedIn: "log in: stepctl login URL"
+    case .loginEnded, .denied, .codeExpired: "log in again: stepctl login"
+    case .problem(let problem, _): problem.hint
+    case .redirected: "use the address of the server itself"
+    case .malformed: "another version of stepctl may be needed"
+    case .damaged: "remove it, and log in again"
+    case .otherServer: "log out first: stepctl logout"
+    }
+  }
+
+  package var details: [JSON.Member] {
+    if case .problem(let problem, _) = self { [.init("code", .string(problem.code))] } else { [] }
+  }
+
+  package var isInterruption: Bool { self == .http(.interrupted) }
+}
+
+/// A server's no (RFC 9457, RFC 6749 5.2): short enough for a line.
+package struct Problem: Equatable, Sendable {
+  /// The HTTP status.
+  package let status: Int
+  /// A word for programs.
+  package let code: String
+  /// For people, as the server puts it.
+  package let text: String
+  /// Seconds to wait before the next try, where the server says so.
+  package let retryAfter: Int64?
+  /// The next times that are free, where the vehicle is taken. Seconds of Unix time.
+  package let next: [Range<Int64>]
+
+  var exitStatus: ExitStatus {
+    switch status {
+    case 401, 403: .noPermission
+    case 404: .noInput
+    case 429, 500...: .unavailable
+    default: .refused
+    }
+  }
+
+  var hint: String? {
+    if let retryAfter { return "try again in \(retryAfter) s" }
+    switch code {
+    case "invalid_dpop_proof": return "is this computer's clock right?"
+    case "terms": return "accept them in a browser, or with stepctl login --email"
+    case "wrong_login": return "a new password is set with stepctl account password"
+    default: return nil
+    }
+  }
+
+  /// - Parameter body: whatever came with the status.
+  init(_ response: HTTPResponse) {
+    let json = try? JSON(parsing: response.body)
+    func text(_ name: String) -> String? {
+      json?[name]?.string.flatMap { $0.isEmpty ? nil : String($0.unicodeScalars.prefix(300)) }
+    }
+    status = response.status
+    code = (text("code") ?? text("error")).flatMap { isWord($0) ? $0 : nil } ?? "http_\(response.status)"
+    let said = text("detail") ?? text("error_description") ?? text("title") ?? "status \(response.status)"
+    self.text = said.hasSuffix(".") ? String(said.dropLast()) : said
+    retryAfter = response.headers["retry-after"].flatMap { Int64($0) }.flatMap { (0...86_400).contains($0) ? $0 : nil }
+    next = times(in: json?["next"]?.array ?? [])
+  }
+}

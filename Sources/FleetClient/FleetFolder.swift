@@ -1,0 +1,150 @@
+package import Domain
+import Encoding
+import Glibc
+import HTTP
+package import SystemIO
+
+/// The user's login at a fleet's server, and the bookings that this device knows: `~/.config/stepctl/fleet`.
+///
+///     login.json     server, CA, tokens: mode 0600
+///     bookings.json  what was booked, as the server last said
+///     lock           held while tokens are changed
+package struct FleetFolder: Sendable {
+  package let path: String
+
+  package init(_ path: String) { self.path = path }
+
+  private var loginFile: String { "\(path)/login.json" }
+  private var bookingsFile: String { "\(path)/bookings.json" }
+
+  /// What is known of the server and the login; nil where there never was one.
+  package func login() throws -> SavedLogin? {
+    guard Files.exists(loginFile) else { return nil }
+    if try Files.isReadableByOthers(loginFile) { throw ReadableByOthers(path: loginFile) }
+    guard let json = try? JSON(parsing: Files.readRegular(loginFile)), let login = SavedLogin(json) else {
+      throw FleetError.damaged(loginFile)
+    }
+    return login
+  }
+
+  /// Changes the login, one program at a time: two that renew it at once would be taken for a thief and his victim.
+  ///
+  /// - Parameter deadline: how long to wait for another program.
+  package func change<Result>(
+    until deadline: ContinuousClock.Instant, _ interruption: Interruption?,
+    _ body: (SavedLogin?, _ save: (SavedLogin) throws(SystemError) -> Void) throws -> Result
+  ) throws -> Result {
+    try Files.createFolder(path, mode: 0o700)
+    let lock = try FolderLock("\(path)/lock", until: deadline, interruption)
+    defer { withExtendedLifetime(lock) {} }
+    return try body(login()) { login throws(SystemError) in
+      try Files.replace(loginFile, with: (login.json.text + "\n").utf8, mode: 0o600)
+    }
+  }
+
+  /// Those that this device was told of. A file that cannot be read counts as none: the server knows them.
+  package func bookings() -> [Booking] {
+    guard Files.exists(bookingsFile), let bytes = try? Files.readRegular(bookingsFile),
+      let items = try? JSON(parsing: bytes).array
+    else { return [] }
+    return items.compactMap { try? Booking($0, from: "") }
+  }
+
+  /// Keeps those that may still be of use.
+  package func keep(_ bookings: [Booking], now: Int64) throws {
+    try Files.createFolder(path, mode: 0o700)
+    let left = bookings.filter { $0.isLive && $0.to + Booking.grace > now }
+    try Files.replace(bookingsFile, with: (JSON.array(left.map(\.json)).text + "\n").utf8, mode: 0o600)
+  }
+
+  /// Forgets the bookings, and all of the login but where the server is.
+  package func forget() throws {
+    for file in [bookingsFile, loginFile] where unlink(file) == -1 && errno != ENOENT {
+      throw SystemError("remove", file)
+    }
+  }
+
+  package struct ReadableByOthers: Failure {
+    let path: String
+    package var exitStatus: ExitStatus { .noPermission }
+    package var description: String { "\(path): can be read by others" }
+    package var hint: String? { "chmod 600 \(path), and log in again if somebody may have read it" }
+  }
+}
+
+/// What is kept of a server, and of a login there.
+package struct SavedLogin: Equatable, Sendable {
+  package var server: FleetAddress
+  /// The only authorities that are trusted with this server, PEM; nil for the system's.
+  package var authorities: String?
+  package var email: String?
+  package var tokens: Tokens?
+
+  /// What the server gave for the login. Worth nothing without the device's key, and secret all the same.
+  package struct Tokens: Equatable, Sendable {
+    package var access: String
+    /// Unix time, by this computer's clock.
+    package var expires: Int64
+    package var refresh: String
+    package var tokenEndpoint: String
+    package var revocationEndpoint: String
+
+    package init(access: String, expires: Int64, refresh: String, tokenEndpoint: String, revocationEndpoint: String) {
+      self.access = access
+      self.expires = expires
+      self.refresh = refresh
+      self.tokenEndpoint = tokenEndpoint
+      self.revocationEndpoint = revocationEndpoint
+    }
+  }
+
+  package init(server: FleetAddress, authorities: String? = nil, email: String? = nil, tokens: Tokens? = nil) {
+    self.server = server
+    self.authorities = authorities
+    self.email = email
+    self.tokens = tokens
+  }
+
+  var json: JSON {
+    func text(_ value: String?) -> JSON { value.map(JSON.string) ?? .null }
+    return [
+      "server": .string(server.description), "ca": text(authorities), "email": text(email),
+      "tokens": tokens.map { tokens in
+        [
+          "access": .string(tokens.access), "expires": .integer(tokens.expires), "refresh": .string(tokens.refresh),
+          "token_endpoint": .string(tokens.tokenEndpoint), "revocation_endpoint": .string(tokens.revocationEndpoint),
+        ]
+      } ?? .null,
+    ]
+  }
+
+  init?(_ json: JSON) {
+    guard let server = json["server"]?.string.flatMap({ try? FleetAddress($0) }) else { return nil }
+    self.init(server: server, authorities: json["ca"]?.string, email: json["email"]?.string)
+    guard let saved = json["tokens"], saved != .null else { return }
+    guard let access = saved["access"]?.string, let expires = saved["expires"]?.integer,
+      let refresh = saved["refresh"]?.string, let token = saved["token_endpoint"]?.string, server.has(token),
+      let revocation = saved["revocation_endpoint"]?.string, server.has(revocation)
+    else { return nil }
+    tokens = Tokens(
+      access: access, expires: expires, refresh: refresh, tokenEndpoint: token, revocationEndpoint: revocation)
+  }
+}
+
+/// An exclusive flock(2), waited for without keeping a signal or a deadline waiting.
+private final class FolderLock: Sendable {
+  private let file: Descriptor
+
+  init(_ path: String, until deadline: ContinuousClock.Instant, _ interruption: Interruption?) throws {
+    file = try Descriptor.open(path, O_RDWR | O_CREAT, mode: 0o600)
+    if file.lock() { return }
+    let taken = try Mailbox<Bool>()
+    // It goes on to wait after a deadline, and lets go of the lock when it has it.
+    try DetachedThread.start { [self] in
+      taken.post(flock(file.number, LOCK_EX) == 0)
+    }
+    let ready = try waitReadable([taken.descriptor, interruption?.number ?? -1], until: deadline)
+    if ready[1] { throw FleetError.http(.interrupted) }
+    guard ready[0], taken.take() == true else { throw SystemError("lock", path, code: EWOULDBLOCK) }
+  }
+}

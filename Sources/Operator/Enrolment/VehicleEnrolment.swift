@@ -1,0 +1,85 @@
+import Domain
+package import Encoding
+package import StepProtocol
+
+/// What a new vehicle tells the server of the fleet that it joins. Only public keys are in it.
+package struct VehicleEnrolment: Sendable {
+  let vehicle: Vehicle
+  let topic: TopicPrefix
+  let encryptionKey: EncryptionKey
+  let signingKey: VerificationKey
+  /// PKCS #10, DER.
+  let certificateRequest: [UInt8]
+
+  /// - Parameters:
+  ///   - code: what the operator gave: `XXXX-XXXX-XXXX`.
+  ///   - isNamed: whether somebody chose the vehicle's name; the server has one otherwise.
+  package func json(code: String, isNamed: Bool) -> JSON {
+    let steps = vehicle.steps.map { step -> JSON in
+      [
+        "id": .string(step.id.description), "side": .string(step.side.rawValue), "major": .integer(Int64(step.major)),
+      ]
+    }
+    var members: [JSON.Member] = [
+      .init("code", .string(code)), .init("id", .string(vehicle.uuid.description)),
+      .init("topic", .string(topic.description)), .init("steps", .array(steps)),
+      .init(
+        "keys",
+        [
+          "encryption": ["kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(encryptionKey.bytes))],
+          "signing": signingKey.jwk,
+        ]),
+      .init("certificate_request", .string(Base64URL.encode(certificateRequest))),
+    ]
+    if isNamed { members.append(.init("name", .string(vehicle.name))) }
+    return .object(members)
+  }
+}
+
+/// What the vehicle is given, to belong to the fleet.
+package struct VehicleAdmission: Sendable {
+  let name: String
+  /// The operator's present key.
+  let operatorKey: VerificationKey
+  let host: BrokerHost
+  let port: UInt16
+  /// PEM: whom broker and vehicle trust.
+  let authority: [UInt8]
+  /// PEM: for the request's key.
+  let certificate: [UInt8]
+
+  /// - Throws: `RequestError.unusableAdmission` with the part that is not as it should be.
+  package init(_ json: JSON) throws(RequestError) {
+    func part<Value>(_ name: String, _ value: Value?) throws(RequestError) -> Value {
+      guard let value else { throw .unusableAdmission(name) }
+      return value
+    }
+    name = try part("name", json["name"]?.string.flatMap { Vehicle.isName($0) ? $0 : nil })
+    operatorKey = try part("keys", json["keys"]?.array?.first.flatMap { try? VerificationKey(jwk: $0) })
+    host = try part("broker", json["broker"]?["host"]?.string.flatMap(BrokerHost.init))
+    port = try part(
+      "broker", json["broker"]?["port"]?.integer.flatMap { UInt16(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil })
+    authority = try part("authority", json["authority"]?.string.map { Array($0.utf8) })
+    certificate = try part("certificate", json["certificate"]?.string.map { Array($0.utf8) })
+  }
+}
+
+/// Who takes a new vehicle in.
+package enum VehicleIssuer {
+  /// An operator of its own, who is made with it.
+  case own
+  /// The operator of a fleet, in a folder here.
+  case place(OperatorPlace)
+  /// The same for a vehicle whose private keys were made on it: here are the public ones.
+  case publicKeys(OperatorPlace, VehicleKeys)
+  /// The server of a fleet: the closure asks it. The vehicle is made where it stays, and keeps its private keys.
+  case server((VehicleEnrolment) throws -> VehicleAdmission)
+
+  /// Of a fleet whose operator's folder is here.
+  package var operatorPlace: OperatorPlace? {
+    switch self {
+    case .place(let place), .publicKeys(let place, _): place
+    case .own, .server: nil
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import Configuration
+public import Domain
+import MQTT
+public import StepProtocol
+import SystemIO
+
+/// The operator of several vehicles, for a server that hands out access by itself: what `stepctl operator` and
+/// `stepctl provision token` do, on the same folder. Its calls read and write files, and `publish` waits for the broker.
+///
+/// Errors are `Failure`s whose line an operator understands.
+public struct FleetOperator: Sendable {
+  private let place: OperatorPlace
+
+  /// - Parameter path: of the folder that `create`, or `stepctl operator init`, has made.
+  public init(_ path: String) { place = OperatorPlace(path) }
+
+  /// Makes a new operator: all of its folder, or nothing.
+  ///
+  /// - Parameters:
+  ///   - host: the broker's, by which vehicles and riders reach it: a host name or an IP address.
+  ///   - now: Unix time, from which the certificates are valid.
+  public static func create(_ path: String, host: String, port: UInt16, now: Int64) throws -> FleetOperator {
+    guard let host = BrokerHost(host) else {
+      throw ConfigurationError(path, "\(host): expected a host name or an IP address")
+    }
+    _ = try OperatorPlace(path).initialize(host: host, port: port, now: now)
+    return FleetOperator(path)
+  }
+
+  /// A certificate of the operator's authority for a server, with its key.
+  ///
+  /// - Returns: PEM.
+  public func serverCertificate(for host: String, now: Int64) throws -> (certificate: [UInt8], key: [UInt8]) {
+    guard let host = BrokerHost(host) else {
+      throw ConfigurationError(place.path, "\(host): expected a host name or an IP address")
+    }
+    let authority = try VehicleFolder(place.path).readAuthority()
+    return try about(place.path) {
+      let key = try PrivateKey()
+      return (try authority.issue(.broker(host), to: key, now: now).pem(), try key.pem())
+    }
+  }
+
+  /// The authority's certificate, DER.
+  public func authority() throws -> [UInt8] {
+    let path = place.path(VehiclePaths.authorityCertificate)
+    let certificate = try VehicleFolder(place.path).readCertificate(VehiclePaths.authorityCertificate)
+    return try about(path) { try certificate.der() }
+  }
+
+  /// The keys that count, the present one first.
+  public func keys() throws -> [VerificationKey] { try place.keys().counting }
+
+  // MARK: - Vehicles
+
+  /// The vehicle whose public part is in the folder of that name; nil when there is none.
+  public func vehicle(_ name: String) throws -> Vehicle? {
+    guard let name = RiderName(name) else { return nil }
+    let record = place.record(of: name.description)
+    return Files.exists(record.path) ? try record.readVehicleFile().vehicle : nil
+  }
+
+  /// What a vehicle asks for that joins. It has made its private keys, and keeps them.
+  public struct Application: Sendable {
+    public let vehicle: Vehicle
+    public let topic: TopicPrefix
+    public let encryptionKey: EncryptionKey
+    public let statementKey: VerificationKey
+    /// PKCS #10, DER, for the name `controller`.
+    public let certificateRequest: [UInt8]
+
+    public init(
+      vehicle: Vehicle, topic: TopicPrefix, encryptionKey: EncryptionKey, statementKey: VerificationKey,
+      certificateRequest: [UInt8]
+    ) {
+      self.vehicle = vehicle
+      self.topic = topic
+      self.encryptionKey = encryptionKey
+      self.statementKey = statementKey
+      self.certificateRequest = certificateRequest
+    }
+  }
+
+  /// What the vehicle gets.
+  public struct Admission: Sendable {
+    public let keys: [VerificationKey]
+    public let host: String
+    public let port: UInt16
+    /// PEM.
+    public let authority: [UInt8]
+    /// PEM.
+    public let certificate: [UInt8]
+    /// When the certificate ends, Unix time.
+    public let end: Int64
+  }
+
+  /// Takes a vehicle in: its folder is named by its UUID.
+  ///
+  /// - Throws: where a vehicle of that UUID or topic is there already, too.
+  public func admit(_ application: Application, now: Int64) throws -> Admission {
+    let broker = try place.broker()
+    let record = place.record(of: application.vehicle.uuid.description)
+    for known in try place.vehicles() {
+      let file = try known.readVehicleFile()
+      guard file.vehicle.uuid != application.vehicle.uuid, file.topic != application.topic else {
+        throw LedgerError.taken(known.path)
+      }
+    }
+    let keys = try place.keys()
+    let authorityPEM = try Files.readRegular(place.path(VehiclePaths.authorityCertificate))
+    let authority = try VehicleFolder(place.path).readAuthority()
+    let (certificate, end) = try about("the certificate request") {
+      let request = try CertificateRequest(der: application.certificateRequest, name: "controller")
+      let certificate = try authority.issue(
+        .controller(of: application.vehicle.uuid), for: request, now: now, lastingUntil: 0)
+      return (try certificate.pem(), try certificate.end())
+    }
+    let file = VehicleFile(
+      path: VehiclePaths.vehicle, vehicle: application.vehicle, operatorKey: keys.present.verificationKey,
+      topic: application.topic,
+      broker: Broker(
+        host: broker.host.description, port: broker.port,
+        tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
+      controller: .init(encryption: application.encryptionKey, signing: application.statementKey))
+    // vehicles() leaves out what begins with a dot, so a vehicle is there as a whole or not at all.
+    let new = "\(Files.parent(of: record.path))/.\(record.name).new"
+    try StagingFolder.remove(new)
+    let staging = try StagingFolder(new)
+    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
+    try staging.write(NewFile(VehiclePaths.authorityCertificate, authorityPEM))
+    try staging.write(NewFile(VehiclePaths.controllerCertificate, certificate))
+    try staging.write(NewFile(VehiclePaths.vehicle, file.render()))
+    try staging.synchronize(VehiclePaths.tls)
+    try staging.synchronize()
+    try staging.become(record.path)
+    try place.writeAccessList()
+    return Admission(
+      keys: keys.counting, host: broker.host.description, port: broker.port, authority: authorityPEM,
+      certificate: certificate, end: end)
+  }
+
+  /// Forgets a vehicle: the broker no longer lets its clients in, from its next look at the access list on. A copy of what
+  /// was public of it stays, as `.removed-NAME`.
+  public func remove(_ name: String) throws {
+    let record = place.record(of: name)
+    let kept = "\(Files.parent(of: record.path))/.removed-\(record.name)"
+    try StagingFolder.remove(kept)
+    try StagingFolder.move(record.path, to: kept)
+    try place.writeAccessList()
+  }
+
+  // MARK: - Access
+
+  /// Gives a device access to a vehicle.
+  ///
+  /// - Parameters:
+  ///   - name: of the vehicle's folder.
+  ///   - subject: who it is, as the operator calls them: 1 to 64 letters, digits, `.`, `-` and `_`.
+  ///   - steps: in any order; those of the vehicle.
+  ///   - validity: Unix time, the end exclusive.
+  ///   - now: Unix time.
+  public func grant(
+    _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
+  ) throws -> AccessFile {
+    guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
+    let plan = TokenPlan(
+      rider: rider, steps: steps, notBefore: validity.lowerBound,
+      lifetime: validity.upperBound - validity.lowerBound)
+    return try place.record(of: name).grantAccess(plan, to: request, now: now)
+  }
+
+  /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
+  ///
+  /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
+  public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
+    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
+  }
+
+  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there.
+  ///
+  /// - Parameter vehicles: those that have to know; nil for all.
+  public func publish(
+    to vehicles: Set<UUID>? = nil, now: Int64, until deadline: ContinuousClock.Instant
+  ) throws {
+    for letter in try place.letters(to: vehicles, now: now) { try letter.publish(until: deadline) }
+  }
+
+  /// Takes the next step of a change of keys; `publish` has to tell the vehicles.
+  ///
+  /// - Returns: what was done, for people.
+  public func rotateKeys(now: Int64) throws -> String {
+    switch try place.rotateKeys(now: now) {
+    case .announced(let key): "the next key is \(key); vehicles learn of it now"
+    case .switched(let key): "the key \(key) signs from now on; the one before still counts"
+    }
+  }
+
+  /// Ends a change of keys, and tells the vehicles.
+  public func retireKey(now: Int64, until deadline: ContinuousClock.Instant) throws {
+    for letter in try place.retireKey(now: now, force: false).letters { try letter.publish(until: deadline) }
+  }
+}

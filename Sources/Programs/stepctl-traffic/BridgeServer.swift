@@ -1,0 +1,346 @@
+import CWebSockets
+import Encoding
+import Glibc
+import Synchronization
+import SystemIO
+import Traffic
+import TrafficFeed
+
+/// A WebSocket server over mutual TLS, 1.2 or later, for publishers of frames and their clients.
+///
+/// libwebsockets calls back on the thread that runs it, and `Bridge` decides. No place of a client leaves this process.
+final class BridgeServer {
+  /// What comes from standard input, on another thread.
+  final class Inbox: @unchecked Sendable {
+    fileprivate struct State {
+      var frames: [[UInt8]] = []
+      var countIsAsked = false
+    }
+
+    private let state = Mutex(State())
+    fileprivate let context: OpaquePointer
+    /// A second of many sections; whoever sends more gets ahead of the road.
+    private static let mostFrames = 256
+
+    fileprivate init(_ context: OpaquePointer) { self.context = context }
+
+    func publish(_ frame: [UInt8]) {
+      state.withLock { if $0.frames.count < Self.mostFrames { $0.frames.append(frame) } }
+      // The one function that any thread may call.
+      lws_cancel_service(context)
+    }
+
+    func askForCounts() {
+      state.withLock { $0.countIsAsked = true }
+      lws_cancel_service(context)
+    }
+
+    fileprivate func take() -> State {
+      state.withLock { state in
+        defer { state = State() }
+        return state
+      }
+    }
+  }
+
+  /// Whoever is connected.
+  private final class Peer {
+    let place: BridgeRole.Place
+    var client: Bridge.Client
+    var isEstablished = false
+    /// What has come of a message.
+    var message: [UInt8] = []
+    var lastMessage: Double
+    var rate = RateLimit(perSecond: 100, burst: 200)
+
+    init(_ place: BridgeRole.Place, now: Double) {
+      self.place = place
+      lastMessage = now
+      if case .client(let allowed) = place {
+        client = Bridge.Client(allowed: allowed)
+      } else {
+        client = Bridge.Client(allowed: [])
+      }
+    }
+  }
+
+  let inbox: Inbox
+  private let context: OpaquePointer
+  private let protocols: UnsafeMutablePointer<lws_protocols>
+  private let patience: UnsafeMutablePointer<lws_retry_bo_t>
+  private var bridge: Bridge
+  private var peers: [OpaquePointer: Peer] = [:]
+  private var counts = BridgeCounts()
+  /// What is sent, behind the space that the library needs. Used again for each frame.
+  private var buffer: [UInt8]
+  private let say: (BridgeMessage) -> Void
+
+  /// Seconds of silence after which the other side is asked whether it lives, and after which it does not.
+  private static let silence: (ask: UInt16, end: UInt16) = (5, 10)
+  /// Seconds without a message after which a connection is closed.
+  private static let idle = 60.0
+  /// Connections at a time, those that are still in their handshake included.
+  private static let mostConnections: UInt32 = 4096
+  /// Bytes that the kernel may hold for a client that were not sent yet.
+  private static let mostUnsent: Int32 = 16_384
+
+  /// - Returns: nil when TLS cannot be set up with these files, or the port cannot be had.
+  init?(
+    address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
+    say: @escaping (BridgeMessage) -> Void
+  ) {
+    self.say = say
+    bridge = Bridge(map: map)
+    buffer = [UInt8](repeating: 0, count: space_before_payload())
+    lws_set_log_level(0, nil)
+    protocols = .allocate(capacity: 2)
+    protocols.initialize(repeating: lws_protocols(), count: 2)
+    protocols[0].name = UnsafePointer(strdup("feed"))
+    protocols[0].callback = bridgeCallback
+    // A buffer for each connection: a client says little, and a publisher's frame comes in parts.
+    protocols[0].rx_buffer_size = 4096
+    patience = .allocate(capacity: 1)
+    patience.initialize(to: lws_retry_bo_t())
+    patience.pointee.secs_since_valid_ping = Self.silence.ask
+    patience.pointee.secs_since_valid_hangup = Self.silence.end
+    var info = lws_context_creation_info()
+    info.port = Int32(port)
+    // The library keeps these.
+    info.iface = address.map { UnsafePointer(strdup($0)) }
+    info.protocols = UnsafePointer(protocols)
+    info.retry_and_idle_policy = UnsafePointer(patience)
+    info.options = serve_mutual_tls()
+    info.ssl_options_set = no_old_tls()
+    info.alpn = UnsafePointer(strdup("http/1.1"))
+    info.timeout_secs = 10
+    info.fd_limit_per_thread = Self.mostConnections
+    info.ssl_ca_filepath = UnsafePointer(strdup(authorities))
+    info.ssl_cert_filepath = UnsafePointer(strdup(certificate))
+    info.ssl_private_key_filepath = UnsafePointer(strdup(key))
+    guard let context = lws_create_context(&info) else { return nil }
+    self.context = context
+    inbox = Inbox(context)
+  }
+
+  var port: UInt16 {
+    lws_get_vhost_by_name(context, "default").map { UInt16(truncatingIfNeeded: lws_get_vhost_listen_port($0)) } ?? 0
+  }
+
+  /// Runs until the library cannot go on.
+  func run() {
+    current = self
+    while lws_service(context, 0) >= 0 {}
+  }
+
+  private var now: Double { Double(WallClock.microseconds) / 1e6 }
+
+  // MARK: - What the library says
+
+  fileprivate func handle(
+    _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ bytes: UnsafeMutableRawPointer?, _ count: Int
+  ) -> Int32 {
+    switch reason {
+    case LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION:
+      // What this says counts, and not what OpenSSL has found, which is in `count`: 1 for a certificate that is good.
+      return count == 1 ? 0 : 1
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return confirm(socket)
+    case LWS_CALLBACK_HTTP:
+      counts.refused += 1
+      _ = lws_return_http_status(socket, 426, nil)
+      return -1
+    case LWS_CALLBACK_ESTABLISHED: establish(socket)
+    case LWS_CALLBACK_RECEIVE: return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
+    case LWS_CALLBACK_SERVER_WRITEABLE: return write(socket)
+    case LWS_CALLBACK_TIMER: return checkIdleness(socket)
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED: takeInbox()
+    case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY:
+      // The second one, for an upgrade that was confirmed and then failed.
+      if let socket { forget(socket) }
+    default: break
+    }
+    return 0
+  }
+
+  /// - Returns: 0 for an upgrade that is allowed; more where it was answered otherwise.
+  private func confirm(_ socket: OpaquePointer?) -> Int32 {
+    guard let socket else { return -1 }
+    func refuse(_ status: UInt32, _ why: String) -> Int32 {
+      counts.refused += 1
+      say(.note("refused a connection: \(why)"))
+      _ = lws_return_http_status(socket, status, nil)
+      return 1
+    }
+    // A browser says from which page a connection comes. No page is to use the certificate that a browser has.
+    if lws_hdr_total_length(socket, WSI_TOKEN_ORIGIN) > 0 { return refuse(403, "it has an Origin header") }
+    guard let name = commonName(of: socket), let role = BridgeRole(commonName: name) else {
+      return refuse(403, "its certificate names no role")
+    }
+    guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
+      let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
+    else { return refuse(403, "\(name) may not use this path") }
+    peers[socket] = Peer(place, now: now)
+    return 0
+  }
+
+  private func establish(_ socket: OpaquePointer?) {
+    guard let socket, let peer = peers[socket] else { return }
+    peer.isEstablished = true
+    switch peer.place {
+    case .publisher(let section):
+      counts.publishers += 1
+      say(.note("publisher of \(section) connected"))
+    case .client:
+      counts.clients += 1
+      say(.note("client connected, \(counts.clients) now"))
+    }
+    keep_little_unsent(socket, Self.mostUnsent)
+    lws_set_timer_usecs(socket, Int64(Self.idle * 1e6))
+  }
+
+  private func forget(_ socket: OpaquePointer) {
+    guard let peer = peers.removeValue(forKey: socket), peer.isEstablished else { return }
+    counts.dropped += peer.client.dropped
+    switch peer.place {
+    case .publisher(let section):
+      counts.publishers -= 1
+      say(.note("publisher of \(section) disconnected"))
+    case .client:
+      counts.clients -= 1
+      say(.note("client disconnected, \(counts.clients) now"))
+    }
+  }
+
+  private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
+    guard let socket, let peer = peers[socket] else { return -1 }
+    guard lws_frame_is_binary(socket) == 0 else {
+      return end(socket, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "text only")
+    }
+    let longest = if case .publisher = peer.place { FeedFrame.longest } else { ClientLocation.longest }
+    guard peer.message.count + part.count <= longest else {
+      return end(socket, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "at most \(longest) bytes")
+    }
+    peer.message.append(contentsOf: part)
+    guard lws_remaining_packet_payload(socket) == 0, lws_is_final_fragment(socket) != 0 else { return 0 }
+    let message = peer.message
+    peer.message = []
+    peer.lastMessage = now
+    switch peer.place {
+    case .publisher(let section): return publish(message, section, socket, peer)
+    case .client: return place(socket, peer, message)
+    }
+  }
+
+  private func publish(_ message: [UInt8], _ section: String, _ socket: OpaquePointer, _ peer: Peer) -> Int32 {
+    guard peer.rate.take(at: now) else { return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "100 frames a second") }
+    do throws(FeedFlaw) {
+      let frame = try FeedFrame(parsing: message)
+      guard identical(frame.section, section) else {
+        return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "the frame is of another section")
+      }
+      take(frame)
+      return 0
+    } catch {
+      say(.note("publisher of \(section): \(error)"))
+      return end(socket, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
+    }
+  }
+
+  private func place(_ socket: OpaquePointer, _ peer: Peer, _ message: [UInt8]) -> Int32 {
+    do throws(FeedFlaw) {
+      let location = try ClientLocation(parsing: message)
+      guard bridge.place(&peer.client, at: location, now: now) else {
+        return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "10 locations a second")
+      }
+      if bridge.hasNews(for: peer.client, now: now) { lws_callback_on_writable(socket) }
+      return 0
+    } catch {
+      return end(socket, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
+    }
+  }
+
+  private func take(_ frame: FeedFrame) {
+    counts.received += 1
+    let now = now
+    bridge.take(frame, at: now)
+    for (socket, peer) in peers where peer.isEstablished && bridge.hasNews(for: peer.client, now: now) {
+      lws_callback_on_writable(socket)
+    }
+  }
+
+  /// The socket takes more: the newest frame that this client does not have, and no other.
+  private func write(_ socket: OpaquePointer?) -> Int32 {
+    guard let socket, let peer = peers[socket] else { return 0 }
+    let before = space_before_payload()
+    buffer.removeSubrange(before...)
+    guard bridge.write(for: &peer.client, now: now, to: &buffer) else { return 0 }
+    let length = buffer.count - before
+    let sent = buffer.withUnsafeMutableBufferPointer {
+      lws_write(socket, $0.baseAddress! + before, length, LWS_WRITE_TEXT)
+    }
+    guard sent >= 0 else { return -1 }
+    counts.sent += 1
+    if bridge.hasNews(for: peer.client, now: now) { lws_callback_on_writable(socket) }
+    return 0
+  }
+
+  private func checkIdleness(_ socket: OpaquePointer?) -> Int32 {
+    guard let socket, let peer = peers[socket] else { return 0 }
+    let left = Self.idle - (now - peer.lastMessage)
+    guard left > 0 else { return end(socket, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false) }
+    lws_set_timer_usecs(socket, Int64(min(left, Self.idle) * 1e6) + 1)
+    return 0
+  }
+
+  private func takeInbox() {
+    let state = inbox.take()
+    for frame in state.frames { if let frame = try? FeedFrame(parsing: frame) { take(frame) } }
+    guard state.countIsAsked else { return }
+    var counts = counts
+    counts.dropped += peers.values.reduce(0) { $0 + $1.client.dropped }
+    say(.counts(counts))
+  }
+
+  // MARK: -
+
+  /// - Returns: what makes the library close the connection.
+  private func end(
+    _ socket: OpaquePointer, _ status: lws_close_status, _ reason: String, isRefusal: Bool = true
+  ) -> Int32 {
+    if isRefusal { counts.refused += 1 }
+    // RFC 6455 5.5: a control frame has at most 125 bytes, of which the status takes two.
+    var text = Array(reason.utf8.prefix(100))
+    lws_close_reason(socket, status, &text, text.count)
+    return -1
+  }
+
+  private func commonName(of socket: OpaquePointer) -> String? {
+    // The longest that X.509 allows: 64 characters (RFC 5280 A.1, ub-common-name).
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { name in
+      let length = Int(peer_name(socket, name.baseAddress, Int32(name.count)))
+      guard length > 0 else { return nil }
+      return String(validating: name[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+  }
+
+  private func header(of socket: OpaquePointer, _ token: lws_token_indexes) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { text in
+      let length = Int(lws_hdr_copy(socket, text.baseAddress, Int32(text.count), token))
+      guard length > 0 else { return nil }
+      return String(validating: text[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+  }
+}
+
+/// The one server of this process; set before the library calls back about a connection, and used on its thread alone.
+nonisolated(unsafe) private var current: BridgeServer?
+
+private func bridgeCallback(
+  _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
+  _ bytes: UnsafeMutableRawPointer?, _ count: Int
+) -> Int32 {
+  guard let current else {
+    // Before anything else is there, no certificate is good.
+    return reason == LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION ? 1 : 0
+  }
+  return current.handle(socket, reason, bytes, count)
+}
