@@ -172,7 +172,9 @@ struct BrokerConfiguration {
   }
 
   private var revocationLines: String {
-    guard hasRevocationList else { return "# `stepctl provision vehicle DIR --update` makes a list of what was revoked." }
+    guard hasRevocationList else {
+      return "# `stepctl provision vehicle DIR --update` makes a list of what is revoked."
+    }
     return """
       # What `stepctl operator revoke` has revoked. mosquitto reads it again on SIGHUP.
       crlfile \(folder)/\(VehiclePaths.revocationList)
