@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
+    open|close|stop|status|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,20 +188,17 @@ _stepctl_open() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
-    '--wait')
-        return
-        ;;
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--by')
@@ -209,7 +206,7 @@ _stepctl_open() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--nfc')
@@ -224,7 +221,7 @@ _stepctl_open() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
@@ -252,7 +249,7 @@ _stepctl_close() {
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--by')
@@ -260,7 +257,7 @@ _stepctl_close() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--nfc')
@@ -275,7 +272,7 @@ _stepctl_close() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
@@ -303,7 +300,7 @@ _stepctl_stop() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion stop -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--timeout')
@@ -322,35 +319,10 @@ _stepctl_status() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--timeout')
-        return
-        ;;
-    esac
-}
-
-_stepctl_find() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--to --gpsd --timeout --vehicle)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--to')
-        return
-        ;;
-    '--gpsd')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion find -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -373,7 +345,7 @@ _stepctl_locate() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--nfc')
@@ -388,7 +360,7 @@ _stepctl_locate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--save')
@@ -450,11 +422,11 @@ _stepctl_config_show() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--nfc')
@@ -756,257 +728,6 @@ _stepctl_account_delete() {
     __stepctl_offer_flags_options 0
 }
 
-_stepctl_login() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--email --ca)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--email')
-        return
-        ;;
-    '--ca')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    esac
-}
-
-_stepctl_book() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--from --for --steps)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--from')
-        return
-        ;;
-    '--for')
-        return
-        ;;
-    '--steps')
-        return
-        ;;
-    esac
-}
-
-_stepctl_bookings() {
-    repeating_flags=()
-    non_repeating_flags=(--version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    list|show|extend|cancel|end)
-        # Offer subcommand argument completions
-        "_stepctl_bookings_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
-        ;;
-    esac
-}
-
-_stepctl_bookings_list() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_bookings_show() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 1
-}
-
-_stepctl_bookings_extend() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--for --to)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--for')
-        return
-        ;;
-    '--to')
-        return
-        ;;
-    esac
-}
-
-_stepctl_bookings_cancel() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 1
-}
-
-_stepctl_bookings_end() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 1
-}
-
-_stepctl_vehicles() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--from --to)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--from')
-        return
-        ;;
-    '--to')
-        return
-        ;;
-    esac
-}
-
-_stepctl_whoami() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_logout() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_account() {
-    repeating_flags=()
-    non_repeating_flags=(--version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    create|confirm|password|export|delete)
-        # Offer subcommand argument completions
-        "_stepctl_account_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
-        ;;
-    esac
-}
-
-_stepctl_account_create() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--email --ca)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--email')
-        return
-        ;;
-    '--ca')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    esac
-}
-
-_stepctl_account_confirm() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--email --ca)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--email')
-        return
-        ;;
-    '--ca')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    esac
-}
-
-_stepctl_account_password() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--email --ca)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--email')
-        return
-        ;;
-    '--ca')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    esac
-}
-
-_stepctl_account_export() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(-o --output)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '-o'|'--output')
-        __stepctl_add_completions -f
-        return
-        ;;
-    esac
-}
-
-_stepctl_account_delete() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
 _stepctl_scan() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
@@ -1017,7 +738,7 @@ _stepctl_scan() {
     # Offer option value completions
     case "${prev}" in
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion scan -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     '--save')
@@ -1034,32 +755,13 @@ _stepctl_doctor() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options -1
+    non_repeating_options=(--radio)
+    __stepctl_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
-    '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
-        return
-        ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
-        return
-        ;;
-    '--nfc')
-        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''radio'$'\n''reader'$'\n''camera'
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     esac
@@ -1075,7 +777,6 @@ _stepctl_calibrate() {
     # Offer option value completions
     case "${prev}" in
     '--step')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--seconds')
@@ -1086,11 +787,11 @@ _stepctl_calibrate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
         return
         ;;
     esac
@@ -1108,13 +809,13 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|token|beacon|tag|qr|watcher)
+    vehicle|keys|token|beacon|tag|qr)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle token beacon tag qr watcher' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr' -- "${cur}"))
         ;;
     esac
 }
@@ -1123,7 +824,7 @@ _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --steps --servo --operator --fleet --code --ca --feed --at)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca --keys)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -1141,9 +842,6 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--port')
-        return
-        ;;
-    '--steps')
         return
         ;;
     '--servo')
@@ -1167,10 +865,32 @@ _stepctl_provision_vehicle() {
         __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
         return
         ;;
-    '--feed')
+    '--keys')
+        __stepctl_add_completions -f
         return
         ;;
-    '--at')
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_keys() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
         return
         ;;
     esac
@@ -1194,7 +914,6 @@ _stepctl_provision_token() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--device')
@@ -1205,7 +924,6 @@ _stepctl_provision_token() {
         return
         ;;
     '--steps')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --steps "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--for')
@@ -1240,7 +958,6 @@ _stepctl_provision_beacon() {
     # Offer option value completions
     case "${prev}" in
     '--step')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--minor')
@@ -1250,7 +967,7 @@ _stepctl_provision_beacon() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
@@ -1266,14 +983,13 @@ _stepctl_provision_tag() {
     # Offer option value completions
     case "${prev}" in
     '--step')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--count')
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     '--nfc')
@@ -1321,33 +1037,7 @@ _stepctl_provision_qr() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision qr -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_stepctl_provision_watcher() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--home-assistant --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--name --for)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--name')
-        return
-        ;;
-    '--for')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __stepctl_add_completions -d
+        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
         return
         ;;
     esac
@@ -1407,12 +1097,11 @@ _stepctl_operator_tokens() {
     non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider)
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer option value completions
     case "${prev}" in
     '--rider')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator tokens -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1431,7 +1120,7 @@ _stepctl_operator_riders() {
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1447,7 +1136,7 @@ _stepctl_operator_vehicles() {
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1463,7 +1152,7 @@ _stepctl_operator_tags() {
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
-    __stepctl_offer_flags_options 1
+    __stepctl_offer_flags_options 2
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1510,7 +1199,6 @@ _stepctl_operator_revoke() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
-        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator revoke -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--token')
@@ -1702,13 +1390,13 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    serve|watch|delay|guard)
+    serve|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve delay guard' -- "${cur}"))
         ;;
     esac
 }
@@ -1751,55 +1439,11 @@ _stepctl_traffic_serve() {
     esac
 }
 
-_stepctl_traffic_watch() {
-    repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --scene --for --save)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--feed')
-        return
-        ;;
-    '--at')
-        return
-        ;;
-    '--radius')
-        return
-        ;;
-    '--ca')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    '--cert')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
-        return
-        ;;
-    '--key')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
-        return
-        ;;
-    '--scene')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
-        return
-        ;;
-    '--for')
-        return
-        ;;
-    '--save')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
-        return
-        ;;
-    esac
-}
-
 _stepctl_traffic_delay() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save --plot)
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1830,10 +1474,6 @@ _stepctl_traffic_delay() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
-        return
-        ;;
-    '--plot')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(svg)'
         return
         ;;
     esac
@@ -1869,7 +1509,6 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
-    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl

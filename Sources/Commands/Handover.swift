@@ -52,7 +52,9 @@ struct HandoverOptions: ParsableArguments {
 
   private func code(_ text: String) throws -> QRCode {
     do { return try QRCode(Array(text.utf8), level: .low) } catch {
-      throw CommandFailure(error.exitStatus, error.description, hint: "use --output with a name for a text file")
+      throw CommandFailure(
+        error.exitStatus, error.description,
+        hint: "use --output with a name for a text file, or give the vehicle a shorter name, topic or host")
     }
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import Glibc
 import Rider
 import StepProtocol
 import SystemIO
@@ -47,7 +48,14 @@ struct Status: ContextCommand {
       return statement
     }
     var newest: [StepID: Statement] = [:]
-    for step in steps { newest[step] = try ask(step) }
+    let answered = LastAnswer(of: file.vehicle.uuid, context.folders)
+    do {
+      for step in steps { newest[step] = try ask(step) }
+    } catch RiderError.noAnswer(let isOffline) {
+      if let time = answered?.time { try printSilence(since: time, steps, context, console) }
+      throw RiderError.noAnswer(isOffline: isOffline)
+    }
+    answered?.note(context.clocks.wall())
     // Whether the controller was silent when it was asked last, and whether the broker says that it is there all the same.
     var (isSilent, isToBeAsked) = (false, false)
     while watch {
@@ -84,6 +92,7 @@ struct Status: ContextCommand {
     since heard: UnixTime, _ steps: [StepID], _ context: Context, _ console: Console
   ) throws {
     let now = context.clocks.wall()
+    let begin = watch ? "\(timeOfDay(now))  " : ""
     console.progress.clear()
     for step in steps {
       try console.isJSON
@@ -93,8 +102,14 @@ struct Status: ContextCommand {
           "since_s": .rounded(Double(heard.microseconds) / 1e6, places: 3),
         ])
         : console.result(
-          "\(timeOfDay(now))  \(step.description.aligned(to: 8)) no answer since \(timeOfDay(heard).prefix(8))")
+          "\(begin)\(step.description.aligned(to: 8)) no answer since \(moment(heard, now))")
     }
+  }
+
+  /// A time of day, and the date where that is another one.
+  private func moment(_ time: UnixTime, _ now: UnixTime) -> String {
+    let (then, today) = (dateAndTime(time.microseconds / 1_000_000), dateAndTime(now.microseconds / 1_000_000))
+    return then.prefix(10) == today.prefix(10) ? String(timeOfDay(time).prefix(8)) : then
   }
 
   private func print(_ statement: Statement, _ context: Context, _ console: Console) throws {
@@ -122,6 +137,32 @@ struct Status: ContextCommand {
       let road = statement.watch.map { "; traffic \($0.rawValue)" } ?? ""
       try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)\(road)")
     }
+  }
+}
+
+/// When a vehicle answered this user's `status` last: the time of an empty file.
+private struct LastAnswer {
+  private let path: String
+
+  init?(of vehicle: UUID, _ folders: ConfigurationFolders) {
+    guard let state = folders.state else { return nil }
+    path = "\(state)/answered/\(vehicle)"
+  }
+
+  var time: UnixTime? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return UnixTime(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
+  }
+
+  /// A courtesy: where it cannot be noted, nothing is said later.
+  func note(_ time: UnixTime) {
+    guard (try? Files.createFolder(Files.parent(of: path), mode: 0o700)) != nil,
+      let file = try? Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    else { return }
+    let (seconds, rest) = time.microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+    let stamp = timespec(tv_sec: time_t(seconds), tv_nsec: Int(rest) * 1000)
+    futimens(file.number, [stamp, stamp])
   }
 }
 

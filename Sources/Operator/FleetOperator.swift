@@ -195,7 +195,7 @@ public struct FleetOperator: Sendable {
   ///
   /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
-    do { return try place.revoke(subjects, now: now).map(\.id) } catch LedgerError.nothingToRevoke { return [] }
+    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
   }
 
   /// Whether a device was withdrawn, and gets nothing more for now.

@@ -106,10 +106,14 @@ enum VehiclePaths {
   /// For systemd and for nftables: what keeps strangers from using up the broker.
   static let brokerLimits = "mosquitto-limits.conf"
   static let firewall = "mosquitto.nft"
+  /// Of a fleet: RabbitMQ in place of mosquitto.
+  static let rabbit = "rabbitmq.conf"
+  static let rabbitDefinitions = "rabbitmq-definitions.json"
 
   /// Certificates, and the private keys of broker and controller.
   static let tls = "tls"
   static let authorityCertificate = "tls/ca.pem"
+  static let revocationList = "tls/crl.pem"
   static let brokerCertificate = "tls/broker.pem"
   static let brokerKey = "tls/broker.key"
   static let controllerCertificate = "tls/controller.pem"

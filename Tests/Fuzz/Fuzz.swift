@@ -94,6 +94,14 @@ enum Fuzz {
         if let notice = try? Notice.read(Array(signed.utf8), verifiedBy: [Keys.operatorKey]) {
           precondition((try? Notice(claims: notice.claims)) == notice)
         }
+      case UInt8(ascii: "e"):
+        let signed = Array(SignedObject.sign(payload, as: .event, by: Keys.signing).utf8)
+        if let event = try? VehicleEvent(verifying: signed, by: Keys.operatorKey) {
+          let again = Array(event.signed(by: Keys.signing).utf8)
+          precondition((try? VehicleEvent(unverified: again)) == event)
+        }
+      case UInt8(ascii: "k"):
+        _ = try? VehicleKeys(verifying: SignedObject.sign(payload, as: .keys, by: Keys.signing))
       case UInt8(ascii: "v"):
         _ = try? VehicleCode.verify(SignedObject.sign(payload, as: .vehicle, by: Keys.signing))
       default:
@@ -117,6 +125,7 @@ enum Fuzz {
     },
     "command": { bytes in
       _ = ReceivedCommand(bytes, controller: Keys.controller, operatorKey: Keys.operatorKey)
+      _ = try? VehicleEvent.opened(bytes, with: [Keys.controller])
       // Behind the encryption, where a fuzzer cannot get by itself.
       _ = try? Token(unverified: String(decoding: bytes, as: UTF8.self))
     },

@@ -90,7 +90,7 @@ for name, value in example.items():
     if isinstance(value, dict) and "kty" in value:
         (seeds / f"keys/{name}").write_text(json.dumps(value))
     if name.endswith("-claims"):
-        kind = {"token-claims": "t", "vehicle-code-claims": "v", "notice-claims": "n"}.get(name) or ("s" if "seq" in value else "c")
+        kind = {"token-claims": "t", "vehicle-code-claims": "v", "notice-claims": "n", "event-claims": "e"}.get(name) or ("s" if "seq" in value else "c")
         claims = {member: part for member, part in value.items() if (kind, member) != ("c", "token")}
         (seeds / f"claims/{name}").write_text(kind + json.dumps(claims))
 (seeds / "journal/two").write_text(

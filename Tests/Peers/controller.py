@@ -79,11 +79,13 @@ class Controller:
     operator: Ed25519PublicKey
     steps: Steps = field(default_factory=Steps)
     counters: dict[str, int] = field(default_factory=dict)  # what outlives a run
+    notice: dict | None = None  # the newest, as 9.1 keeps it
+    events: list[str] = field(default_factory=list)  # signed, of all runs (9.3)
     motion_ms: int = 200
     epoch: str = field(default_factory=lambda: proto.base64url(os.urandom(16)))
 
     def __post_init__(self):
-        self.seq = 0
+        self.seq = self.unix_time = self.told = 0
         self.positions = {step: "close" for step in self.majors}
         self.motions: dict[str, Motion] = {}
         self.challenges: dict[str, tuple[str, str, int]] = {}
@@ -98,6 +100,7 @@ class Controller:
 
     def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
         """The statuses to publish at once, at `clock` milliseconds since the start."""
+        self.unix_time = unix_time
         try:
             claims, token = self._authenticated(payload)
         except ProtocolError:
@@ -108,6 +111,7 @@ class Controller:
             device = token["cnf"]["jwk"]["x"]
             self._check(step, payload, retained, clock, unix_time, claims, token, device)
         except Refusal as refusal:
+            self._tell("refused", step=step, position=claims.get("position"), jti=token["jti"], code=refusal.code)
             answering["refusal"] = {"code": refusal.code, "retry": proto.REFUSALS[refusal.code]}
             if refusal.code == "approaching":
                 category, arrival = self.oncoming[step]
@@ -118,6 +122,8 @@ class Controller:
             return [self._status(step, clock, answering | given)]
         if claims["position"] == "stop":
             self._void(step)
+            if step in self.motions:
+                self._tell("stopped", step=step, jti=token["jti"])
             return [*self._end(step, "unknown", clock), self._status(step, clock, answering)]
         if step in self.motions or self.positions[step] != claims["position"]:
             turned = self.motions.pop(step, Motion("", "", 0, []))
@@ -125,6 +131,9 @@ class Controller:
                 claims["position"], device, clock + self.motion_ms, [*turned.answering, answering]
             )
             self.moved.setdefault(device, []).append(clock)
+            proof = claims["proof"]
+            seen = {"method": proof["method"]} | ({"zone": proof["zone"]} if "zone" in proof else {})
+            self._tell("began", step=step, position=claims["position"], jti=token["jti"], **seen)
         return [self._status(step, clock, answering)]
 
     def finish_motions(self, clock: int) -> list[tuple[str, bytes]]:
@@ -137,9 +146,46 @@ class Controller:
             return []
         motion = self.motions.pop(step)
         self.positions[step] = position
+        self._tell("ended", step=step, position=position)
         if position == "open":
             self.opened[step] = motion.device, clock
         return [self._status(step, clock, answering) for answering in motion.answering]
+
+    # --- The operator (9.1, 9.3) ---
+
+    @property
+    def operators(self) -> list[Ed25519PublicKey]:
+        keys = self.notice["keys"] if self.notice else [proto.jwk(self.operator)]
+        return [proto.ed25519_key(proto.from_base64url(key["x"])) for key in keys]
+
+    def obey(self, payload: bytes, unix_time: int):
+        self.unix_time = unix_time
+        newest = self.notice and self.notice["seq"]
+        try:
+            notice = proto.read_notice(payload, self.operators, self.vehicle, newest)
+        except ProtocolError:
+            return
+        if notice:
+            self.notice, self.told = notice, 0
+            self._tell("notice", notice=notice["seq"])
+
+    def due(self) -> list[bytes]:
+        """The events to publish now, sealed to the operator: at most a window after the acknowledged one."""
+        if not self.notice or "event_key" not in self.notice:
+            return []
+        key = proto.x25519_key(proto.from_base64url(self.notice["event_key"]))
+        hashes = [proto.digest(event.encode()) for event in self.events]
+        acked = self.notice.get("acked", {}).get("hash")
+        begin = hashes.index(acked) + 1 if acked in hashes else 0
+        events = self.events[max(begin, self.told) : begin + proto.EVENT_WINDOW]
+        self.told = max(begin, self.told) + len(events)
+        return [proto.seal_event(event, key) for event in events]
+
+    def _tell(self, kind: str, **members):
+        claims = {"vehicle": self.vehicle, "seq": len(self.events) + 1, "prev": proto.previous_of(self.events)}
+        claims |= {"time": self.unix_time, "kind": kind}
+        claims |= {name: value for name, value in members.items() if value is not None}
+        self.events.append(proto.sign_event(claims, self.signing))
 
     def _policy(self) -> dict:
         policy = {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
@@ -181,7 +227,11 @@ class Controller:
         claims = proto.from_json(signed.payload)
         if not isinstance(claims, dict) or not isinstance(claims.get("token"), str):
             raise ProtocolError("no token")
-        token = proto.SignedText.read(claims["token"]).verified(self.operator, proto.token_header(self.operator))
+        read = proto.SignedText.read(claims["token"])
+        signer = next((key for key in self.operators if read.header == proto.token_header(key)), None)
+        if signer is None:
+            raise ProtocolError("by no key that counts")
+        token = read.verified(signer, proto.token_header(signer))
         proto.check_token_claims(token)
         return signed.verified(proto.device_of(token), proto.command_header()), token
 
@@ -200,6 +250,7 @@ class Controller:
         _refuse_unless(claims["step"] == step and step in token["steps"], "wrong_step")
         _refuse_unless(unix_time >= token["nbf"] - LEEWAY_S, "token_not_yet_valid")
         _refuse_unless(unix_time < token["exp"], "token_expired")
+        _refuse_unless(not self.notice or not proto.revokes(self.notice, token), "token_revoked")
         _refuse_unless(is_new, "replayed")
         if claims["position"] == "stop":
             _refuse_unless(claims["epoch"] == self.epoch, "expired")
@@ -342,8 +393,11 @@ def main():
             connection.subscribe(f"{vehicle.topic}/{step}/set_position", qos=1)
             publish(step, controller.state(step, clock()), retain=True)
         connection.publish(availability, b"online", qos=1, retain=True)
+        connection.subscribe(f"{vehicle.topic}/operator", qos=1)
 
     def on_message(connection, _, message):
+        if message.topic == f"{vehicle.topic}/operator":
+            return controller.obey(message.payload, int(time.time()))
         step = message.topic.split("/")[-2]
         was_moving = step in controller.motions
         for status in controller.receive(step, message.payload, message.retain, clock(), int(time.time())):
@@ -360,6 +414,8 @@ def main():
         for step, answer in controller.finish_motions(clock()):
             publish(step, answer)
             publish(step, controller.state(step, clock()), retain=True)
+        for event in controller.due():
+            connection.publish(f"{vehicle.topic}/events", event, qos=1)
 
 
 if __name__ == "__main__":

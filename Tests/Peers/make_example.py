@@ -43,7 +43,14 @@ OPERATOR = Ed25519PrivateKey.from_private_bytes(octets("operator", 32))
 DEVICE = Ed25519PrivateKey.from_private_bytes(octets("device", 32))
 SIGNING = Ed25519PrivateKey.from_private_bytes(octets("controller signing", 32))
 ENCRYPTION = X25519PrivateKey.from_private_bytes(octets("controller encryption", 32))
-KEYS = {"operator": OPERATOR, "device": DEVICE, "controller-signing": SIGNING, "controller-encryption": ENCRYPTION}
+EVENTS = X25519PrivateKey.from_private_bytes(octets("operator events", 32))
+KEYS = {
+    "operator": OPERATOR,
+    "operator-events": EVENTS,
+    "device": DEVICE,
+    "controller-signing": SIGNING,
+    "controller-encryption": ENCRYPTION,
+}
 
 
 def token() -> tuple[dict, str]:
@@ -188,8 +195,37 @@ def notice() -> dict:
             {"jti": "bert-2026-01-01", "until": NOT_BEFORE + 8 * 3600},
             {"jkt": proto.thumbprint(DEVICE), "until": NOT_BEFORE + 8 * 3600},
         ],
+        "event_key": proto.jwk(EVENTS)["x"],
+        "acked": {"seq": 41, "hash": proto.base64url(octets("event 41", 32))},
     }
     return {"notice-claims": claims, "notice": proto.sign_notice(claims, OPERATOR)}
+
+
+def event() -> dict:
+    claims = {
+        "vehicle": VEHICLE,
+        "seq": 42,
+        "prev": proto.base64url(octets("event 41", 32)),
+        "time": NOT_BEFORE + 90,
+        "kind": "refused",
+        "step": STEP,
+        "position": "open",
+        "jti": "anna-2026-01-01",
+        "code": "wrong_step",
+        "cause": "wrong_minor",
+        "method": "beacon",
+        "zone": "near",
+        "untold": 3,
+    }
+    signed = proto.sign_event(claims, SIGNING)
+    ephemeral = X25519PrivateKey.from_private_bytes(octets("event ephemeral", 32))
+    return {
+        "event-claims": claims,
+        "event-signed": signed,
+        "event-hash": proto.digest(signed.encode()),
+        "event-ephemeral": proto.jwk(ephemeral),
+        "event": proto.seal_event(signed, EVENTS.public_key(), ephemeral).decode(),
+    }
 
 
 def example() -> dict:
@@ -217,7 +253,9 @@ def example() -> dict:
     stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
     values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
     values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
-    return values | call(asked) | road(asked, moved, policy) | beacon() | tag() | vehicle_code() | notice()
+    return (
+        values | call(asked) | road(asked, moved, policy) | beacon() | tag() | vehicle_code() | notice() | event()
+    )
 
 
 def block(values: dict, name: str) -> str:
@@ -233,6 +271,7 @@ def markdown(values: dict) -> str:
         f"The {who}, thumbprint `{values[f'{name}-thumbprint']}`:\n\n{blocks[f'{name}-key']}"
         for name, who in {
             "operator": "operator",
+            "operator-events": "operator, for events",
             "device": "rider's device",
             "controller-signing": "controller, for statements",
             "controller-encryption": "controller, for commands",
@@ -245,8 +284,8 @@ def markdown(values: dict) -> str:
     return f"""\
 The keys are for this example only: everybody knows them. Vehicle `{VEHICLE}`,
 topic `{TOPIC}/{STEP}/set_position`. JSON is shown indented. What is signed is the same
-members in the same order without white space, and in a command spaces after them, up to {proto.PADDED_SIZES[0]} bytes
-(4.1). Every text is one line. The controller's clock shows 61.25 s at first, and the token is valid.
+members in the same order without white space, and spaces after them: in a command up to {proto.PADDED_SIZES[0]} bytes (4.1),
+in an event up to {proto.EVENT_SIZES[0]} (9.3). Every text is one line. The controller's clock shows 61.25 s at first, and the token is valid.
 
 ### Keys
 
@@ -310,9 +349,16 @@ Signed by the operator (section 9), {len(values["vehicle-code"])} bytes:
 {of("vehicle-code-claims", "vehicle-code")}
 ### A notice
 
-It names the next key of the operator, and revokes another rider's token and every token of the device above (9.1):
+It names the next key of the operator, revokes another rider's token and every token of the device above, and acknowledges
+the vehicle's events up to the 41st (9.1):
 
-{of("notice-claims", "notice")}"""
+{of("notice-claims", "notice")}
+### An event
+
+The controller refused to open, because the beacon's minor was not the step's (9.3). The signed text, its hash, which the
+next event names, the ephemeral key, and what is published:
+
+{of("event-claims", "event-signed", "event-hash", "event-ephemeral", "event")}"""
 
 
 def main():

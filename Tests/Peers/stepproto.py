@@ -29,6 +29,9 @@ MAX_DEADLINE_MS = 10_000
 MAX_CODE_BYTES = 2953
 MAX_NOTICE_BYTES = 8192
 MAX_NOTICE_KEYS = 4
+MAX_EVENT_BYTES = 4096
+EVENT_SIZES = (640, 1024)
+EVENT_WINDOW = 64
 MAX_ACCESS_BYTES = 16_384
 MAX_CONTENT_BYTES = 512
 MAX_CODE_LEAD_S = 86_400
@@ -236,8 +239,12 @@ def notice_header(operator: Ed25519PublicKey) -> dict:
     return {"alg": "Ed25519", "typ": "step-notice+jwt", "kid": thumbprint(operator)}
 
 
-def envelope_header(controller: X25519PublicKey) -> dict:
-    return {"alg": "HPKE-4", "typ": "step-command+jwe", "cty": "JWT", "kid": thumbprint(controller)}
+def event_header(controller: Ed25519PublicKey) -> dict:
+    return {"alg": "Ed25519", "typ": "step-event+jwt", "kid": thumbprint(controller)}
+
+
+def envelope_header(recipient: X25519PublicKey, kind: str = "command") -> dict:
+    return {"alg": "HPKE-4", "typ": f"step-{kind}+jwe", "cty": "JWT", "kid": thumbprint(recipient)}
 
 
 HPKE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
@@ -261,15 +268,15 @@ def seal(
     return f"{protected}.{base64url(enc)}..{base64url(ciphertext)}.".encode()
 
 
-def unseal(controller: X25519PrivateKey, payload: bytes) -> str:
-    """The controller's side of `seal`: the compact JWS within."""
+def unseal(controller: X25519PrivateKey, payload: bytes, kind: str = "command") -> str:
+    """The recipient's side of `seal`: the compact JWS within."""
     if len(payload) > MAX_COMMAND_BYTES or not payload.isascii():
         raise ProtocolError("too long, or not ASCII")
     parts = payload.decode().split(".")
     if len(parts) != 5 or parts[2] or parts[4]:
         raise ProtocolError("not a compact JWE of HPKE")
     header, enc, ciphertext = from_base64url(parts[0]), from_base64url(parts[1]), from_base64url(parts[3])
-    if from_json(header) != envelope_header(controller.public_key()):
+    if from_json(header) != envelope_header(controller.public_key(), kind):
         raise ProtocolError("another header")
     try:
         context = HPKE.create_recipient_context(enc, hpke_key(controller))
@@ -469,6 +476,7 @@ _TOKEN = _object(
         "cnf": _DEVICE,
     }
 )
+_PLACE = _object({"seq": _number(), "hash": _octets(32)})
 _REVOCATION = _object({"until": _number()}, {"jti": _text(1, 128), "jkt": _octets(32)})
 _NOTICE = _object(
     {
@@ -477,7 +485,22 @@ _NOTICE = _object(
         "iat": _number(),
         "keys": _array(_JWK, 1, MAX_NOTICE_KEYS),
         "revoked": _array(_REVOCATION, 0, MAX_COMMAND_BYTES),
-    }
+    },
+    {"event_key": _key(x25519_key), "acked": _PLACE},
+)
+_EVENT = _object(
+    {"vehicle": _UUID, "seq": _number(), "prev": _octets(32), "time": _number(), "kind": _WORD},
+    {
+        "step": _STEP,
+        "position": _one_of("open", "close", "unknown", "stop"),
+        "jti": _text(1, 128),
+        "code": _WORD,
+        "cause": _WORD,
+        "method": _WORD,
+        "zone": _WORD,
+        "untold": _number(),
+        "notice": _number(),
+    },
 )
 _STATE = {
     "vehicle": _UUID,
@@ -547,6 +570,32 @@ def read_notice(payload: bytes, keys: list[Ed25519PublicKey], vehicle: str, newe
     signed.verified(key, notice_header(key))
     _require(claims["vehicle"] == vehicle, "for another vehicle")
     return claims
+
+
+def sign_event(claims: dict, controller: Ed25519PrivateKey) -> str:
+    """9.3: filled with spaces, so that its size tells nothing."""
+    payload = to_json(claims)
+    size = next((size for size in EVENT_SIZES if size >= len(payload)), len(payload))
+    return sign(controller, to_json(event_header(controller.public_key())), payload.ljust(size))
+
+
+def previous_of(events: list[str]) -> str:
+    """What the next of a chain of signed events names: the last one, or something random."""
+    return digest(events[-1].encode()) if events else base64url(os.urandom(32))
+
+
+def seal_event(signed: str, operator: X25519PublicKey, ephemeral: X25519PrivateKey | None = None) -> bytes:
+    return seal(operator, signed.encode(), to_json(envelope_header(operator, "event")), ephemeral)
+
+
+def read_event(payload: bytes, operator: X25519PrivateKey, controller: Ed25519PublicKey, vehicle: str) -> tuple[dict, str]:
+    """What an operator makes of an event: its claims, and the hash that the next one has as `prev`."""
+    _require(len(payload) <= MAX_EVENT_BYTES, "too long")
+    signed = unseal(operator, payload, "event")
+    claims = SignedText.read(signed).verified(controller, event_header(controller))
+    _EVENT(claims)
+    _require(claims["vehicle"] == vehicle, "of another vehicle")
+    return claims, digest(signed.encode())
 
 
 def revokes(notice: dict, token: dict) -> bool:

@@ -347,7 +347,9 @@ def test_what_cannot_be_made_is_told(make, tmp_path, arguments, error):
 def test_a_rider_who_would_sign_for_the_vehicle_is_told_what_else_there_is(stepctl, file_vehicle):
     rider = file_vehicle.rider("quentin")
     ended = rider.types("provision", "qr")
-    assert ended.status == 66 and ended.error == f"cannot open {rider.folder}/operator/token.jwk: No such file or directory"
+    assert ended.status == 66 and ended.error == (
+        f"{rider.folder} is not an operator's folder: {rider.folder}/operator/token.jwk is missing"
+    )
     assert ended.stderr.splitlines()[-1].startswith("hint: ") and "--step" in ended.stderr
 
 

@@ -140,7 +140,7 @@ def test_a_vehicle_without_its_operator_has_no_code(van, stepctl, tmp_path):
     rider = van.rider("bob").folder
     ended = stepctl("provision", "qr", "--vehicle", rider, "--output", tmp_path / "code.png")
     assert (ended.status, ended.stdout) == (66, "")
-    assert ended.error == f"cannot open {rider}/operator/token.jwk: No such file or directory"
+    assert ended.error == f"{rider} is not an operator's folder: {rider}/operator/token.jwk is missing"
 
 
 # --- A first time ---

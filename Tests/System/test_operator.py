@@ -5,6 +5,8 @@ import base64
 import json
 import os
 import re
+import shutil
+import signal
 import stat
 import subprocess
 import time
@@ -332,7 +334,11 @@ def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
     assert away.status == 69 and away.stdout.startswith("revoked ")
     assert "car has not been told" in away.stderr
     parked.starts_all()
-    assert alice.types("status").status == 0
+    assert "the client certificate has been revoked" in alice.types("status").error, "the broker needs no notice"
+    bob = parked.rider("bob")
+    for name in ("rider.pem", "rider.key"):
+        shutil.copy(bob.folder / name, alice.folder / name)
+    assert alice.types("status").status == 0, "with another's certificate, and the vehicle does not know yet"
     assert stepctl("operator", "publish", parked.folder).stdout == "told car\n"
     parked.stepd.says("is in force")
     assert alice.types("status").status == 5
@@ -480,7 +486,7 @@ def test_a_fleets_broker_keeps_a_revocation_for_a_vehicle_that_comes_after_a_res
     broker.kill()
     fleet.starts_broker()
     fleet.starts_stepd("car").says("is in force")
-    assert phone.types("status").status == 5
+    assert "the client certificate has been revoked" in phone.types("status").error
 
 
 def test_a_vehicle_of_the_same_name_or_uuid_or_topic_does_not_join(fleet, stepctl):
@@ -607,3 +613,115 @@ def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, t
     assert phone.imports("-", input=code.encode()).status == 0
     assert phone.types("status").status == 0
     assert stepctl("operator", "move", fleet.folder / "car", "--port", "9").status == 66
+
+
+# --- Keys that stay on the vehicle ---
+
+
+def test_a_vehicle_whose_keys_are_made_on_it_moves_and_the_operator_never_has_them(fleet, stepctl, phone, tmp_path):
+    bus = tmp_path / "on-the-vehicle" / "bus"
+    text = stepctl("provision", "keys", bus).stdout
+    assert stepctl("provision", "keys", bus, "--json").json["is_new"] is False, "the same keys"
+    keys = written(tmp_path, text, "keys")
+    made = stepctl(
+        "provision", "vehicle", tmp_path / "made/bus", "--operator", fleet.folder / "fleet", "--keys", keys, "--json"
+    )
+    assert made.status == 0, made
+    private = [bus / name for name in ("keys/encryption.jwk", "keys/signing.jwk", "tls/controller.key")]
+    secrets = [json.loads(file.read_text())["d"] if file.suffix == ".jwk" else file.read_text() for file in private]
+    for file in (*(tmp_path / "made").rglob("*"), *(fleet.folder / "fleet").rglob("*")):
+        if file.is_file():
+            assert not any(secret in file.read_text(errors="replace") for secret in secrets), file
+            assert file.name not in ("encryption.jwk", "signing.jwk", "controller.key")
+    assert {stat.S_IMODE(file.stat().st_mode) for file in private} == {0o600}
+    subprocess.run(["cp", "-r", f"{tmp_path}/made/bus/.", bus], check=True)
+    (fleet.folder / "bus").symlink_to(bus)
+    fleet.starts_broker()
+    stepd = (bus / "stepd.toml").read_text()
+    (bus / "stepd.toml").write_text(stepd.replace("travel_s = 1.5", "travel_s = 0.2"))
+    fleet.starts_stepd("bus")
+    access = granted(stepctl, fleet.folder / "fleet/vehicles/bus", phone.asks(), "--rider", "anna")
+    assert phone.imports(written(tmp_path, access)).status == 0
+    opened = phone.types("open", "--side", "left", "--radio", fleet.radio("bus"))
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n")
+
+
+def test_keys_that_are_none_or_are_anothers_request_make_no_vehicle(fleet, stepctl, phone, tmp_path):
+    text = stepctl("provision", "keys", tmp_path / "bus").stdout.strip()
+    header, payload, signature = text.split(".")
+    claims = proto.from_json(proto.from_base64url(payload))
+    other = proto.base64url(proto.to_json(claims | {"encryption_key": proto.base64url(bytes(32))}))
+    for number, wrong in enumerate(("", "rubbish", phone.asks(), f"{header}.{other}.{signature}", text[:-4] + "AAAA")):
+        ended = stepctl(
+            *("provision", "vehicle", tmp_path / f"wrong{number}", "--operator", fleet.folder / "fleet", "--keys"),
+            written(tmp_path, wrong, "keys"),
+        )
+        assert ended.status == 65 and "not a vehicle's keys" in ended.error
+        assert not (tmp_path / f"wrong{number}").exists()
+    alone = stepctl("provision", "vehicle", tmp_path / "alone", "--keys", written(tmp_path, text, "keys"))
+    assert alone.status == 64 and "--keys is for --operator" in alone.error
+
+
+# --- One of a list, and nothing to list ---
+
+
+def test_one_of_a_list_is_shown_with_all_that_is_known_of_it(vehicle, stepctl):
+    nothing = stepctl("operator", "tokens", vehicle.folder)
+    assert (nothing.status, nothing.stdout, nothing.stderr) == (0, "", "no tokens\n")
+    assert stepctl("operator", "riders", vehicle.folder).stderr == "no riders\n"
+    assert stepctl("operator", "tags", vehicle.folder).stderr == "no tags\n"
+    vehicle.rider("alice")
+    (token,) = stepctl("operator", "tokens", vehicle.folder, "--json").objects
+    one = stepctl("operator", "tokens", vehicle.folder, token["token"], "--json").json
+    assert one == token | {"key": proto.thumbprint(vehicle.key("operator/token"))}
+    assert f"device   {token['device_key']}" in stepctl("operator", "tokens", vehicle.folder, token["token"]).stdout
+    rider = stepctl("operator", "riders", vehicle.folder, "alice", "--json").json
+    assert rider["entries"] == [token]
+    car = stepctl("operator", "vehicles", vehicle.folder, "car", "--json").json
+    assert car["signing_key"] == proto.thumbprint(vehicle.key("keys/signing")) and car["last_event"] is None
+    for kind in ("tokens", "riders", "tags"):
+        ended = stepctl("operator", kind, vehicle.folder, "nobody")
+        assert (ended.status, ended.error) == (64, f"nobody: no such {kind[:-1]}")
+
+
+# --- The broker, after a revocation ---
+
+
+def test_a_revoked_riders_certificate_is_refused_by_the_broker_and_a_new_one_is_not(vehicle, stepctl, phone, tmp_path):
+    alice = vehicle.rider("alice")
+    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks(), "--for", "1h"))).status == 0
+    # Of two tokens of a device one is taken back: the other still needs the broker.
+    granted(stepctl, vehicle.folder, phone.asks(), "--for", "2h")
+    first, second = (each["token"] for each in stepctl("operator", "tokens", vehicle.folder, "--json", "--rider", "anna").objects)
+    one = stepctl("operator", "revoke", vehicle.folder, "--token", second, "--json").json
+    assert one["is_list_new"] is False
+    assert stepctl("operator", "revoke", vehicle.folder, "--token", first, "--json").json["is_list_new"] is True
+    both = x509.load_pem_x509_crl((vehicle.folder / "tls/crl.pem").read_bytes())
+    authority = x509.load_pem_x509_certificate((vehicle.folder / "tls/ca.pem").read_bytes())
+    assert both.is_signature_valid(authority.public_key()) and len(list(both)) == 2
+    assert both.next_update_utc == authority.not_valid_after_utc, "a list that ends locks everybody out"
+    wait_until(lambda: phone.types("status").status == 5, "the vehicle has the notice")
+    vehicle.broker.signal(signal.SIGHUP)
+    wait_until(lambda: phone.types("status").status == 69, "the broker lets the device in no more")
+    assert alice.types("status").status == 0
+    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks(), "--for", "3h"))).status == 0
+    assert phone.types("status").status == 0
+
+
+def test_a_revoked_rider_with_a_folder_gets_another_certificate_with_a_new_token(vehicle, stepctl):
+    alice = vehicle.rider("alice")
+    before = (alice.folder / "rider.pem").read_bytes()
+    assert stepctl("operator", "revoke", vehicle.folder, "--rider", "alice").status == 0
+    vehicle.broker.signal(signal.SIGHUP)
+    wait_until(lambda: alice.types("status").status == 69, "the broker lets her in no more")
+    assert stepctl("provision", "token", vehicle.folder, "--rider", "alice", "--force").status == 0
+    assert (alice.folder / "rider.pem").read_bytes() != before
+    assert alice.types("status").status == 0
+
+
+def test_a_folder_from_before_there_were_lists_gets_one_with_its_broker(parked, stepctl):
+    (parked.folder / "tls/crl.pem").unlink()
+    assert stepctl("provision", "vehicle", parked.folder, "--relocate").status == 0
+    parked.prepares_broker()
+    parked.starts_all()
+    assert parked.rider("alice").types("status").status == 0

@@ -1,6 +1,7 @@
 """Riders whose token or key is not right, riders at the same time, riders who lose their patience."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -341,3 +342,21 @@ def test_a_watch_that_loses_its_broker_says_so(vehicle, alice):
     assert (ended.status, len(ended.lines)) == (69, 2)
     assert ended.error == f"the connection to the broker localhost:{vehicle.port} was lost"
     assert vehicle.stepd.lives
+
+
+def test_a_vehicle_that_is_gone_is_said_to_have_answered_last_when_it_did(vehicle, tmp_path):
+    alice = vehicle.rider("alice")
+    home = tmp_path / "state"
+    first = alice.types("status", "--timeout", "10", XDG_STATE_HOME=str(home))
+    assert first.status == 0
+    (noted,) = (home / "stepctl/answered").iterdir()
+    assert (noted.name, noted.read_bytes()) == (vehicle.uuid, b"")
+    os.utime(noted, (1_767_254_400, 1_767_254_400))
+    vehicle.stepd.kill()
+    gone = alice.types("status", "--timeout", "1", XDG_STATE_HOME=str(home))
+    assert (gone.status, gone.lines) == (
+        69,
+        ["left     no answer since 2026-01-01 08:00", "right    no answer since 2026-01-01 08:00"],
+    )
+    never = alice.types("status", "--timeout", "1", XDG_STATE_HOME=str(tmp_path / "other"))
+    assert (never.status, never.stdout) == (69, "")

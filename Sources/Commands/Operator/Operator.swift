@@ -12,7 +12,8 @@ struct Operator: ParsableCommand {
     commandName: "operator", abstract: "See what was handed out, take it back, and change keys.",
     subcommands: [
       OperatorInit.self, OperatorTokens.self, OperatorRiders.self, OperatorVehicles.self, OperatorTags.self,
-      OperatorLog.self, OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self, OperatorKeys.self,
+      OperatorLog.self, OperatorRevoke.self, OperatorPublish.self, OperatorRenew.self, OperatorMove.self,
+      OperatorKeys.self,
     ])
 }
 
@@ -28,6 +29,23 @@ struct PlaceOptions: ParsableArguments {
   }
 
   var place: OperatorPlace { OperatorPlace(folder) }
+}
+
+/// One of those that a command lists.
+struct EntryOptions: ParsableArguments {
+  @Argument(help: ArgumentHelp("Show all that is known of this one (default: list all).", valueName: "entry"))
+  var entry: String?
+
+  /// Those to show: all, or the one that is named.
+  func chosen<Item>(of items: [Item], _ kind: String, _ isNamed: (Item, String) -> Bool) throws -> [Item] {
+    guard let entry else { return items }
+    let found = items.filter { isNamed($0, entry) }
+    guard !found.isEmpty else {
+      throw CommandFailure(
+        .usage, "\(entry): no such \(kind)", hint: "`stepctl operator \(kind)s` lists them")
+    }
+    return found
+  }
 }
 
 /// Where the broker of several vehicles is.

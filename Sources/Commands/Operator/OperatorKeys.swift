@@ -79,7 +79,9 @@ struct OperatorKeysRetire: ContextCommand {
     let (letters, unheard) = try operatorPlace.retireKey(now: context.seconds, force: force)
     let key = try operatorPlace.keys().present.verificationKey.thumbprint
     try console.isJSON
-      ? console.result(["state": "alone", "key": .string(key.description), "unheard": .array(unheard.map { .string($0) })])
+      ? console.result([
+        "state": "alone", "key": .string(key.description), "unheard": .array(unheard.map { .string($0) }),
+      ])
       : console.result("only this key counts: \(key.grouped)")
     for name in unheard { console.note("\(printable(name)) has never sent an event: it may not know this key") }
     try publish.publish(letters, context, console)

@@ -42,15 +42,17 @@ struct OperatorLog: ContextCommand {
     if verify { return try check(folders, operatorPlace, console, report) }
     for (line, vehicle) in try stored(folders, operatorPlace).suffix(lines) { try report.show(line, of: vehicle) }
     let patience = try context.settings(timeout: timeout.timeout).patience
-    let reader = try EventReader(operatorPlace, folders, now: { context.seconds }) { new in
-      switch new {
-      case .event(let line, let vehicle): try report.show(line, of: vehicle)
-      case .finding(let finding, let vehicle): try report.show(finding, of: vehicle)
-      case .foreign(let error, let vehicle):
-        console.note("ignored what is no event of \(printable(vehicle.name)): \(error)")
-      case .disconnected(let reason): console.note("\(reason); trying again")
-      }
-    }
+    let reader = try EventReader(
+      operatorPlace, folders, now: { context.seconds },
+      report: { new in
+        switch new {
+        case .event(let line, let vehicle): try report.show(line, of: vehicle)
+        case .finding(let finding, let vehicle): try report.show(finding, of: vehicle)
+        case .foreign(let error, let vehicle):
+          console.note("ignored what is no event of \(printable(vehicle.name)): \(error)")
+        case .disconnected(let reason): console.note("\(reason); trying again")
+        }
+      })
     try reader.run(patience: patience, follows: follow, until: context.interruption())
   }
 

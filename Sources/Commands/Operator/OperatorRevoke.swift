@@ -41,13 +41,17 @@ struct OperatorRevoke: ContextCommand {
       if let token { [.token(token)] } else if let device { [.device(device)] } else {
         tokens.filter { $0.rider == rider && $0.expires > now }.map { .token($0.id) }
       }
-    let revoked = try operatorPlace.revoke(subjects, now: now)
+    let (revoked, isListNew) = try operatorPlace.revoke(subjects, now: now)
     if console.isJSON {
       try console.result([
         "revoked": .array(revoked.map { .string($0.id) }), "until": .integer(revoked.map(\.expires).max() ?? now),
+        "is_list_new": .bool(isListNew),
       ])
     } else {
       for entry in revoked { try console.result("revoked \(entry.id) of \(printable(entry.rider))") }
+    }
+    if isListNew {
+      console.note("the broker has to read tls/crl.pem again, to let the device in no more: send it SIGHUP")
     }
     try publish.publish(operatorPlace.letters(now: now), context, console)
     console.note(

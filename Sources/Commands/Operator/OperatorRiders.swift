@@ -10,27 +10,38 @@ struct OperatorRiders: ContextCommand {
     commandName: "riders", abstract: "List the riders and their devices.")
 
   @OptionGroup var place: PlaceOptions
+  @OptionGroup var entry: EntryOptions
   @OptionGroup var output: OutputOptions
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let now = context.seconds
     let ledger = try place.place.ledger()
-    for (rider, entries) in Dictionary(grouping: ledger.tokens, by: \.rider).sorted(by: { $0.key < $1.key }) {
+    let riders = Dictionary(grouping: ledger.tokens, by: \.rider).sorted { $0.key < $1.key }
+    if riders.isEmpty { console.note("no riders") }
+    for (rider, entries) in try entry.chosen(of: riders, "rider", { $0.key == $1 }) {
       let good = entries.filter { [.valid, .notYetValid].contains(ledger.state(of: $0, at: now)) }
       var devices: [Thumbprint] = []
       for entry in entries where !devices.contains(entry.device) { devices.append(entry.device) }
       if console.isJSON {
-        try console.result([
-          "rider": .string(rider), "tokens": .integer(Int64(good.count)),
-          "expires": good.map(\.expires).max().map { .integer($0) } ?? .null,
-          "device_keys": .array(devices.map { .string($0.description) }),
-        ])
+        var members: [JSON.Member] = [
+          .init("rider", .string(rider)), .init("tokens", .integer(Int64(good.count))),
+          .init("expires", good.map(\.expires).max().map { .integer($0) } ?? .null),
+          .init("device_keys", .array(devices.map { .string($0.description) })),
+        ]
+        if entry.entry != nil {
+          members.append(.init("entries", .array(entries.map { $0.json(ledger.state(of: $0, at: now)) })))
+        }
+        try console.result(.object(members))
         continue
       }
       let access = good.map(\.expires).max().map { "until \(dateAndTime($0))" } ?? "no token that counts"
       try console.result("\(printable(rider)): \(access)")
       for device in devices { try console.result("  device \(device)") }
+      guard entry.entry != nil else { continue }
+      for token in entries {
+        try console.result("  token  \(token.id)  \(token.line(ledger.state(of: token, at: now), at: now))")
+      }
     }
   }
 }

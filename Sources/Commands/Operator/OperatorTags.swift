@@ -9,11 +9,14 @@ struct OperatorTags: ContextCommand {
     commandName: "tags", abstract: "List the vehicles' tags.")
 
   @OptionGroup var place: PlaceOptions
+  @OptionGroup var entry: EntryOptions
   @OptionGroup var output: OutputOptions
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    for tag in try place.place.tags() {
+    let tags = try place.place.tags()
+    if tags.isEmpty { console.note("no tags") }
+    for tag in try entry.chosen(of: tags, "tag", { $0.uid.description == $1.uppercased() }) {
       let kind = tag.isDynamic ? "dynamic" : "plain"
       try console.isJSON
         ? console.result([

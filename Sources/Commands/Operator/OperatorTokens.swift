@@ -10,6 +10,7 @@ struct OperatorTokens: ContextCommand {
     commandName: "tokens", abstract: "List the tokens that were issued.")
 
   @OptionGroup var place: PlaceOptions
+  @OptionGroup var entry: EntryOptions
 
   @Option(help: "Only those of this rider.", completion: LiveCompletion.rider)
   var rider: String?
@@ -23,13 +24,29 @@ struct OperatorTokens: ContextCommand {
     let console = output.console(context)
     let now = context.seconds
     let ledger = try place.place.ledger()
-    for entry in ledger.tokens where rider == nil || rider == entry.rider {
-      let state = ledger.state(of: entry, at: now)
-      guard all || state == .valid || state == .notYetValid else { continue }
-      try console.isJSON
-        ? console.result(entry.json(state))
-        : console.result("\(entry.id)  \(entry.line(state, at: now))")
+    let isNamed = entry.entry != nil
+    let shown = try entry.chosen(of: ledger.tokens, "token") { $0.id == $1 }.filter { token in
+      let isCurrent = [.valid, .notYetValid].contains(ledger.state(of: token, at: now))
+      return (rider == nil || rider == token.rider) && (all || isNamed || isCurrent)
     }
+    for token in shown {
+      let state = ledger.state(of: token, at: now)
+      if console.isJSON {
+        try console.result(token.json(state, isWhole: isNamed))
+      } else {
+        try console.result("\(token.id)  \(token.line(state, at: now))")
+        if isNamed {
+          try console.result(
+            """
+              from     \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))
+              vehicle  \(token.vehicle)
+              device   \(token.device)
+              key      \(token.key)
+            """)
+        }
+      }
+    }
+    if shown.isEmpty { console.note("no tokens") }
   }
 }
 
@@ -60,11 +77,13 @@ extension Ledger.Entry {
     return "\(printable(rider)): \(steps.map(\.description).joined(separator: ", ")), \(time)"
   }
 
-  func json(_ state: Ledger.TokenState) -> JSON {
-    [
+  /// - Parameter isWhole: whether it also says by which key it is signed.
+  func json(_ state: Ledger.TokenState, isWhole: Bool = false) -> JSON {
+    let members: JSON = [
       "token": .string(id), "rider": .string(rider), "vehicle": .string(vehicle.description),
       "steps": .array(steps.map { .string($0.description) }), "not_before": .integer(notBefore),
       "expires": .integer(expires), "device_key": .string(device.description), "state": .string(state.rawValue),
     ]
+    return isWhole ? .object((members.object ?? []) + [.init("key", .string(key.description))]) : members
   }
 }

@@ -5,7 +5,7 @@ struct Provision: ParsableCommand {
     commandName: "provision",
     abstract: "Make keys, tokens, tags and codes for vehicles and riders.",
     subcommands: [
-      ProvisionVehicle.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self, ProvisionQR.self,
-      ProvisionWatcher.self,
+      ProvisionVehicle.self, ProvisionKeys.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self,
+      ProvisionQR.self, ProvisionWatcher.self,
     ])
 }

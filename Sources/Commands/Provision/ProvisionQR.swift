@@ -113,9 +113,9 @@ struct ProvisionQR: ContextCommand {
     let (text, key): (String, Thumbprint)
     do {
       (text, key) = try VehicleFolder(Files.parent(of: path)).vehicleCode(now: context.seconds)
-    } catch let missing as SystemError where missing.code == ENOENT {
+    } catch let error as any Failure where error.exitStatus == .noInput {
       throw CommandFailure(
-        missing.exitStatus, missing.description,
+        error.exitStatus, error.description,
         hint: "use --vehicle with the operator's folder of the vehicle, or --step for a step's code")
     }
     // 43 characters and 10 blanks: anything beside them would make the line wider than a terminal.

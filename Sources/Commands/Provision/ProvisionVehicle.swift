@@ -83,6 +83,13 @@ struct ProvisionVehicle: ContextCommand {
       valueName: "place"))
   var at: ParkingPlace?
 
+  @Option(
+    help: ArgumentHelp(
+      "The vehicle's public keys, as `provision keys` printed them on it: a file, or - (default: new keys, made here).",
+      valueName: "file"),
+    completion: .file())
+  var keys: String?
+
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
@@ -116,6 +123,9 @@ struct ProvisionVehicle: ContextCommand {
     guard fleet == nil || operatorFolder == nil && !force else {
       throw ValidationError("--fleet takes neither --operator nor --force.")
     }
+    guard keys == nil || operatorFolder != nil && beacon.isEmpty else {
+      throw ValidationError("--keys is for --operator, and goes without --beacon, whose secrets would be made here.")
+    }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
     guard at == nil || feed != nil else { throw ValidationError("--at is for --feed.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
@@ -125,14 +135,15 @@ struct ProvisionVehicle: ContextCommand {
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil && feed == nil
+      && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
+      && feed == nil && keys == nil
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let place = VehicleFolder(folder)
     if relocate {
-      try place.relocate()
+      try place.relocate(now: context.seconds)
       let file = place.path("mosquitto.conf")
       try console.isJSON ? console.result(["files": [.string(file)]]) : console.result("rewrote \(file)")
     } else if renew {
@@ -231,7 +242,7 @@ struct ProvisionVehicle: ContextCommand {
           bring \(place.path) to the vehicle, and there:
             \(shellCommand("stepd", "--config", place.path("stepd.toml")))
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
-        No key of the operator's is in \(place.path).
+        No key of the operator's is in \(place.path)\(keys == nil ? "" : ", and no private one of the vehicle's").
         """)
       return
     }
@@ -246,8 +257,23 @@ struct ProvisionVehicle: ContextCommand {
       """)
   }
 
+  private static func publicKeys(_ file: String, _ context: Context) throws -> VehicleKeys {
+    let text =
+      file == "-"
+      ? try ImportSource.typed(context)
+      : String(decoding: try Files.read(file, limit: VehicleKeys.maximumSize + 16), as: UTF8.self)
+    do throws(ProtocolError) { return try VehicleKeys(verifying: text.filter { !$0.isWhitespace }) } catch {
+      throw CommandFailure(
+        .badData, "\(file): not a vehicle's keys, or damaged ones: \(error)",
+        hint: "`stepctl provision keys DIR` prints them, on the vehicle")
+    }
+  }
+
   private func issuer(_ context: Context) throws -> VehicleIssuer {
-    if let operatorFolder { return .place(OperatorPlace(operatorFolder)) }
+    if let operatorFolder {
+      let place = OperatorPlace(operatorFolder)
+      return try keys.map { .publicKeys(place, try Self.publicKeys($0, context)) } ?? .place(place)
+    }
     guard let fleet, let code else { return .own }
     let client = try server.client(at: fleet, context, context.interruption(), input)
     return .server { enrolment in

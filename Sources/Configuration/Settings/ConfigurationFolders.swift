@@ -5,6 +5,9 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// `$XDG_CONFIG_HOME/stepctl`, else `~/.config/stepctl`; nil for a process without a home.
   package let user: String?
   package let system: String
+  /// What a user's programs note by themselves: `$XDG_STATE_HOME/stepctl`, else `~/.local/state/stepctl`; nil for a process
+  /// without a home.
+  package let state: String?
   private let home: String?
 
   /// - Parameter system: `/etc/stepctl`, except in tests.
@@ -13,6 +16,8 @@ package struct ConfigurationFolders: Equatable, Sendable {
     home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     let base = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
     user = base.map { "\($0)/stepctl" }
+    let noted = environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    state = (noted ?? home.map { "\($0)/.local/state" }).map { "\($0)/stepctl" }
     self.system = system
   }
 

@@ -46,7 +46,9 @@ struct ProofCheck: Sendable {
     _ heard: (step: StepID, zone: Zone)?, at time: ControllerTime
   ) -> Verdict {
     guard policy.methods.contains(move.proof.method) else { return .refused(.proofNotAccepted, .method) }
-    guard policy.acceptsStatic || !isStatic(move.proof, for: step) else { return .refused(.proofNotAccepted, .copyable) }
+    guard policy.acceptsStatic || !isStatic(move.proof, for: step) else {
+      return .refused(.proofNotAccepted, .copyable)
+    }
     guard move.proofTime <= time.clock else { return .refused(.staleProof, .inFuture) }
     guard time.clock - move.proofTime <= policy.proofAge else { return .refused(.staleProof, .tooOld) }
     switch move.proof {

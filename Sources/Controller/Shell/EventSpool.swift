@@ -12,12 +12,16 @@ import SystemIO
 /// it is on the medium and not before: so no crash makes the controller tell one number twice. A line that a crash cut off
 /// was never told to anybody, and is dropped.
 final class EventSpool: Sendable {
-  /// How many events wait for the operator at most. The oldest make room.
-  static let capacity = 10_000
-  /// How many make room at once, so that the file is rewritten seldom.
-  static let step = 1_000
-  /// Refusals take no more of it than this, so that nobody can push a motion out by being refused.
-  static let refusals = 5_000
+  /// How many events wait for the operator.
+  struct Room: Sendable {
+    /// At most. The oldest make room.
+    var capacity = 10_000
+    /// How many make room at once, so that the file is rewritten seldom.
+    var step = 1_000
+    /// Refusals take no more of it than this, so that nobody can push a motion out by being refused.
+    var refusals = 5_000
+  }
+
   /// How many are on their way to the broker at once: riders' answers come first.
   static let inFlight = 4
   /// How many may wait for a disk that does not answer.
@@ -194,7 +198,7 @@ private struct Spooling: Sendable {
 
 /// The events that wait for the operator, in a file: one signed event a line.
 struct EventFile: Sendable {
-  /// Bytes of a file that is read: more than twice what `EventSpool.capacity` events take.
+  /// Bytes of a file that is read: more than twice what `Room.capacity` events take.
   private static let limit = 1 << 26
   /// What is acknowledged stays in the file until it is this much, bytes, and more than what is not.
   private static let slack = 1 << 16
@@ -215,6 +219,7 @@ struct EventFile: Sendable {
   let path: String
   private let vehicle: UUID
   private let key: SigningKey
+  private let room: EventSpool.Room
   private var file: Held?
   /// Those that wait, the oldest first.
   private var entries: [Entry] = []
@@ -226,8 +231,8 @@ struct EventFile: Sendable {
   /// How many could not be written since the last that was.
   var lost: Int64 = 0
 
-  init(_ path: String, vehicle: UUID, key: SigningKey) {
-    (self.path, self.vehicle, self.key) = (path, vehicle, key)
+  init(_ path: String, vehicle: UUID, key: SigningKey, room: EventSpool.Room = .init()) {
+    (self.path, self.vehicle, self.key, self.room) = (path, vehicle, key, room)
   }
 
   /// How many wait.
@@ -303,8 +308,8 @@ struct EventFile: Sendable {
   ///
   /// - Returns: how many were dropped.
   mutating func makeRoom(for more: Int) -> Int {
-    guard entries.count + more > EventSpool.capacity else { return 0 }
-    let count = min(entries.count, max(EventSpool.step, more))
+    guard entries.count + more > room.capacity else { return 0 }
+    let count = min(entries.count, max(room.step, more))
     entries.removeFirst(count)
     compact()
     return count
@@ -317,12 +322,13 @@ struct EventFile: Sendable {
     var (bytes, new): ([UInt8], [Entry]) = ([], [])
     var (end, skipped) = (last?.place, lost)
     for content in contents {
-      if content.kind == .refused, entries.count + new.count >= EventSpool.refusals {
+      if content.kind == .refused, entries.count + new.count >= room.refusals {
         skipped += 1
         continue
       }
       let event = VehicleEvent(
-        vehicle: vehicle, sequence: (end?.sequence ?? 0) + 1 + skipped, previous: end?.digest, content)
+        vehicle: vehicle, sequence: (end?.sequence ?? 0) + 1 + skipped, previous: end?.digest ?? .random(),
+        content)
       let line = Array(event.signed(by: key).utf8)
       let place = EventPlace(event.sequence, EventDigest(of: line))
       new.append(Entry(place: place, offset: size + bytes.count, length: line.count))

@@ -122,7 +122,7 @@ final class Log {
     case .lost(let count, let reason):
       writeOnceASecond(.warning, "lost events", "\(count) events for the operator are lost: \(reason)")
     case .dropped(let count):
-      write(.warning, "the operator has not fetched \(EventSpool.capacity) events: the oldest \(count) are dropped")
+      write(.warning, "too many events wait for the operator: the oldest \(count) are dropped")
     case .setAside(let path, let place, let reason):
       write(.error, "\(path) is now \(place), and the events begin again: \(reason)")
     }

@@ -13,6 +13,7 @@ struct SignedObject {
     case vehicle = "step-vehicle+jwt"
     case notice = "step-notice+jwt"
     case event = "step-event+jwt"
+    case keys = "step-keys+jwt"
     case request = "step-request+jwt"
 
     /// How a reader learns which key has signed.
@@ -28,7 +29,7 @@ struct SignedObject {
     var keyHint: KeyHint {
       switch self {
       case .token, .status, .notice, .event: .name
-      case .vehicle, .request: .key
+      case .vehicle, .request, .keys: .key
       case .command: .none
       }
     }
@@ -92,7 +93,7 @@ struct SignedObject {
       switch kind {
       case .command: Command.paddedSizes
       case .event: VehicleEvent.paddedSizes
-      case .token, .status, .vehicle, .notice, .request: []
+      case .token, .status, .vehicle, .notice, .request, .keys: []
       }
     guard let size = sizes.first(where: { $0 >= payload.count }) else { return payload }
     return payload + [UInt8](repeating: 0x20, count: size - payload.count)

@@ -93,11 +93,11 @@ public struct VehicleEvent: Sendable, Equatable {
   public let vehicle: UUID
   /// Greater than that of the event before. A number that is left out is an event that could not be written.
   public let sequence: Int64
-  /// Of the event before; nil for the first of a chain.
-  public let previous: EventDigest?
+  /// Of the event before; random in the first of a chain, so that no two chains are alike.
+  public let previous: EventDigest
   public let content: Content
 
-  public init(vehicle: UUID, sequence: Int64, previous: EventDigest?, _ content: Content) {
+  public init(vehicle: UUID, sequence: Int64, previous: EventDigest, _ content: Content) {
     self.vehicle = vehicle
     self.sequence = sequence
     self.previous = previous
@@ -125,7 +125,7 @@ public struct VehicleEvent: Sendable, Equatable {
     var members = try ObjectReader(claims, of: "the event")
     vehicle = try members.uuid("vehicle")
     sequence = try members.count("seq")
-    previous = try members.bytesIfPresent("prev", count: EventDigest.size).map(EventDigest.init)
+    previous = EventDigest(try members.bytes("prev", count: EventDigest.size))
     var content = Content(try members.openWord("kind", Kind.self), time: try members.count("time"))
     content.step = try members.takeIfPresent("step", "the id of a step") { $0.string.flatMap { StepID($0) } }
     content.position = try members.takeIfPresent("position", "one of its words") { value in
@@ -147,9 +147,9 @@ public struct VehicleEvent: Sendable, Equatable {
   public var claims: JSON {
     var members: [JSON.Member] = [
       .init("vehicle", .string(vehicle.description)), .init("seq", .integer(sequence)),
+      .init("prev", .string(previous.text)), .init("time", .integer(content.time)),
+      .init("kind", .string(content.kind.rawValue)),
     ]
-    if let previous { members.append(.init("prev", .string(previous.text))) }
-    members += [.init("time", .integer(content.time)), .init("kind", .string(content.kind.rawValue))]
     for (name, text) in [
       ("step", content.step?.description), ("position", content.position?.rawValue), ("jti", content.token),
       ("code", content.code), ("cause", content.cause), ("method", content.method), ("zone", content.zone),
@@ -194,6 +194,9 @@ public struct EventDigest: Hashable, Sendable {
   public init(of event: some Sequence<UInt8>) { bytes = Array(SHA256.hash(data: Array(event))) }
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Of no event.
+  public static func random() -> EventDigest { EventDigest(randomBytes(size)) }
 
   /// Base64url.
   public var text: String { Base64URL.encode(bytes) }

@@ -1,6 +1,6 @@
 import Domain
 package import Encoding
-import StepProtocol
+package import StepProtocol
 
 /// What a new vehicle tells the server of the fleet that it joins. Only public keys are in it.
 package struct VehicleEnrolment: Sendable {
@@ -70,11 +70,16 @@ package enum VehicleIssuer {
   case own
   /// The operator of a fleet, in a folder here.
   case place(OperatorPlace)
+  /// The same for a vehicle whose private keys were made on it: here are the public ones.
+  case publicKeys(OperatorPlace, VehicleKeys)
   /// The server of a fleet: the closure asks it. The vehicle is made where it stays, and keeps its private keys.
   case server((VehicleEnrolment) throws -> VehicleAdmission)
 
   /// Of a fleet whose operator's folder is here.
   package var operatorPlace: OperatorPlace? {
-    if case .place(let place) = self { place } else { nil }
+    switch self {
+    case .place(let place), .publicKeys(let place, _): place
+    case .own, .server: nil
+    }
   }
 }

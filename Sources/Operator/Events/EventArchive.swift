@@ -34,7 +34,8 @@ package struct EventArchive: Sendable {
     while let end = bytes[begin...].firstIndex(of: 0x0A) {
       let text = Array(bytes[begin..<end])
       do throws(ProtocolError) {
-        let event = if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
+        let event =
+          if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
         lines.append(Line(event: event, digest: EventDigest(of: text), text: text))
       } catch {
         throw EventError.damaged(path, line: lines.count + 1, error)
@@ -144,7 +145,7 @@ extension OperatorPlace {
     if !Files.exists(file) {
       do throws(SystemError) {
         try Files.create(file, with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
-      } catch where error.code == EEXIST {}
+      } catch  where error.code == EEXIST {}
     }
     return try KeyFile.decryptionKey(file)
   }

@@ -46,7 +46,8 @@ package struct EventChain: Sendable {
   package mutating func accept(_ event: VehicleEvent, _ digest: EventDigest) -> [Finding] {
     let last = end?.sequence ?? 0
     let findings =
-      findings(event) ?? (event.sequence > last + 1
+      findings(event)
+      ?? (event.sequence > last + 1
         ? [.missing(last + 1...event.sequence - 1)] : [.wentBack(to: event.sequence - 1, from: last)])
     note(event, digest)
     return findings
@@ -59,14 +60,12 @@ package struct EventChain: Sendable {
 
   /// - Returns: nil where the event before it is not here.
   private func findings(_ event: VehicleEvent) -> [Finding]? {
-    guard let end else {
-      // Of a vehicle that has dropped its first events, the first that is here has one before it.
-      guard event.previous == nil else { return nil }
-      return event.sequence > 1 ? [.unwritten(1...event.sequence - 1)] : []
+    guard let before = known[event.previous] else {
+      // The first of a chain.
+      return event.sequence == 1 ? end.map { [.beganAgain(after: $0.sequence)] } ?? [] : nil
     }
-    guard let previous = event.previous else { return [.beganAgain(after: end.sequence)] }
-    guard let before = known[previous], before < event.sequence else { return nil }
+    guard before < event.sequence, let end else { return nil }
     let skipped: [Finding] = event.sequence > before + 1 ? [.unwritten(before + 1...event.sequence - 1)] : []
-    return previous == end.digest ? skipped : [.wentBack(to: before, from: end.sequence)] + skipped
+    return event.previous == end.digest ? skipped : [.wentBack(to: before, from: end.sequence)] + skipped
   }
 }

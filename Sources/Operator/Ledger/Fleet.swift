@@ -10,7 +10,7 @@ import SystemIO
 ///
 ///     operator/, tls/                  as in the folder of a vehicle
 ///     operator/fleet.json              where the broker is
-///     mosquitto.*                      the broker for all vehicles
+///     mosquitto.*, rabbitmq*           the broker for all vehicles: one of the two
 ///     data/                            what the broker keeps over a restart
 ///     vehicles/NAME/                   a vehicle's file, without anything private
 extension OperatorPlace {
@@ -73,7 +73,9 @@ extension OperatorPlace {
     for file in broker.files(AccessList([])) where file.name != VehiclePaths.accessList {
       try Files.replace(path(file.name), with: file.content, mode: file.mode)
     }
+    try writeAccessList()
     _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
+    try writeRevocationList(now: now)
     let vehicles = try vehicles()
     for vehicle in vehicles {
       var file = try vehicle.readVehicleFile().named(from: vehicle.path)
@@ -92,6 +94,7 @@ extension OperatorPlace {
     let broker = try authority.issue(.broker(host), to: brokerKey, now: now)
     return (
       [
+        NewFile(VehiclePaths.revocationList, try RevocationList(of: authority, [], now: now).pem()),
         NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
         NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
         NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
@@ -147,6 +150,9 @@ extension OperatorPlace {
       return AccessList.Part(
         topic: try folder.present(file.topic, "topic"), steps: file.vehicle.steps, uuid: file.vehicle.uuid)
     }
-    try Files.replace(path(VehiclePaths.accessList), with: AccessList(parts).text.utf8, mode: 0o644)
+    let access = AccessList(parts)
+    try Files.replace(path(VehiclePaths.accessList), with: access.text.utf8, mode: 0o644)
+    let definitions = access.definitions(port: try broker().port)
+    try Files.replace(path(VehiclePaths.rabbitDefinitions), with: definitions.utf8, mode: 0o644)
   }
 }

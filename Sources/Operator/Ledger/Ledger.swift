@@ -17,8 +17,10 @@ package struct Ledger: Sendable, Equatable {
     package let device: Thumbprint
     /// The key of the operator's that has signed it.
     package let key: Thumbprint
+    /// With which its rider goes to the broker; nil where that was not noted.
+    let certificate: IssuedNumber?
 
-    init(_ token: Token, key: Thumbprint) {
+    init(_ token: Token, key: Thumbprint, certificate: IssuedNumber? = nil) {
       id = token.id
       rider = token.subject
       vehicle = token.vehicle
@@ -27,7 +29,21 @@ package struct Ledger: Sendable, Equatable {
       expires = token.expires
       device = token.device.thumbprint
       self.key = key
+      self.certificate = certificate
     }
+  }
+
+  /// A certificate for the broker.
+  struct IssuedNumber: Hashable, Sendable {
+    let number: SerialNumber
+    /// When it ends.
+    let end: Int64
+  }
+
+  /// A certificate that the broker takes no longer.
+  struct RevokedCertificate: Equatable, Sendable {
+    let certificate: IssuedNumber
+    let since: Int64
   }
 
   /// What no longer counts.
@@ -48,12 +64,18 @@ package struct Ledger: Sendable, Equatable {
   /// In the order in which they were issued.
   package private(set) var tokens: [Entry] = []
   package private(set) var withdrawals: [Withdrawal] = []
+  /// Of devices that have no token any more.
+  private(set) var revokedCertificates: [RevokedCertificate] = []
 
   package init() {}
 
-  mutating func note(_ token: Token, key: Thumbprint) {
+  mutating func note(_ token: Token, key: Thumbprint, certificate: IssuedNumber? = nil) {
     tokens.removeAll { $0.id == token.id }
-    tokens.append(Entry(token, key: key))
+    tokens.append(Entry(token, key: key, certificate: certificate))
+  }
+
+  func isRevoked(_ number: SerialNumber) -> Bool {
+    revokedCertificates.contains { $0.certificate.number == number }
   }
 
   /// Whether a token is of no use any more though its time is not over.
@@ -77,7 +99,23 @@ package struct Ledger: Sendable, Equatable {
     guard let until = concerned.map(\.expires).max() else { return [] }
     withdrawals.removeAll { $0.subject == subject }
     withdrawals.append(Withdrawal(subject, until: until, since: now))
+    revokeCertificates(of: concerned, now: now)
     return concerned
+  }
+
+  /// Revokes all certificates of devices that have no token any more for a vehicle: also those of earlier tokens, because
+  /// they last longer than these.
+  private mutating func revokeCertificates(of concerned: [Entry], now: Int64) {
+    let current = current(at: now)
+    revokedCertificates.removeAll { $0.certificate.end <= now }
+    for entry in concerned {
+      func isOfSameDevice(_ other: Entry) -> Bool { other.device == entry.device && other.vehicle == entry.vehicle }
+      guard !current.contains(where: isOfSameDevice) else { continue }
+      for certificate in tokens.filter(isOfSameDevice).compactMap(\.certificate)
+      where certificate.end > now && !isRevoked(certificate.number) {
+        revokedCertificates.append(RevokedCertificate(certificate: certificate, since: now))
+      }
+    }
   }
 
   /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup, not
@@ -110,13 +148,17 @@ extension Ledger {
   package struct Damage: Error, Equatable {}
 
   package init(parsing bytes: [UInt8]) throws(Damage) {
-    guard let value = try? JSON(parsing: bytes), value.object?.count == 3, let sequence = value["seq"]?.integer,
+    guard let value = try? JSON(parsing: bytes), let count = value.object?.count, let sequence = value["seq"]?.integer,
       let tokens = value["tokens"]?.array, let withdrawals = value["revoked"]?.array
     else { throw Damage() }
     self.sequence = sequence
     self.tokens = tokens.compactMap(Entry.init)
     self.withdrawals = withdrawals.compactMap(Withdrawal.init)
-    guard self.tokens.count == tokens.count, self.withdrawals.count == withdrawals.count else { throw Damage() }
+    let certificates = value["certificates"]?.array
+    revokedCertificates = (certificates ?? []).compactMap(RevokedCertificate.init)
+    guard self.tokens.count == tokens.count, self.withdrawals.count == withdrawals.count,
+      count == (certificates == nil ? 3 : 4), revokedCertificates.count == certificates?.count ?? 0
+    else { throw Damage() }
   }
 
   /// A token or a revocation a line.
@@ -124,16 +166,18 @@ extension Ledger {
     func lines(_ items: [JSON]) -> String {
       items.isEmpty ? "[]" : "[\n" + items.map { "  \($0.text)" }.joined(separator: ",\n") + "\n]"
     }
-    return """
-      {"seq":\(sequence),"tokens":\(lines(tokens.map(\.json))),"revoked":\(lines(withdrawals.map(\.json)))}
-
-      """
+    let certificates =
+      revokedCertificates.isEmpty ? "" : ",\"certificates\":\(lines(revokedCertificates.map(\.json)))"
+    let (tokens, revoked) = (lines(tokens.map(\.json)), lines(withdrawals.map(\.json)))
+    return "{\"seq\":\(sequence),\"tokens\":\(tokens),\"revoked\":\(revoked)\(certificates)}\n"
   }
 }
 
 extension Ledger.Entry {
   fileprivate init?(_ value: JSON) {
-    guard value.object?.count == 8, let id = value["jti"]?.string, let rider = value["rider"]?.string,
+    let certificate = value["certificate"]
+    guard value.object?.count == (certificate == nil ? 8 : 9), let id = value["jti"]?.string,
+      let rider = value["rider"]?.string,
       let vehicle = value["vehicle"]?.string.flatMap({ UUID($0) }),
       let steps = value["steps"]?.array?.map({ $0.string.flatMap { StepID($0) } }),
       let notBefore = value["nbf"]?.integer, let expires = value["exp"]?.integer,
@@ -148,16 +192,41 @@ extension Ledger.Entry {
     self.expires = expires
     self.device = device
     self.key = key
-    guard self.steps.count == steps.count else { return nil }
+    self.certificate = certificate.flatMap(Ledger.IssuedNumber.init)
+    guard self.steps.count == steps.count, (self.certificate == nil) == (certificate == nil) else { return nil }
   }
 
   fileprivate var json: JSON {
-    [
+    let members: JSON = [
       "jti": .string(id), "rider": .string(rider), "vehicle": .string(vehicle.description),
       "steps": .array(steps.map { .string($0.description) }), "nbf": .integer(notBefore), "exp": .integer(expires),
       "device": .string(device.description), "key": .string(key.description),
     ]
+    guard let certificate else { return members }
+    return .object((members.object ?? []) + [.init("certificate", certificate.json)])
   }
+}
+
+extension Ledger.IssuedNumber {
+  fileprivate init?(_ value: JSON) {
+    guard value.object?.count == 2, let bytes = value["serial"]?.string.flatMap({ hexadecimal($0) }),
+      (1...20).contains(bytes.count), let end = value["end"]?.integer
+    else { return nil }
+    self.init(number: SerialNumber(bytes: bytes), end: end)
+  }
+
+  fileprivate var json: JSON { ["serial": .string(hexadecimal(number.bytes)), "end": .integer(end)] }
+}
+
+extension Ledger.RevokedCertificate {
+  fileprivate init?(_ value: JSON) {
+    guard value.object?.count == 2, let certificate = value["certificate"].flatMap(Ledger.IssuedNumber.init),
+      let since = value["since"]?.integer
+    else { return nil }
+    self.init(certificate: certificate, since: since)
+  }
+
+  fileprivate var json: JSON { ["certificate": certificate.json, "since": .integer(since)] }
 }
 
 extension Ledger.Withdrawal {

@@ -55,7 +55,13 @@ package struct OperatorPlace: Sendable {
     var signingNotices: SigningKey { previous ?? present }
   }
 
+  /// Throws where there are no keys of an operator's.
+  private func checkPresent() throws(LedgerError) {
+    guard Files.exists(path(VehiclePaths.tokenKey)) else { throw .noOperator(path) }
+  }
+
   package func keys() throws -> Keys {
+    try checkPresent()
     func key(_ name: String) throws -> SigningKey? {
       Files.exists(path(name)) ? try KeyFile.signingKey(path(name)) : nil
     }
@@ -152,9 +158,7 @@ package struct OperatorPlace: Sendable {
 
   package func ledger() throws -> Ledger {
     let file = path(VehiclePaths.ledger)
-    guard Files.exists(path(VehiclePaths.tokenKey)) else {
-      throw SystemError("open", path(VehiclePaths.tokenKey), code: ENOENT)
-    }
+    try checkPresent()
     guard Files.exists(file) else { return try firstLedger() }
     let bytes = try Files.readRegular(file, limit: 1 << 26)
     do throws(Ledger.Damage) { return try Ledger(parsing: bytes) } catch { throw LedgerError.damaged(file) }
@@ -188,20 +192,35 @@ package struct OperatorPlace: Sendable {
     return ledger
   }
 
-  func note(_ token: Token, by key: SigningKey) throws {
-    try change { $0.note(token, key: key.verificationKey.thumbprint) }
+  func note(_ token: Token, by key: SigningKey, _ certificate: Ledger.IssuedNumber) throws {
+    try change { $0.note(token, key: key.verificationKey.thumbprint, certificate: certificate) }
   }
 
   /// Withdraws what has not ended.
   ///
-  /// - Returns: the tokens that are withdrawn.
+  /// - Returns: the tokens that are withdrawn, and whether the broker has a new list of certificates to refuse.
   /// - Throws: `nothingToRevoke`.
-  package func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [Ledger.Entry] {
-    try change { ledger in
+  package func revoke(
+    _ subjects: [Notice.Subject], now: Int64
+  ) throws -> (entries: [Ledger.Entry], isListNew: Bool) {
+    let (entries, isListNew) = try change { ledger in
+      let before = ledger.revokedCertificates
       let entries = subjects.flatMap { ledger.withdraw($0, now: now) }
       guard !entries.isEmpty else { throw LedgerError.nothingToRevoke }
-      return entries
+      return (entries, ledger.revokedCertificates != before)
     }
+    if isListNew { try writeRevocationList(now: now) }
+    return (entries, isListNew)
+  }
+
+  /// Writes the list of the certificates that the broker is to refuse.
+  func writeRevocationList(now: Int64) throws {
+    let revoked = try ledger().revokedCertificates.filter { $0.certificate.end > now }
+    let authority = try VehicleFolder(path).readAuthority()
+    let pem = try about(path(VehiclePaths.revocationList)) {
+      try RevocationList(of: authority, revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
+    }
+    try Files.replace(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
   }
 
   // MARK: - Notices
@@ -300,6 +319,8 @@ package enum LedgerError: Failure, Equatable {
   /// The broker took the notice, and does not keep it.
   case notKept(String)
   case noAnswer(String)
+  /// The folder has no keys that could sign anything.
+  case noOperator(String)
   /// The folder is no operator's of several vehicles.
   case notFleet(String)
   /// A vehicle of that folder has the same name, UUID or topic.
@@ -313,7 +334,7 @@ package enum LedgerError: Failure, Equatable {
     case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold:
       .failure
     case .notKept, .noAnswer: .unavailable
-    case .notFleet: .noInput
+    case .noOperator, .notFleet: .noInput
     case .taken: .usage
     case .inTheWay: .failure
     }
@@ -332,6 +353,7 @@ package enum LedgerError: Failure, Equatable {
       "not known to have the present key: \(printable(vehicles.joined(separator: ", ")))"
     case .notKept(let broker): "\(broker) does not keep the notice: its access list does not let the operator write"
     case .noAnswer(let broker): "\(broker) has not confirmed the notice"
+    case .noOperator(let path): "\(path) is not an operator's folder: \(path)/\(VehiclePaths.tokenKey) is missing"
     case .notFleet(let path): "\(path) is not the folder of an operator of several vehicles"
     case .taken(let path): "\(path) is a vehicle of this operator with the same name, UUID or topic"
     case .inTheWay(let path): "\(path) already exists"
@@ -347,9 +369,12 @@ package enum LedgerError: Failure, Equatable {
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
-    case .notTold: "`stepctl operator log` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
+    case .notTold:
+      "`stepctl operator log` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
     case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
+    case .noOperator:
+      "give the folder that `stepctl provision vehicle` or `stepctl operator init` made, on the operator's computer"
     case .notFleet: "`stepctl operator init` makes one"
     case .taken: "give the new vehicle another folder name, UUID and topic, or use --force to replace that one"
     case .inTheWay: "choose another folder; nothing was changed"

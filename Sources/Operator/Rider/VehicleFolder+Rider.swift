@@ -90,7 +90,7 @@ struct Operator: ~Copyable {
     if plan.deviceKey == nil {
       files.append(NewFile(RiderPaths.deviceKey, newKey.jwk.text + "\n", isPrivate: true))
     }
-    let certificateEnd = try about(folder.path(name)) {
+    let issued = try about(folder.path(name)) {
       let key = try PrivateKey()
       let certificate = try authority.issue(role, to: key, now: now, lastingUntil: token.expires)
       files += [
@@ -98,10 +98,10 @@ struct Operator: ~Copyable {
         NewFile(RiderPaths.certificate, try certificate.pem()),
         NewFile(RiderPaths.key, try key.pem(), isPrivate: true),
       ]
-      return try certificate.end()
+      return Ledger.IssuedNumber(number: certificate.serialNumber, end: try certificate.end())
     }
 
-    try folder.place.note(token, by: tokenKey)
+    try folder.place.note(token, by: tokenKey, issued)
     try Files.createFolder(folder.path(VehiclePaths.riders), mode: 0o700)
     // What an interrupted run left here is useless.
     let place = folder.path(VehiclePaths.staging(of: plan.rider))
@@ -113,7 +113,7 @@ struct Operator: ~Copyable {
     return TokenSummary(
       files: files.map { "\(name)/\($0.name)" }, token: token,
       missingDeviceKey: plan.deviceKey == nil ? nil : "\(name)/\(RiderPaths.deviceKey)",
-      certificateEnd: certificateEnd)
+      certificateEnd: issued.end)
   }
 
   /// Gives a rider another token, and another certificate if theirs would end before it. The keys stay.
@@ -126,28 +126,32 @@ struct Operator: ~Copyable {
     let certificatePath = "\(name)/\(RiderPaths.certificate)"
     let current = try folder.readCertificate(certificatePath)
     let key = try folder.readPrivateKey("\(name)/\(RiderPaths.key)")
-    let certificateEnd = try about(folder.path(certificatePath)) {
-      let end = try current.end()
-      if end >= token.expires { return end }
+    let ledger = try folder.place.ledger()
+    let issued = try about(folder.path(certificatePath)) {
+      let (number, end) = (current.serialNumber, try current.end())
+      if end >= token.expires, !ledger.isRevoked(number) { return Ledger.IssuedNumber(number: number, end: end) }
       let renewed = try authority.issue(role, to: key, now: now, lastingUntil: token.expires)
       files.append(NewFile(certificatePath, try renewed.pem()))
-      return try renewed.end()
+      return Ledger.IssuedNumber(number: renewed.serialNumber, end: try renewed.end())
     }
     files.append(NewFile("\(name)/\(RiderPaths.token)", token.signed(by: tokenKey) + "\n", isPrivate: true))
 
-    try folder.place.note(token, by: tokenKey)
+    try folder.place.note(token, by: tokenKey, issued)
     // The certificate and the token are useful without each other: it is harmless if only one is replaced.
     for file in files { try Files.replace(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
       files: files.map(\.name), token: token,
-      missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: certificateEnd)
+      missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: issued.end)
   }
 
   func grant(_ plan: TokenPlan, to request: DeviceRequest, now: Int64) throws -> AccessFile {
     let token = try token(for: plan, device: request.device, now: now)
     let asked = try about("the request") { try CertificateRequest(der: request.certificateRequest) }
-    let certificate = try about(folder.path(VehiclePaths.authorityCertificate)) {
-      try authority.issue(role, for: asked, now: now, lastingUntil: token.expires).der()
+    let (certificate, issued) = try about(folder.path(VehiclePaths.authorityCertificate)) {
+      let certificate = try authority.issue(role, for: asked, now: now, lastingUntil: token.expires)
+      return (
+        try certificate.der(), Ledger.IssuedNumber(number: certificate.serialNumber, end: try certificate.end())
+      )
     }
     let handover = "\(folder.place.path(VehiclePaths.handover))/\(vehicle.vehicle.uuid).jwt"
     let access = try about(folder.path) {
@@ -155,7 +159,7 @@ struct Operator: ~Copyable {
         vehicle: folder.vehicleCode(now: now).text, token: token.signed(by: tokenKey), certificate: certificate,
         notice: Files.exists(handover) ? KeyFile.token(handover) : nil)
     }
-    try folder.place.note(token, by: tokenKey)
+    try folder.place.note(token, by: tokenKey, issued)
     return access
   }
 

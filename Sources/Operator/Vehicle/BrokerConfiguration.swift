@@ -1,4 +1,5 @@
 import Domain
+import Encoding
 import Glibc
 import StepProtocol
 import SystemIO
@@ -13,6 +14,8 @@ struct BrokerConfiguration {
   let user: String?
   /// Whether it keeps over a restart what is retained: a fleet's does, because its vehicles are not always there.
   let isPersistent: Bool
+  /// mosquitto does not start without a list that it is to read.
+  var hasRevocationList = true
 
   /// Whose a new broker's key is to be: a broker is not to run as root, and Debian's has a user of its own.
   static var owner: uid_t { geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid() }
@@ -51,6 +54,7 @@ struct BrokerConfiguration {
     certfile \(folder)/\(VehiclePaths.brokerCertificate)
     keyfile \(folder)/\(VehiclePaths.brokerKey)
     require_certificate true
+    \(revocationLines)
 
     # The certificate's common name is the client's user name: "controller", "rider", "watcher" or "operator", and the vehicle where
     # there are several.
@@ -117,12 +121,64 @@ struct BrokerConfiguration {
     """
   }
 
-  /// All files that the broker needs but certificates.
+  /// All files that the broker needs but certificates. A fleet can have RabbitMQ in place of mosquitto.
   func files(_ access: AccessList) -> [NewFile] {
     [
       NewFile(VehiclePaths.broker, text), NewFile(VehiclePaths.accessList, access.text),
       NewFile(VehiclePaths.brokerLimits, Self.limits), NewFile(VehiclePaths.firewall, firewall),
     ]
+      + (isPersistent
+        ? [
+          NewFile(VehiclePaths.rabbit, rabbitText),
+          NewFile(VehiclePaths.rabbitDefinitions, access.definitions(port: port)),
+        ] : [])
+  }
+
+  /// rabbitmq.conf, for RabbitMQ 3.10 with its plugin rabbitmq_mqtt: the broker that several machines can share.
+  private var rabbitText: String {
+    """
+    # The vehicles' MQTT broker, for RabbitMQ 3.10 or later with the plugin rabbitmq_mqtt, in place of mosquitto.
+    # Only this file has absolute paths.
+
+    # MQTT alone: no AMQP, by which a client could reach another's queue.
+    listeners.tcp = none
+    mqtt.listeners.tcp = none
+    mqtt.listeners.ssl.default = \(host.isLoopback ? "127.0.0.1:" : "")\(port)
+    mqtt.tcp_listen_options.nodelay = true
+
+    # Mutual TLS.
+    ssl_options.cacertfile = \(folder)/\(VehiclePaths.authorityCertificate)
+    ssl_options.certfile = \(folder)/\(VehiclePaths.brokerCertificate)
+    ssl_options.keyfile = \(folder)/\(VehiclePaths.brokerKey)
+    ssl_options.verify = verify_peer
+    ssl_options.fail_if_no_peer_cert = true
+    ssl_options.versions.1 = tlsv1.3
+    ssl_options.versions.2 = tlsv1.2
+
+    # The certificate's common name is the client's user name.
+    ssl_cert_login_from = common_name
+    mqtt.ssl_cert_login = true
+    mqtt.allow_anonymous = false
+
+    # The operator's notices are kept over a restart, for vehicles that come later.
+    mqtt.retained_message_store = rabbit_mqtt_retained_msg_store_dets
+    # A command has at most \(Command.maximumSize) bytes.
+    max_message_size = \(Command.maximumSize + 512)
+
+    # Who may use which topics. After a vehicle has joined: rabbitmqctl import_definitions \(VehiclePaths.rabbitDefinitions)
+    load_definitions = \(folder)/\(VehiclePaths.rabbitDefinitions)
+
+    """
+  }
+
+  private var revocationLines: String {
+    guard hasRevocationList else {
+      return "# `stepctl provision vehicle DIR --update` makes a list of what is revoked."
+    }
+    return """
+      # What `stepctl operator revoke` has revoked. mosquitto reads it again on SIGHUP.
+      crlfile \(folder)/\(VehiclePaths.revocationList)
+      """
   }
 
   private var persistenceLines: String {
@@ -169,40 +225,109 @@ struct AccessList {
     let uuid: UUID?
   }
 
+  private enum Access: String {
+    case read, write, readwrite
+
+    var reads: Bool { self != .write }
+    var writes: Bool { self != .read }
+  }
+
+  /// What the clients may do whose certificates have that common name.
+  private struct Grant {
+    let user: String
+    var topics: [(access: Access, name: String)]
+  }
+
   private let parts: [Part]
 
   init(_ parts: [Part]) { self.parts = parts }
 
-  var text: String {
-    var text = """
-      # Who may use which topics; all other use is forbidden. A user is the common name of a client's certificate. It is a
-      # role and not a person, so that the broker learns no names.
-
-      """
+  private var grants: [Grant] {
+    var grants: [Grant] = []
+    var own = Grant(user: CertificateRole.operator.commonName, topics: [])
     for part in parts {
-      let availability = part.topic.availability
-      text += "\nuser \(CertificateRole.rider(of: part.uuid).commonName)\ntopic read \(availability)\n"
-      text += lines(of: part, setPosition: "write", status: "read")
-      text += "\nuser \(CertificateRole.watcher(of: part.uuid).commonName)\ntopic read \(availability)\n"
-      text += lines(of: part, setPosition: nil, status: "read")
-      // The controller reads it too: a will of a connection that it has long replaced may come late.
-      text += "\nuser \(CertificateRole.controller(of: part.uuid).commonName)\ntopic readwrite \(availability)\n"
-      text += "topic read \(part.topic.notice)\ntopic write \(part.topic.events)\n"
-      text += lines(of: part, setPosition: "read", status: "write")
+      let topic = part.topic
+      func topics(setPosition: Access?, status: Access) -> [(access: Access, name: String)] {
+        part.steps.flatMap { step in
+          (setPosition.map { [($0, topic.setPosition(step.id))] } ?? []) + [(status, topic.status(step.id))]
+        }
+      }
+      grants.append(
+        Grant(
+          user: CertificateRole.rider(of: part.uuid).commonName,
+          topics: [(.read, topic.availability)] + topics(setPosition: .write, status: .read)))
+      grants.append(
+        Grant(
+          user: CertificateRole.watcher(of: part.uuid).commonName,
+          topics: [(.read, topic.availability)] + topics(setPosition: nil, status: .read)))
+      // The controller reads its own availability: a will of a connection that it has long replaced may come late.
+      grants.append(
+        Grant(
+          user: CertificateRole.controller(of: part.uuid).commonName,
+          topics: [(.readwrite, topic.availability), (.read, topic.notice), (.write, topic.events)]
+            + topics(setPosition: .read, status: .write)))
+      own.topics +=
+        [(.read, topic.availability), (.readwrite, topic.notice), (.read, topic.events)]
+        + topics(setPosition: nil, status: .read)
     }
-    text += "\nuser \(CertificateRole.operator.commonName)\n"
-    for part in parts {
-      text += "topic read \(part.topic.availability)\ntopic readwrite \(part.topic.notice)\n"
-      text += "topic read \(part.topic.events)\n"
-      text += lines(of: part, setPosition: nil, status: "read")
-    }
-    return text
+    return grants + [own]
   }
 
-  private func lines(of part: Part, setPosition: String?, status: String) -> String {
-    part.steps.map { step in
-      (setPosition.map { "topic \($0) \(part.topic.setPosition(step.id))\n" } ?? "")
-        + "topic \(status) \(part.topic.status(step.id))\n"
-    }.joined()
+  /// For mosquitto.
+  var text: String {
+    """
+    # Who may use which topics; all other use is forbidden. A user is the common name of a client's certificate. It is a
+    # role and not a person, so that the broker learns no names.
+
+    """
+      + grants.map { grant in
+        "\nuser \(grant.user)\n" + grant.topics.map { "topic \($0.access.rawValue) \($0.name)\n" }.joined()
+      }.joined()
+  }
+
+  /// The same for RabbitMQ (its "definitions"): users without a password, who are known by their certificates.
+  ///
+  /// - Parameter port: of the MQTT listener. Without the mapping, the plugin would take what stands before a colon in a
+  ///   user's name for a virtual host.
+  func definitions(port: UInt16) -> String {
+    func pattern(_ topics: [String]) -> JSON {
+      .string(topics.isEmpty ? "^$" : "^(\(topics.map(Self.routingPattern).joined(separator: "|")))$")
+    }
+    let grants = grants
+    let resources: JSON = "^(mqtt-subscription-.*|amq\\.topic)$"
+    let definitions: JSON = [
+      "vhosts": [["name": "/"]],
+      "users": .array(
+        grants.map {
+          [
+            "name": .string($0.user), "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256",
+            "tags": "",
+          ]
+        }),
+      "permissions": .array(
+        grants.map {
+          [
+            "user": .string($0.user), "vhost": "/", "configure": "^mqtt-subscription-.*$", "write": resources,
+            "read": resources,
+          ]
+        }),
+      "topic_permissions": .array(
+        grants.map { grant in
+          [
+            "user": .string(grant.user), "vhost": "/", "exchange": "amq.topic",
+            "write": pattern(grant.topics.filter(\.access.writes).map(\.name)),
+            "read": pattern(grant.topics.filter(\.access.reads).map(\.name)),
+          ]
+        }),
+      "global_parameters": [
+        ["name": "mqtt_port_to_vhost_mapping", "value": .object([.init("\(port)", "/")])]
+      ],
+    ]
+    return definitions.text + "\n"
+  }
+
+  /// A topic as RabbitMQ routes it: with `.` and `/` exchanged. Of what a topic has, only `.` has a meaning in a pattern.
+  private static func routingPattern(_ topic: String) -> String {
+    topic.map { $0 == "/" ? "\\." : $0 == "." ? "/" : String($0) }.joined()
   }
 }

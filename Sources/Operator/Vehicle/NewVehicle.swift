@@ -5,7 +5,8 @@ import Encoding
 import Glibc
 import MQTT
 import StepController
-import StepProtocol
+package import StepProtocol
+import SystemIO
 
 /// All files of a new vehicle, with new keys. Nothing is written yet.
 struct NewVehicle {
@@ -19,8 +20,12 @@ struct NewVehicle {
   ///   - issuer: whose broker, authority and keys it uses.
   init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
     var plan = plan
-    let encryptionKey = DecryptionKey()
-    let signingKey = SigningKey()
+    let (decryptionKey, ownKey) = (DecryptionKey(), SigningKey())
+    var (encryptionKey, signingKey) = (decryptionKey.encryptionKey, ownKey.verificationKey)
+    var keys = [
+      NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
+    ]
     var own: [NewFile] = []
     let tokenKey: VerificationKey
     let certificates: [NewFile]
@@ -35,14 +40,18 @@ struct NewVehicle {
       own = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
     case .place(let fleet):
       tokenKey = try fleet.keys().present.verificationKey
-      (certificates, end) = try Self.certificate(for: plan, in: fleet, now: now)
+      (certificates, end) = try Self.certificate(for: plan, in: fleet, nil, now: now)
+    case .publicKeys(let fleet, let imported):
+      tokenKey = try fleet.keys().present.verificationKey
+      (encryptionKey, signingKey, keys) = (imported.encryption, imported.signing, [])
+      (certificates, end) = try Self.certificate(for: plan, in: fleet, imported, now: now)
     case .server(let enrol):
       let key = try about(folder.path) { try PrivateKey() }
       let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
       let admission = try enrol(
         VehicleEnrolment(
-          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryptionKey.encryptionKey,
-          signingKey: signingKey.verificationKey, certificateRequest: request))
+          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryptionKey, signingKey: signingKey,
+          certificateRequest: request))
       tokenKey = admission.operatorKey
       plan.host = admission.host
       plan.port = admission.port
@@ -57,7 +66,7 @@ struct NewVehicle {
       broker: Broker(
         host: plan.host.description, port: plan.port,
         tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
-      controller: .init(encryption: encryptionKey.encryptionKey, signing: signingKey.verificationKey))
+      controller: .init(encryption: encryptionKey, signing: signingKey))
     let controller = ControllerFile(
       path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
       broker: .init(
@@ -71,14 +80,12 @@ struct NewVehicle {
       [
         NewFile(VehiclePaths.vehicle, vehicle.render()),
         NewFile(VehiclePaths.controller, controller.render()),
-        NewFile(VehiclePaths.encryptionKey, encryptionKey.jwk.text + "\n", isPrivate: true),
-        NewFile(VehiclePaths.signingKey, signingKey.jwk.text + "\n", isPrivate: true),
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
-      ] + secrets + certificates + own
+      ] + keys + secrets + certificates + own
     summary = VehicleSummary(
       files: files.map(\.name), vehicle: plan.vehicle, host: plan.host, port: plan.port,
       tokenKey: tokenKey.thumbprint, encryptionKey: encryptionKey.thumbprint,
-      signingKey: signingKey.verificationKey.thumbprint, certificatesEnd: end)
+      signingKey: signingKey.thumbprint, certificatesEnd: end)
   }
 
   /// The certificate that a fleet's server has issued, checked, and when it ends.
@@ -108,12 +115,27 @@ struct NewVehicle {
 
   /// The certificate of a controller of a fleet, and when it ends.
   private static func certificate(
-    for plan: VehiclePlan, in fleet: OperatorPlace, now: Int64
+    for plan: VehiclePlan, in fleet: OperatorPlace, _ imported: VehicleKeys?, now: Int64
   ) throws -> ([NewFile], end: Int64) {
     let authority = try VehicleFolder(fleet.path).readAuthority()
+    let role = CertificateRole.controller(of: plan.vehicle.uuid)
+    if let imported {
+      let request = try about("the keys") {
+        try CertificateRequest(der: imported.certificateRequest, name: "controller")
+      }
+      return try about(fleet.path) {
+        let certificate = try authority.issue(role, for: request, now: now, lastingUntil: 0)
+        return (
+          [
+            NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
+            NewFile(VehiclePaths.controllerCertificate, try certificate.pem()),
+          ], try certificate.end()
+        )
+      }
+    }
     return try about(fleet.path) {
       let key = try PrivateKey()
-      let certificate = try authority.issue(.controller(of: plan.vehicle.uuid), to: key, now: now)
+      let certificate = try authority.issue(role, to: key, now: now)
       return (
         [
           NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
@@ -138,6 +160,7 @@ struct NewVehicle {
       NewFile(
         VehiclePaths.operatorCertificate, try authority.issue(.operator, to: operatorKey, now: now).pem()),
       NewFile(VehiclePaths.operatorKey, try operatorKey.pem(), isPrivate: true),
+      NewFile(VehiclePaths.revocationList, try RevocationList(of: authority, [], now: now).pem()),
       NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
       NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
       NewFile(VehiclePaths.brokerCertificate, try broker.pem()),
@@ -184,5 +207,33 @@ extension NewFile {
   /// A new secret.
   fileprivate static func beaconSecret(for step: StepID) -> NewFile {
     NewFile(VehiclePaths.beaconSecret(of: step), BeaconSecret().jwk.text + "\n", isPrivate: true)
+  }
+}
+
+extension VehicleFolder {
+  /// Makes a controller's private keys where it will run, or reads those that are there.
+  ///
+  /// - Parameter now: Unix time.
+  /// - Returns: the public ones, for the operator, and whether the keys are new.
+  package func prepareKeys(now: Int64) throws -> (text: String, signing: Thumbprint, isNew: Bool) {
+    let keys = [VehiclePaths.encryptionKey, VehiclePaths.signingKey, VehiclePaths.controllerKey].map(path)
+    let present = keys.filter { Files.exists($0) }
+    if present.isEmpty {
+      try Files.createFolder(path(VehiclePaths.keys), mode: 0o700)
+      try Files.createFolder(path(VehiclePaths.tls), mode: 0o755)
+      let pem = try about(path) { try PrivateKey().pem() }
+      let contents = [Array((DecryptionKey().jwk.text + "\n").utf8), Array((SigningKey().jwk.text + "\n").utf8), pem]
+      for (file, content) in zip(keys, contents) { try Files.create(file, with: content, mode: 0o600) }
+      for folder in [VehiclePaths.keys, VehiclePaths.tls] { try StagingFolder.synchronize(path(folder)) }
+    } else if present.count < keys.count {
+      throw ProvisioningError.inTheWay(present[0])
+    }
+    let signing = try KeyFile.signingKey(keys[1])
+    let key = try readPrivateKey(VehiclePaths.controllerKey)
+    let request = try about(keys[2]) { try CertificateRequest(for: key, name: "controller").der() }
+    let text = VehicleKeys.signed(
+      encryption: try KeyFile.decryptionKey(keys[0]).encryptionKey, certificateRequest: request, issued: now,
+      by: signing)
+    return (text, signing.verificationKey.thumbprint, present.isEmpty)
   }
 }

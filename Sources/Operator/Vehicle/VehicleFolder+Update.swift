@@ -29,6 +29,7 @@ extension VehicleFolder {
       let access = AccessList([
         .init(topic: try present(file.topic, "topic"), steps: file.vehicle.steps, uuid: nil)
       ])
+      try place.writeRevocationList(now: now)
       for file in try brokerConfiguration().files(access) {
         try Files.replace(path(file.name), with: file.content, mode: file.mode)
       }

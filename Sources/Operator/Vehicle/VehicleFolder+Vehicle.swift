@@ -2,6 +2,7 @@ import Configuration
 import Domain
 import Glibc
 import MQTT
+import StepProtocol
 import SystemIO
 
 extension VehicleFolder {
@@ -113,14 +114,21 @@ extension VehicleFolder {
   }
 
   /// Writes mosquitto.conf again, after the folder was moved or the broker's key was given to another user.
-  package func relocate() throws {
+  package func relocate(now: Int64) throws {
     try checkFinished()
+    // A folder from before there were lists has none, and on the vehicle there is no key to make one with.
+    if !Files.exists(path(VehiclePaths.revocationList)), Files.exists(place.path(VehiclePaths.authorityKey)) {
+      try place.writeRevocationList(now: now)
+    }
     try Files.replace(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
   }
 
   func brokerConfiguration() throws -> BrokerConfiguration {
     let (host, port) = try readBroker()
-    return try BrokerConfiguration(folder: path, host: host, port: port, owner: brokerOwner())
+    var configuration = try BrokerConfiguration(
+      folder: path, host: host, port: port, owner: brokerOwner())
+    configuration.hasRevocationList = Files.exists(path(VehiclePaths.revocationList))
+    return configuration
   }
 
   /// The user that owns the broker's private key.

@@ -190,7 +190,7 @@ struct BrokerTests {
     let failing = try Subprocess.run(["mosquitto", "-c", "\(moved.path)/mosquitto.conf"])
     #expect(failing.status != 0 && failing.printed.contains("Unable to open acl_file"), "\(failing.printed)")
 
-    try moved.relocate()
+    try moved.relocate(now: 0)
     let broker = try VehicleBroker(moved, port: port)
     #expect(try connects(broker, as: broker.rider))
   }
@@ -226,10 +226,10 @@ struct BrokerTests {
     #expect(try TemporaryFolder.text(configuration).hasSuffix("\nuser mosquitto\n"))
     // Given back to root, it is nobody's to run as.
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", 0, gid_t.max) }
-    try vehicle.relocate()
+    try vehicle.relocate(now: 0)
     #expect(try !TemporaryFolder.text(configuration).contains("\nuser "))
     _ = try check("chown") { chown("\(vehicle.path)/tls/broker.key", user, gid_t.max) }
-    try vehicle.relocate()
+    try vehicle.relocate(now: 0)
     let broker = try VehicleBroker(vehicle, port: port)
     #expect(try connects(broker, as: broker.rider))
     var status = stat()
@@ -246,7 +246,7 @@ struct BrokerTests {
     let vehicle = try folder.vehicle(.sample(port: port))
     let user: uid_t = 65534
     _ = try Subprocess.run(["chown", "-R", "\(user)", vehicle.path])
-    try vehicle.relocate()
+    try vehicle.relocate(now: 0)
     let process = try Subprocess(
       [
         "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "mosquitto", "-c",

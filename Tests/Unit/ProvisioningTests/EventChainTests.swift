@@ -14,7 +14,8 @@ private struct Writer {
   mutating func write(skipping skipped: Int64 = 0) -> (VehicleEvent, EventDigest) {
     time += 1
     let event = VehicleEvent(
-      vehicle: vehicle, sequence: (end?.sequence ?? 0) + 1 + skipped, previous: end?.digest, .init(.began, time: time))
+      vehicle: vehicle, sequence: (end?.sequence ?? 0) + 1 + skipped, previous: end?.digest ?? .random(),
+      .init(.began, time: time))
     let digest = EventDigest(of: Array(event.signed(by: key).utf8))
     end = EventPlace(event.sequence, digest)
     return (event, digest)

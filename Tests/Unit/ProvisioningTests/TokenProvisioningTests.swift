@@ -212,9 +212,8 @@ import Testing
 
   @Test("needs the operator's key, which is not on every copy of the folder")
   func noOperator() throws {
-    let key = "\(vehicle.path)/operator/token.jwk"
-    unlink(key)
-    #expect(throws: SystemError("open", key, code: ENOENT)) { try provision() }
+    unlink("\(vehicle.path)/operator/token.jwk")
+    #expect(throws: LedgerError.noOperator(vehicle.path)) { try provision() }
   }
 
   @Test("clears away what an interrupted run left")

@@ -20,7 +20,7 @@ import Testing
     "operator/client.key 600", "operator/client.pem 644",
     "operator/token.jwk 600", "stepd.toml 644", "tls 755",
     "tls/broker.key 600", "tls/broker.pem 644", "tls/ca.pem 644", "tls/controller.key 600",
-    "tls/controller.pem 644", "vehicle.toml 644",
+    "tls/controller.pem 644", "tls/crl.pem 644", "vehicle.toml 644",
   ]
 
   @Test("writes these files, of which only their owner can read the private ones, and says so")
@@ -171,7 +171,7 @@ import Testing
     let unfinished = ProvisioningError.unfinished(mark)
     #expect(throws: unfinished) { try vehicle.provisionVehicle(.sample(), now: now, force: false) }
     #expect(throws: unfinished) { try vehicle.provisionToken(.sample(), now: now, force: false) }
-    #expect(throws: unfinished) { try vehicle.relocate() }
+    #expect(throws: unfinished) { try vehicle.relocate(now: 0) }
     #expect(throws: unfinished) { try vehicle.renewCertificates(now: now) }
     _ = try vehicle.provisionVehicle(.sample(), now: now, force: true)
     // Once what that run had taken away, and once what stood there.
@@ -247,7 +247,7 @@ import Testing
   @Test("writes absolute paths into mosquitto.conf, whatever the folder was called")
   func absolutePaths() throws {
     _ = try folder.vehicle()
-    try VehicleFolder("\(folder.path)/../\(folder.path.dropFirst("/tmp/".count))/./vehicle").relocate()
+    try VehicleFolder("\(folder.path)/../\(folder.path.dropFirst("/tmp/".count))/./vehicle").relocate(now: 0)
     let text = try TemporaryFolder.text("\(folder.path)/vehicle/mosquitto.conf")
     #expect(text.contains("\ncafile \(folder.path)/vehicle/tls/ca.pem\n"))
   }
@@ -261,7 +261,7 @@ import Testing
     try Files.replace(path, with: wrong.utf8, mode: 0o644)
     #expect(
       throws: ConfigurationError(path, "[broker] host: expected a host name or an IP address")
-    ) { try vehicle.relocate() }
+    ) { try vehicle.relocate(now: 0) }
 
     try Files.replace(path, with: text.utf8, mode: 0o644)
     let key = "\(vehicle.path)/operator/ca.key"

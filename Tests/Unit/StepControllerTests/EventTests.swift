@@ -18,7 +18,7 @@ import Testing
     let (jti, now) = (try id(alice), bench.told.map(\.time))
     #expect(
       bench.told == [
-        .init(.began, time: now[0], step: left, position: .open, token: jti, method: "beacon", zone: "near"),
+        .init(.began, time: now[0], step: left, position: .open, token: jti, method: "beacon", zone: "immediate"),
         .init(.ended, time: now[1], step: left, position: .open, token: jti),
       ])
   }
@@ -82,6 +82,7 @@ import Testing
       #expect(event.position == .open)
       #expect(event.token == (try id(alice)))
     }
+    bench.wait(30_000)
     #expect(refused(heard((1, 7, -60)), time: -20_000)?.cause == "too_old")
   }
 

@@ -158,12 +158,24 @@ import Testing
     #expect(notice.revokes(try Token(verifying: example.text("token"), by: key.verificationKey)))
   }
 
+  @Test("the operator reads the event as the claims that stand beside it")
+  func event() throws {
+    let key = try DecryptionKey(jwk: example["operator-events-key"]!)
+    let text = try VehicleEvent.opened(Array(example.text("event").utf8), with: [key])
+    #expect(String(decoding: text, as: UTF8.self) == example.text("event-signed"))
+    #expect(EventDigest(of: text).text == example.text("event-hash"))
+    let controller = try SigningKey(jwk: example["controller-signing-key"]!)
+    let event = try VehicleEvent(verifying: text, by: controller.verificationKey)
+    #expect(event.claims == example["event-claims"]!)
+    #expect(event.signed(by: controller) == example.text("event-signed"))
+  }
+
   @Test("the page shows these very values")
   func page() throws {
     let page = try Repository.text("Sources/Core/StepProtocol/PROTOCOL.md").filter { !$0.isWhitespace }
     for name in [
       "token", "open-command", "unknown-command", "open-digest", "controller-signing-thumbprint", "tag-uri",
-      "vehicle-code", "notice",
+      "vehicle-code", "notice", "event",
     ] {
       #expect(page.contains(example.text(name)), "\(name)")
     }

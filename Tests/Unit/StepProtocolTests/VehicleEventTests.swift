@@ -14,7 +14,8 @@ import Testing
 
   func event(_ content: VehicleEvent.Content, _ sequence: Int64 = 1, after previous: String? = nil) -> VehicleEvent {
     VehicleEvent(
-      vehicle: vehicle, sequence: sequence, previous: previous.map { EventDigest(of: Array($0.utf8)) }, content)
+      vehicle: vehicle, sequence: sequence, previous: previous.map { EventDigest(of: Array($0.utf8)) } ?? .random(),
+      content)
   }
 
   @Test("is read back by its operator alone, and only as its controller has signed it")
@@ -64,12 +65,15 @@ import Testing
     let command = EncryptedObject.seal(Array(text.utf8), to: operatorKey.encryptionKey).text
     #expect(throws: ProtocolError.self) { try VehicleEvent.opened(Array(command.utf8), with: [operatorKey]) }
     let sealed = VehicleEvent.sealed(Array(text.utf8), to: operatorKey.encryptionKey)
-    #expect(throws: ProtocolError.self) { try EncryptedObject.open(String(decoding: sealed, as: UTF8.self), with: operatorKey) }
+    #expect(throws: ProtocolError.self) {
+      try EncryptedObject.open(String(decoding: sealed, as: UTF8.self), with: operatorKey)
+    }
   }
 
   @Test("shows words that a later version has")
   func later() throws {
-    let claims = #"{"vehicle":"\#(vehicle)","seq":1,"time":1,"kind":"flew","code":"wings","ext":{"height":3}}"#
+    let claims =
+      #"{"vehicle":"\#(vehicle)","seq":1,"prev":"\#(String(repeating: "A", count: 43))","time":1,"kind":"flew","code":"wings","ext":{"height":3}}"#
     let text = SignedObject.sign(try JSON(parsing: Array(claims.utf8)), as: .event, by: controller)
     let event = try VehicleEvent(verifying: Array(text.utf8), by: controller.verificationKey)
     #expect(event.content.kind == .other("flew"))
@@ -79,16 +83,18 @@ import Testing
   @Test(
     "that has another form is refused",
     arguments: [
-      #""seq":1,"time":1"#, #""seq":1,"kind":"ended""#, #""time":1,"kind":"ended""#,
-      #""seq":-1,"time":1,"kind":"ended""#, #""seq":1,"time":1,"kind":"Ended""#,
-      #""seq":1,"time":1,"kind":"ended","prev":"short""#, #""seq":1,"time":1,"kind":"ended","position":"ajar""#,
-      #""seq":1,"time":1,"kind":"ended","step":"a/b""#, #""seq":1,"time":1,"kind":"ended","more":1"#,
-      #""seq":1,"time":1,"kind":"ended","jti":"""#, #""seq":1,"time":1,"kind":"ended","seq":2"#,
-      #""seq":1,"time":1,"kind":"ended","ext":{"a":1},"crit":["a"]"#,
+      #""seq":1,PREV,"time":1"#, #""seq":1,PREV,"kind":"ended""#, #""time":1,PREV,"kind":"ended""#,
+      #""seq":-1,PREV,"time":1,"kind":"ended""#, #""seq":1,PREV,"time":1,"kind":"Ended""#,
+      #""seq":1,"time":1,"kind":"ended","prev":"short""#, #""seq":1,"time":1,"kind":"ended""#,
+      #""seq":1,PREV,"time":1,"kind":"ended","position":"ajar""#,
+      #""seq":1,PREV,"time":1,"kind":"ended","step":"a/b""#, #""seq":1,PREV,"time":1,"kind":"ended","more":1"#,
+      #""seq":1,PREV,"time":1,"kind":"ended","jti":"""#, #""seq":1,PREV,"time":1,"kind":"ended","seq":2"#,
+      #""seq":1,PREV,"time":1,"kind":"ended","ext":{"a":1},"crit":["a"]"#,
     ])
   func malformed(members: String) throws {
-    let payload = Array(#"{"vehicle":"\#(vehicle)",\#(members)}"#.utf8)
-    guard let claims = try? JSON(parsing: payload) else { return }
+    let previous = "\"prev\":\"\(String(repeating: "A", count: 43))\""
+    let parts = members.split(separator: "PREV", omittingEmptySubsequences: false).joined(separator: previous)
+    guard let claims = try? JSON(parsing: Array(#"{"vehicle":"\#(vehicle)",\#(parts)}"#.utf8)) else { return }
     #expect(throws: ProtocolError.self) {
       try VehicleEvent(
         verifying: Array(SignedObject.sign(claims, as: .event, by: controller).utf8), by: controller.verificationKey)
