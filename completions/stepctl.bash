@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|config|scan|doctor|calibrate|provision|operator|traffic|help)
+    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll config scan doctor calibrate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,11 +188,14 @@ _stepctl_open() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--wait')
+        return
+        ;;
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
@@ -323,6 +326,31 @@ _stepctl_status() {
         return
         ;;
     '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_find() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --gpsd --timeout --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        return
+        ;;
+    '--gpsd')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion find -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -477,6 +505,508 @@ _stepctl_config_import() {
     esac
 }
 
+_stepctl_login() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_book() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --for --steps)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--steps')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|show|extend|cancel|end)
+        # Offer subcommand argument completions
+        "_stepctl_bookings_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_bookings_list() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_bookings_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_extend() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --to)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings_cancel() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_end() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_vehicles() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --to)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_whoami() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_logout() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_account() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    create|confirm|password|export|delete)
+        # Offer subcommand argument completions
+        "_stepctl_account_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_account_create() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_confirm() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_password() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_export() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_delete() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_login() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_book() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --for --steps)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--steps')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|show|extend|cancel|end)
+        # Offer subcommand argument completions
+        "_stepctl_bookings_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_bookings_list() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_bookings_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_extend() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --to)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings_cancel() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_end() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_vehicles() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --to)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_whoami() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_logout() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_account() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    create|confirm|password|export|delete)
+        # Offer subcommand argument completions
+        "_stepctl_account_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_account_create() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_confirm() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_password() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_export() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_delete() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
 _stepctl_scan() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
@@ -591,9 +1121,9 @@ _stepctl_provision() {
 
 _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--force --relocate --renew --update --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator)
+    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca --feed --at)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -622,6 +1152,22 @@ _stepctl_provision_vehicle() {
         ;;
     '--operator')
         __stepctl_add_completions -d
+        return
+        ;;
+    '--fleet')
+        return
+        ;;
+    '--code')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--feed')
+        return
+        ;;
+    '--at')
         return
         ;;
     esac
@@ -790,13 +1336,13 @@ _stepctl_operator() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    init|tokens|riders|vehicles|tags|revoke|publish|renew|move|keys)
+    init|tokens|riders|vehicles|tags|log|revoke|publish|renew|move|keys)
         # Offer subcommand argument completions
         "_stepctl_operator_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish renew move keys' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags log revoke publish renew move keys' -- "${cur}"))
         ;;
     esac
 }
@@ -889,6 +1435,32 @@ _stepctl_operator_tags() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_stepctl_operator_log() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--follow -f --verify --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--lines --timeout)
+    __stepctl_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--lines')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
 
     # Offer positional completions
     case "${positional_number}" in
@@ -1101,13 +1673,95 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delay|guard)
+    serve|watch|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_traffic_serve() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--ca --cert --key --port --address --map --replay)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--port')
+        return
+        ;;
+    '--address')
+        return
+        ;;
+    '--map')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--replay')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_traffic_watch() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--feed --at --radius --ca --cert --key --scene --for --save)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--scene')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
         ;;
     esac
 }
@@ -1116,7 +1770,7 @@ _stepctl_traffic_delay() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save --plot)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1147,6 +1801,10 @@ _stepctl_traffic_delay() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    '--plot')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(svg)'
         return
         ;;
     esac
@@ -1182,7 +1840,7 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
-    COMPREPLY+=($(compgen -W 'open close stop status locate enroll config scan doctor calibrate provision operator traffic' -- "${cur}"))
+    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl

@@ -1,6 +1,7 @@
 import Configuration
 import Domain
 import Geography
+import Positioning
 import StepController
 import TestSupport
 import Testing
