@@ -196,6 +196,6 @@ kill "$stepd"
 wait "$stepd" || fail 'stepd did not end in order'
 start 'stepd --config car/stepd.toml 2>guarded.log'
 await 'the controller did not connect' guarded.log 'connected to'
-run 0 'stepctl open left 2>&1 | tee waiting'
+run 0 'stepctl open left --by beacon 2>&1 | tee waiting'
 grep -q '^traffic  a bicycle in .* s; waiting' waiting || fail 'expected that the step waits for the bicycle'
 moved "$six,right open,right close,left open" || fail 'expected that the left step opened'
