@@ -117,6 +117,8 @@ class Another:
                 ["setpriv", "--pdeathsig", "KILL", STEPFLEET, "serve", first.folder, "--port", str(port)],
                 stderr=log, stdout=log)
         wait_until(lambda: '"serving"' in self.logfile.read_text(), "another server serves")
+        # It does not take proofs from before it was there, to the second.
+        time.sleep(1.1)
 
     def close(self):
         self.process.kill()
