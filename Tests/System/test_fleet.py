@@ -426,7 +426,8 @@ def test_a_booking_brings_its_access(anna, server, car):
     assert seconds(longer["to"]) == seconds(booking["to"]) + 3600
     # The access goes on as long.
     claims = (file.parent / "token-2.jwt").read_text().split(".")[1]
-    assert json.loads(unpadded(claims))["exp"] == seconds(longer["to"]) + 900
+    # The server here counts from its own now, which may be a second later.
+    assert 0 <= json.loads(unpadded(claims))["exp"] - seconds(longer["to"]) - 900 <= 2
     ended = anna("bookings", "end", booking["id"][:4], "-y")
     assert (ended.status, ended.lines) == (0, [f"Rolling Chassis: ended  ({booking['id'][:8]})"])
     assert anna("bookings").lines == [] and len(anna("bookings", "list", "--all").lines) == 1
@@ -781,7 +782,9 @@ def test_the_manual_names_what_is_printed(rider, server, car):
     def check(page: str, *arguments, **more):
         ended = rider(*arguments, "--json", **more)
         for line in ended.objects:
-            assert line.keys() <= documented(page), (arguments, line.keys() - documented(page))
+            # What every failure has is on stepctl.1.
+            known = documented(page) | ({"outcome", "code", "message", "hint", "exit"} if "outcome" in line else set())
+            assert line.keys() <= known, (arguments, line.keys() - known)
         assert ended.lines, ended
 
     password = f"{PASSWORD}\n".encode()
@@ -795,7 +798,7 @@ def test_the_manual_names_what_is_printed(rider, server, car):
     check("stepctl-vehicles", "vehicles")
     check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
     check("stepctl-book", "book", "Rolling Chassis", "--for", "2h", "-y")
-    check("stepctl-bookings", "bookings")
+    check("stepctl-bookings", "bookings", "list")
     check("stepctl-bookings", "bookings", "end", "-y")
     check("stepctl-account", "account", "export", "-o", rider.home / "export")
     check("stepctl-logout", "logout")

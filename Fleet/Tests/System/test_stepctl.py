@@ -123,7 +123,7 @@ def test_from_nothing_to_an_open_step_in_three_commands(fleet, car, phone):
     # No limit on it: this machine may be busy. `pytest -rP` shows it.
     print(f"three commands took {took:.1f} s")
 
-    (booking,) = [json.loads(line) for line in phone("bookings", "--json").lines]
+    (booking,) = [json.loads(line) for line in phone("bookings", "list", "--json").lines]
     assert booking["state"] == "active" and booking["vehicle"] == car.id
     assert phone("status").lines == ["left     open", "right    closed"]
 
@@ -215,4 +215,4 @@ def test_bookings_that_make_no_sense_are_refused_by_the_server(fleet, car, phone
     for begin, length, code in ((past, "2h", "past"), (far, "2h", "too_far"), ("now", "400d", "too_long")):
         ended = phone("book", "Rolling Chassis", "--from", begin, "--for", length, "-y", "--json")
         assert (ended.status, ended.json["problem"]) == (5, code), ended
-    assert phone("bookings", "--json").lines == []
+    assert phone("bookings", "list", "--json").lines == []
