@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
+    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -188,17 +188,20 @@ _stepctl_open() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--wait')
+        return
+        ;;
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -206,7 +209,7 @@ _stepctl_open() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -221,7 +224,7 @@ _stepctl_open() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -249,7 +252,7 @@ _stepctl_close() {
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -257,7 +260,7 @@ _stepctl_close() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -272,7 +275,7 @@ _stepctl_close() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -300,7 +303,7 @@ _stepctl_stop() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion stop -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
@@ -319,10 +322,35 @@ _stepctl_status() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_find() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --gpsd --timeout --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        return
+        ;;
+    '--gpsd')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion find -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -345,7 +373,7 @@ _stepctl_locate() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -360,7 +388,7 @@ _stepctl_locate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -422,11 +450,11 @@ _stepctl_config_show() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -738,7 +766,7 @@ _stepctl_scan() {
     # Offer option value completions
     case "${prev}" in
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion scan -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -755,13 +783,32 @@ _stepctl_doctor() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--radio)
-    __stepctl_offer_flags_options 0
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''radio'$'\n''reader'$'\n''camera'
         return
         ;;
     esac
@@ -777,6 +824,7 @@ _stepctl_calibrate() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--seconds')
@@ -787,11 +835,11 @@ _stepctl_calibrate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -809,13 +857,13 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|keys|token|beacon|tag|qr)
+    vehicle|keys|token|beacon|tag|qr|watcher)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr watcher' -- "${cur}"))
         ;;
     esac
 }
@@ -824,7 +872,7 @@ _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca --keys)
+    non_repeating_options=(--name --uuid --topic --host --port --steps --servo --operator --fleet --code --ca --feed --at --keys)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -842,6 +890,9 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--port')
+        return
+        ;;
+    '--steps')
         return
         ;;
     '--servo')
@@ -863,6 +914,12 @@ _stepctl_provision_vehicle() {
         ;;
     '--ca')
         __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--feed')
+        return
+        ;;
+    '--at')
         return
         ;;
     '--keys')
@@ -914,6 +971,7 @@ _stepctl_provision_token() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--device')
@@ -924,6 +982,7 @@ _stepctl_provision_token() {
         return
         ;;
     '--steps')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --steps "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--for')
@@ -958,6 +1017,7 @@ _stepctl_provision_beacon() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--minor')
@@ -967,7 +1027,7 @@ _stepctl_provision_beacon() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -983,13 +1043,14 @@ _stepctl_provision_tag() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--count')
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -1037,7 +1098,33 @@ _stepctl_provision_qr() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision qr -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_watcher() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--home-assistant --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--name --for)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--name')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
         return
         ;;
     esac
@@ -1102,6 +1189,7 @@ _stepctl_operator_tokens() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator tokens -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1199,6 +1287,7 @@ _stepctl_operator_revoke() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator revoke -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--token')
@@ -1390,13 +1479,13 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    serve|delay|guard)
+    serve|watch|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'serve delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}"))
         ;;
     esac
 }
@@ -1439,11 +1528,55 @@ _stepctl_traffic_serve() {
     esac
 }
 
+_stepctl_traffic_watch() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--feed --at --radius --ca --cert --key --scene --for --save)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--scene')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    esac
+}
+
 _stepctl_traffic_delay() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save --plot)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1474,6 +1607,10 @@ _stepctl_traffic_delay() {
         ;;
     '--save')
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    '--plot')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(svg)'
         return
         ;;
     esac
@@ -1509,6 +1646,7 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
+    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl
