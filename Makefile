@@ -40,6 +40,10 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
+picture: release ## draw README's picture of the view again
+	Tests/prepare.sh test
+	$(python) Tests/Demo/picture.py $(BIN)
+
 .PHONY: demo-fleet
 demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, and access that is taken back
 	Tests/prepare.sh fleet
@@ -66,6 +70,7 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	$(python) Tests/Benchmarks/tags.py --bin $(BIN)
 	$(python) Tests/Benchmarks/codes.py --bin $(BIN)
 	$(python) Tests/Benchmarks/traffic.py --stepctl $(BIN)/stepctl
+	$(python) Tests/Benchmarks/bridge/bridge.py --bin $(BIN)
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
 	  @echo 'ranging is left out: give DATA=folder')
 
@@ -119,14 +124,26 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 completions/$$program.bash $(share)/bash-completion/completions/$$program && \
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
+	install -D -m 644 -t $(share)/stepctl schema/stepctl.json
 	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
+
+deb: ## build Debian packages of what was built: .build/deb (`make` first; dependencies are computed)
+	Tests/prepare.sh deb
+	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
+	rm -rf .build/deb
+	mkdir -p .build/deb/stepctl/Sources/Programs/stepd
+	cp -R debian Makefile man completions schema .build/deb/stepctl/
+	cp Sources/Programs/stepd/stepd.service .build/deb/stepctl/Sources/Programs/stepd/
+	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+	rm -rf .build/deb/stepctl
+	lintian --fail-on error,warning .build/deb/*.changes
 
 uninstall: ## remove what was installed
 	for program in stepctl stepd; do \
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
-	rm -rf $(libexec)
+	rm -rf $(libexec) $(share)/stepctl
 	rm -f $(unit)
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
@@ -137,5 +154,5 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo test check rig bench ranging model fuzz sanitize lint fleet install-fleet test-fleet completions install \
-  uninstall clean help
+.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
+  test-fleet completions install deb uninstall clean help

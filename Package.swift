@@ -110,6 +110,8 @@ let package = Package(
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
+    // gpsd reads the receivers.
+    module("Positioning", in: "Adapters/Positioning", ["SystemIO", "Domain", "Encoding", "Geography"]),
     module("CodeDrawing", in: "Adapters/CodeDrawing", ["Domain", "Encoding", "CQREncode", "CZlib"]),
 
     // Rider: the rider's side: finding the step, and the session with the vehicle.
@@ -124,20 +126,22 @@ let package = Package(
 
     // Controller: the vehicle's side.
     module(
-      "StepController", in: "Controller/Core", ["Domain", "Encoding", "Ranging", "StepProtocol"],
+      "StepController", in: "Controller/Core",
+      ["Domain", "Encoding", "Geography", "Ranging", "StepProtocol", "Traffic"],
       exclude: ["MOTION.md"]),
     module(
       "StepDaemon", in: "Controller/Shell",
       [
         "StepController", "SystemIO", "Domain", "Encoding", "Ranging", "StepProtocol", "Bluetooth", "MQTT",
-        "Configuration", "CDevices",
+        "Configuration", "CDevices", "Geography", "Traffic", "TrafficFeed", "Positioning",
       ]),
 
     // Configuration: files and settings, read into the types that are used.
     module(
       "Configuration", in: "Configuration",
       [
-        "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController", "CTOML",
+        "SystemIO", "Domain", "Encoding", "Geography", "StepProtocol", "Bluetooth", "MQTT", "Rider", "StepController",
+        "Traffic", "TrafficFeed", "Positioning", "CTOML",
       ]),
 
     // Operator: whoever makes vehicles and hands out access.
@@ -159,7 +163,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", argumentParser, crypto,
+        "Traffic", "TrafficFeed", "Positioning", argumentParser, crypto,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -189,6 +193,7 @@ let package = Package(
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
     tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
+    tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),
     tests("CodeReadingTests", ["CodeReading", "CodeDrawing", "Encoding", "SystemIO", "stepctl-qr"]),
     tests("MQTTTests", ["MQTT", "SystemIO"]),
@@ -196,7 +201,7 @@ let package = Package(
       "ConfigurationTests",
       [
         "Configuration", "Domain", "Encoding", "StepProtocol", "SystemIO", "Bluetooth", "MQTT", "Rider",
-        "StepController",
+        "StepController", "Geography", "Positioning", "Traffic", "TrafficFeed",
       ]),
     tests(
       "ProvisioningTests",
@@ -204,7 +209,8 @@ let package = Package(
         "Provisioning", "Configuration", "Domain", "StepProtocol", "Encoding", "SystemIO", "Bluetooth", "MQTT",
         "StepController", "Rider",
       ]),
-    tests("StepControllerTests", ["StepController", "Domain", "Encoding", "StepProtocol"]),
+    tests(
+      "StepControllerTests", ["StepController", "Domain", "Encoding", "Geography", "StepProtocol", "Traffic"]),
     tests(
       "StepDaemonTests",
       [
@@ -231,7 +237,9 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "HTTP", "Ranging",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP",
+        "Positioning",
+        "Ranging",
         "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",
       ],
       path: "Tests/Fuzz", exclude: ["run.sh", "seeds.py", "corpus"],

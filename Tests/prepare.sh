@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a goal of the Makefile needs and that are not there: prepare.sh build|demo|test|rig|fleet|test-fleet.
+# Installs the Debian packages that a goal of the Makefile needs and that are not there:
+# prepare.sh build|demo|test|rig|deb|fleet|test-fleet.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,16 +16,17 @@ demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
     bluez dbus-daemon fish i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
-    python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
+    gpsd gpsd-clients python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
   )
   ;;
+deb) packages=(debhelper dpkg-dev lintian) ;;
 fleet | test-fleet)
   mapfile -t -O "${#packages[@]}" packages < <(sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift)
   packages+=(libsqlite3-dev)
   if [[ $1 == test-fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
   ;;
 *)
-  echo 'usage: prepare.sh build|demo|test|rig|fleet|test-fleet' >&2
+  echo 'usage: prepare.sh build|demo|test|rig|deb|fleet|test-fleet' >&2
   exit 64
   ;;
 esac

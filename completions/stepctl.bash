@@ -173,32 +173,35 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|locate|enroll|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|config|traffic|help)
+    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status locate enroll login book bookings vehicles whoami logout account scan doctor calibrate provision operator config traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_open() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
+    non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '--wait')
+        return
+        ;;
     '--side')
         __stepctl_add_completions -W 'left'$'\n''right'$'\n''facing'
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -206,7 +209,7 @@ _stepctl_open() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -221,7 +224,7 @@ _stepctl_open() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion open -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -236,8 +239,8 @@ _stepctl_open() {
 }
 
 _stepctl_close() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
@@ -249,7 +252,7 @@ _stepctl_close() {
         return
         ;;
     '--call-radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --call-radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--by')
@@ -257,7 +260,7 @@ _stepctl_close() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -272,7 +275,7 @@ _stepctl_close() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion close -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -287,8 +290,8 @@ _stepctl_close() {
 }
 
 _stepctl_stop() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -300,7 +303,7 @@ _stepctl_stop() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion stop -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
@@ -310,8 +313,8 @@ _stepctl_stop() {
 }
 
 _stepctl_status() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--vehicle --timeout)
     __stepctl_offer_flags_options 0
@@ -319,7 +322,7 @@ _stepctl_status() {
     # Offer option value completions
     case "${prev}" in
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion status -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--timeout')
@@ -328,9 +331,34 @@ _stepctl_status() {
     esac
 }
 
+_stepctl_find() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--to --gpsd --timeout --vehicle)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--to')
+        return
+        ;;
+    '--gpsd')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion find -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _stepctl_locate() {
-    repeating_flags=()
-    non_repeating_flags=(--watch --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--interval --by --radio --nfc --qr --timeout --vehicle --save)
     __stepctl_offer_flags_options 0
@@ -345,7 +373,7 @@ _stepctl_locate() {
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -360,7 +388,7 @@ _stepctl_locate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion locate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -371,8 +399,8 @@ _stepctl_locate() {
 }
 
 _stepctl_enroll() {
-    repeating_flags=()
-    non_repeating_flags=(--drawn --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--name -o --output)
     __stepctl_offer_flags_options 0
@@ -389,9 +417,97 @@ _stepctl_enroll() {
     esac
 }
 
-_stepctl_login() {
+_stepctl_config() {
     repeating_flags=()
-    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    show|path|import)
+        # Offer subcommand argument completions
+        "_stepctl_config_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_config_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--radio')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion config show -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+}
+
+_stepctl_config_path() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_config_import() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--qr --name --timeout)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--qr')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
+        return
+        ;;
+    '--name')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_login() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--email --ca)
     __stepctl_offer_flags_options 1
@@ -409,8 +525,8 @@ _stepctl_login() {
 }
 
 _stepctl_book() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--from --for --steps)
     __stepctl_offer_flags_options 1
@@ -453,24 +569,24 @@ _stepctl_bookings() {
 }
 
 _stepctl_bookings_list() {
-    repeating_flags=()
-    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
 }
 
 _stepctl_bookings_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
 }
 
 _stepctl_bookings_extend() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--for --to)
     __stepctl_offer_flags_options 1
@@ -487,24 +603,24 @@ _stepctl_bookings_extend() {
 }
 
 _stepctl_bookings_cancel() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
 }
 
 _stepctl_bookings_end() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
 }
 
 _stepctl_vehicles() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--from --to)
     __stepctl_offer_flags_options 0
@@ -521,16 +637,16 @@ _stepctl_vehicles() {
 }
 
 _stepctl_whoami() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
 }
 
 _stepctl_logout() {
-    repeating_flags=()
-    non_repeating_flags=(--everywhere --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
@@ -560,8 +676,8 @@ _stepctl_account() {
 }
 
 _stepctl_account_create() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--email --ca)
     __stepctl_offer_flags_options 1
@@ -579,8 +695,8 @@ _stepctl_account_create() {
 }
 
 _stepctl_account_confirm() {
-    repeating_flags=()
-    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--email --ca)
     __stepctl_offer_flags_options 1
@@ -598,8 +714,8 @@ _stepctl_account_confirm() {
 }
 
 _stepctl_account_password() {
-    repeating_flags=()
-    non_repeating_flags=(--no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--email --ca)
     __stepctl_offer_flags_options 1
@@ -617,8 +733,8 @@ _stepctl_account_password() {
 }
 
 _stepctl_account_export() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(-o --output)
     __stepctl_offer_flags_options 0
@@ -633,16 +749,267 @@ _stepctl_account_export() {
 }
 
 _stepctl_account_delete() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_login() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_book() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --for --steps)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--steps')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings() {
     repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    list|show|extend|cancel|end)
+        # Offer subcommand argument completions
+        "_stepctl_bookings_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_bookings_list() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_bookings_show() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_extend() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --to)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_bookings_cancel() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_bookings_end() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 1
+}
+
+_stepctl_vehicles() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --to)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        return
+        ;;
+    '--to')
+        return
+        ;;
+    esac
+}
+
+_stepctl_whoami() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_logout() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--everywhere --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+}
+
+_stepctl_account() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __stepctl_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    create|confirm|password|export|delete)
+        # Offer subcommand argument completions
+        "_stepctl_account_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_account_create() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_confirm() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_password() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--email --ca)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--email')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_export() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-o --output)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '-o'|'--output')
+        __stepctl_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_stepctl_account_delete() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
 }
 
 _stepctl_scan() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--radio --save --timeout)
     __stepctl_offer_flags_options 0
@@ -650,7 +1017,7 @@ _stepctl_scan() {
     # Offer option value completions
     case "${prev}" in
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion scan -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--save')
@@ -664,24 +1031,43 @@ _stepctl_scan() {
 }
 
 _stepctl_doctor() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--radio)
-    __stepctl_offer_flags_options 0
+    non_repeating_options=(--vehicle --radio --nfc --timeout)
+    __stepctl_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion doctor -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    '--nfc')
+        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __stepctl_add_completions -W 'vehicle'$'\n''broker'$'\n''controller'$'\n''radio'$'\n''reader'$'\n''camera'
         return
         ;;
     esac
 }
 
 _stepctl_calibrate() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
     __stepctl_offer_flags_options 0
@@ -689,6 +1075,7 @@ _stepctl_calibrate() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--seconds')
@@ -699,11 +1086,11 @@ _stepctl_calibrate() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -721,22 +1108,22 @@ _stepctl_provision() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    vehicle|token|beacon|tag|qr)
+    vehicle|token|beacon|tag|qr|watcher)
         # Offer subcommand argument completions
         "_stepctl_provision_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'vehicle token beacon tag qr' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'vehicle token beacon tag qr watcher' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_provision_vehicle() {
-    repeating_flags=()
-    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
-    non_repeating_options=(--name --uuid --topic --host --port --servo --operator --fleet --code --ca)
+    non_repeating_options=(--name --uuid --topic --host --port --steps --servo --operator --fleet --code --ca --feed --at)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
@@ -754,6 +1141,9 @@ _stepctl_provision_vehicle() {
         return
         ;;
     '--port')
+        return
+        ;;
+    '--steps')
         return
         ;;
     '--servo')
@@ -777,6 +1167,12 @@ _stepctl_provision_vehicle() {
         __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
         return
         ;;
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
     esac
 
     # Offer positional completions
@@ -789,15 +1185,16 @@ _stepctl_provision_vehicle() {
 }
 
 _stepctl_provision_token() {
-    repeating_flags=()
-    non_repeating_flags=(--force --drawn --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--rider --device --from --steps --for --device-key -o --output)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --drawn --json --quiet -q --no-color --version -h --help)
+    repeating_options=(--steps)
+    non_repeating_options=(--rider --device --from --for --device-key -o --output)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--device')
@@ -808,6 +1205,7 @@ _stepctl_provision_token() {
         return
         ;;
     '--steps')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision token -- --steps "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--for')
@@ -833,8 +1231,8 @@ _stepctl_provision_token() {
 }
 
 _stepctl_provision_beacon() {
-    repeating_flags=()
-    non_repeating_flags=(--save --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--save --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --minor --measured-power --vehicle)
     __stepctl_offer_flags_options 0
@@ -842,6 +1240,7 @@ _stepctl_provision_beacon() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--minor')
@@ -851,15 +1250,15 @@ _stepctl_provision_beacon() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision beacon -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
 }
 
 _stepctl_provision_tag() {
-    repeating_flags=()
-    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sdm --lock --replace-all --register --dry-run --batch --yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --count --vehicle --nfc --timeout)
     __stepctl_offer_flags_options 0
@@ -867,13 +1266,14 @@ _stepctl_provision_tag() {
     # Offer option value completions
     case "${prev}" in
     '--step')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --step "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--count')
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision tag -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--nfc')
@@ -887,8 +1287,8 @@ _stepctl_provision_tag() {
 }
 
 _stepctl_provision_qr() {
-    repeating_flags=()
-    non_repeating_flags=(--sheet --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--sheet --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --format -o --output --level --size --paper --copies --vehicle)
     __stepctl_offer_flags_options 0
@@ -921,7 +1321,33 @@ _stepctl_provision_qr() {
         return
         ;;
     '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion provision qr -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_stepctl_provision_watcher() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--home-assistant --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--name --for)
+    __stepctl_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--name')
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
         return
         ;;
     esac
@@ -939,20 +1365,20 @@ _stepctl_operator() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    init|tokens|riders|vehicles|tags|revoke|publish|renew|move|keys)
+    init|tokens|riders|vehicles|tags|log|revoke|publish|renew|move|keys)
         # Offer subcommand argument completions
         "_stepctl_operator_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags revoke publish renew move keys' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags log revoke publish renew move keys' -- "${cur}"))
         ;;
     esac
 }
 
 _stepctl_operator_init() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -977,8 +1403,8 @@ _stepctl_operator_init() {
 }
 
 _stepctl_operator_tokens() {
-    repeating_flags=()
-    non_repeating_flags=(--all --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--all --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider)
     __stepctl_offer_flags_options 1
@@ -986,6 +1412,7 @@ _stepctl_operator_tokens() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator tokens -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1000,8 +1427,8 @@ _stepctl_operator_tokens() {
 }
 
 _stepctl_operator_riders() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -1016,8 +1443,8 @@ _stepctl_operator_riders() {
 }
 
 _stepctl_operator_vehicles() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -1032,8 +1459,8 @@ _stepctl_operator_vehicles() {
 }
 
 _stepctl_operator_tags() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -1047,9 +1474,35 @@ _stepctl_operator_tags() {
     esac
 }
 
+_stepctl_operator_log() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--follow -f --verify --json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--lines --timeout)
+    __stepctl_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--lines')
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -d
+        return
+        ;;
+    esac
+}
+
 _stepctl_operator_revoke() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--rider --token --device --timeout)
     __stepctl_offer_flags_options 1
@@ -1057,6 +1510,7 @@ _stepctl_operator_revoke() {
     # Offer option value completions
     case "${prev}" in
     '--rider')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion operator revoke -- --rider "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
         return
         ;;
     '--token')
@@ -1080,8 +1534,8 @@ _stepctl_operator_revoke() {
 }
 
 _stepctl_operator_publish() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -1103,8 +1557,8 @@ _stepctl_operator_publish() {
 }
 
 _stepctl_operator_renew() {
-    repeating_flags=()
-    non_repeating_flags=(--list --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--list --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--within)
     __stepctl_offer_flags_options 1
@@ -1126,8 +1580,8 @@ _stepctl_operator_renew() {
 }
 
 _stepctl_operator_move() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--host --port)
     __stepctl_offer_flags_options 1
@@ -1175,8 +1629,8 @@ _stepctl_operator_keys() {
 }
 
 _stepctl_operator_keys_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 1
@@ -1191,8 +1645,8 @@ _stepctl_operator_keys_show() {
 }
 
 _stepctl_operator_keys_rotate() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -1214,8 +1668,8 @@ _stepctl_operator_keys_rotate() {
 }
 
 _stepctl_operator_keys_retire() {
-    repeating_flags=()
-    non_repeating_flags=(--force --json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--force --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1
@@ -1236,94 +1690,6 @@ _stepctl_operator_keys_retire() {
     esac
 }
 
-_stepctl_config() {
-    repeating_flags=()
-    non_repeating_flags=(--version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    show|path|import)
-        # Offer subcommand argument completions
-        "_stepctl_config_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'show path import' -- "${cur}"))
-        ;;
-    esac
-}
-
-_stepctl_config_show() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--vehicle --radio --nfc --timeout)
-    __stepctl_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--vehicle')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    '--radio')
-        __stepctl_add_completions -W 'hci0'$'\n''bluez:hci0'$'\n''h4:tcp:'$'\n''h4:unix:'$'\n''btsnoop:'
-        return
-        ;;
-    '--nfc')
-        __stepctl_add_completions -W 'pn532_uart:/dev/ttyUSB0'$'\n''pn532_i2c:/dev/i2c-1'$'\n''pn532_spi:/dev/spidev0.0'$'\n''pn53x_usb'
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-}
-
-_stepctl_config_path() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=()
-    __stepctl_offer_flags_options 0
-}
-
-_stepctl_config_import() {
-    repeating_flags=()
-    non_repeating_flags=(--yes -y --no-input --json --quiet -q --verbose -v --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--qr --name --timeout)
-    __stepctl_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--qr')
-        __stepctl_add_completions -o plusdirs -fX '!*.@(png|jpg|jpeg)'
-        return
-        ;;
-    '--name')
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __stepctl_add_completions -f
-        return
-        ;;
-    esac
-}
-
 _stepctl_traffic() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
@@ -1336,22 +1702,104 @@ _stepctl_traffic() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    delay|guard)
+    serve|watch|delay|guard)
         # Offer subcommand argument completions
         "_stepctl_traffic_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'delay guard' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_stepctl_traffic_serve() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--ca --cert --key --port --address --map --replay)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--port')
+        return
+        ;;
+    '--address')
+        return
+        ;;
+    '--map')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--replay')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    esac
+}
+
+_stepctl_traffic_watch() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--feed --at --radius --ca --cert --key --scene --for --save)
+    __stepctl_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--feed')
+        return
+        ;;
+    '--at')
+        return
+        ;;
+    '--radius')
+        return
+        ;;
+    '--ca')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--cert')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
+        return
+        ;;
+    '--key')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--scene')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(json)'
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--save')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
         ;;
     esac
 }
 
 _stepctl_traffic_delay() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save)
+    non_repeating_options=(--feed --at --radius --ca --cert --key --for --save --plot)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1384,12 +1832,16 @@ _stepctl_traffic_delay() {
         __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
         return
         ;;
+    '--plot')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(svg)'
+        return
+        ;;
     esac
 }
 
 _stepctl_traffic_guard() {
-    repeating_flags=()
-    non_repeating_flags=(--json --quiet -q --verbose -v --no-color --version -h --help)
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--scene)
     __stepctl_offer_flags_options 1
@@ -1417,6 +1869,7 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
+    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl

@@ -40,8 +40,8 @@ package struct CommandTyped {
   mutating func findCommand() throws(CommandFailure) {
     isBare = arguments.isEmpty
     let leading = takeLeadingOptions()
+    defer { arguments.insert(contentsOf: leading, at: words) }
     try follow(arguments[...])
-    arguments.insert(contentsOf: leading, at: words)
   }
 
   /// The options before the command. They are left where they are if there is no command, or something unknown before it.
@@ -87,6 +87,8 @@ package struct CommandTyped {
 
   /// Whether a word that looks like an option is there twice. It may be a value, or an option that takes several.
   var hasRepetition: Bool {
+    // What a shell asks for at the cursor repeats what was typed.
+    if arguments.first == "---completion" { return false }
     for (index, word) in arguments.enumerated() where word.utf8.count > 2 && word.utf8.starts(with: "--".utf8) {
       let name = word.utf8.prefix { $0 != 0x3D }
       if arguments[..<index].contains(where: { $0.utf8.prefix { $0 != 0x3D }.elementsEqual(name) }) { return true }
@@ -141,9 +143,10 @@ package struct CommandTyped {
         // Letters of flags in one word, numbers, and what every command has.
         let isKnown =
           Self.ofEvery.contains(name) || Double(name) != nil || name.hasPrefix("--generate-completion-script")
-          || !name.hasPrefix("--") && name.dropFirst().allSatisfy { letter in
-            all.contains { $0.names.contains("-\(letter)") }
-          }
+          || !name.hasPrefix("--")
+            && name.dropFirst().allSatisfy { letter in
+              all.contains { $0.names.contains("-\(letter)") }
+            }
         if isKnown { continue }
         return unknown(name, among: all.flatMap(\.names) + Self.ofEvery, before: rest)
       }
@@ -169,7 +172,8 @@ package struct CommandTyped {
     if hint == nil, let later = rest.first(where: commands.contains) {
       hint = "the options of a command come after it: \(typed) \(later) \(name)"
     }
-    return CommandFailure(.usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
+    return CommandFailure(
+      .usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")
   }
 
   private static func wrong(_ value: String, for parameter: Parameter) -> CommandFailure? {
@@ -187,6 +191,9 @@ package struct CommandTyped {
     if text == Program.version {
       let build = about.build()
       return ([text] + build).joined(separator: "\n")
+    }
+    if !root.configuration.subcommands.isEmpty, text.hasPrefix("#") || text.hasPrefix("function ") {
+      return withHelpCompleted(text)
     }
     guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
     var lines = [text]
@@ -211,5 +218,31 @@ package struct CommandTyped {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// Has a completion script offer the commands behind `help`, which ArgumentParser's own does not know.
+  private func withHelpCompleted(_ script: String) -> String {
+    let program = root.typedName
+    let commands = root.configuration.subcommands.map { $0.typedName }.joined(separator: " ")
+    let offered = "\"\(program) help\" -eq 1"
+    return
+      script
+      .replacing("'*:subcommands:'\n", with: "'*:subcommands:{__\(program)_complete \(commands)}'\n")
+      .replacing(
+        "    __\(program)_offer_flags_options -1\n}\n\ncomplete",
+        with: """
+              __\(program)_offer_flags_options -1
+              COMPREPLY+=($(compgen -W '\(commands)' -- "${cur}"))
+          }
+
+          complete
+          """
+      )
+      .replacing(
+        "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\"",
+        with: """
+          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_positional \(offered)' -fa '\(commands)'
+          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options "\(program) help"
+          """)
   }
 }

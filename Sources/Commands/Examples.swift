@@ -100,6 +100,7 @@ enum Examples {
       ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
       ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
       ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
+      ("stepctl provision vehicle van --steps right", "with one step"),
       ("stepctl provision vehicle car --renew", "new certificates"),
     ],
     "stepctl provision token": [
@@ -114,6 +115,10 @@ enum Examples {
       ("stepctl provision tag --step left --vehicle car/vehicle.toml", "a plain one"),
       ("stepctl provision tag --step left --sdm --vehicle car/vehicle.toml", "an NTAG 424 DNA"),
       ("stepctl provision tag --step left --batch --count 10", "one after the other"),
+    ],
+    "stepctl provision watcher": [
+      ("stepctl provision watcher car --name dashboard", "a certificate that can read, and nothing else"),
+      ("stepctl provision watcher car --name home --home-assistant", "and the messages for Home Assistant"),
     ],
     "stepctl provision qr": [
       ("stepctl provision qr --vehicle car/vehicle.toml", "the vehicle's, on the terminal"),

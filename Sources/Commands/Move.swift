@@ -14,7 +14,19 @@ struct Open: MoveCommand {
   static let configuration = CommandConfiguration(
     commandName: "open",
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
+
+  @Option(
+    help: ArgumentHelp(
+      "How long to wait while something on the road comes towards the step (default: 20).", valueName: "seconds"))
+  var wait: Double?
+
   @OptionGroup var move: MoveOptions
+
+  var patience: Duration { .milliseconds(Int64((wait ?? 20) * 1000)) }
+
+  func validate() throws {
+    if let wait, !(0...600).contains(wait) { throw ValidationError("--wait takes 0 to 600 seconds.") }
+  }
 }
 
 struct Close: MoveCommand {
@@ -24,6 +36,9 @@ struct Close: MoveCommand {
     abstract: "Close the step that you are standing in front of.",
     usage: "stepctl close [<options>] [left|right|facing]")
   @OptionGroup var move: MoveOptions
+
+  /// Nothing on the road holds it back.
+  var patience: Duration { .zero }
 }
 
 /// Which step is meant. A side is a claim, and the proof must agree with it.
@@ -50,7 +65,7 @@ struct MoveOptions: ParsableArguments {
     help: ArgumentHelp(
       "Radio to call a vehicle that listens for you: hciN, bluez:hciN, h4:tcp:… or h4:unix:… (default: the radio).",
       valueName: "spec"),
-    completion: RadioOptions.completion)
+    completion: LiveCompletion.radio)
   var callRadio: String?
 
   @OptionGroup var presence: PresenceOptions
@@ -83,6 +98,8 @@ struct MoveOptions: ParsableArguments {
 protocol MoveCommand: ContextCommand {
   static var target: Command.Move.Target { get }
   var move: MoveOptions { get }
+  /// For how long to ask again while something on the road comes towards the step.
+  var patience: Duration { get }
 }
 
 extension MoveCommand {
@@ -103,7 +120,8 @@ extension MoveCommand {
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
       vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
-      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller())
+      move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
+      wait: patience)
     do {
       switch try ride.run(Self.target, searches, patience: settings.patience, as: { [access] in access }) {
       case .moved(let sighting, let statement):

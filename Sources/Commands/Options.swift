@@ -41,19 +41,17 @@ struct InputOptions: ParsableArguments {
 struct VehicleOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The vehicle: a file, or the name of a known one.", valueName: "file|name"),
-    completion: .file(extensions: ["toml"]))
+    completion: LiveCompletion.vehicle)
   var vehicle: String?
 }
 
 /// With what to listen.
 struct RadioOptions: ParsableArguments {
-  static let completion = CompletionKind.list(["hci0", "bluez:hci0", "h4:tcp:", "h4:unix:", "btsnoop:"])
-
   @Option(
     help: ArgumentHelp(
       "What to listen with: hciN, bluez:hciN, h4:tcp:HOST:PORT, h4:unix:PATH, or btsnoop:FILE (default: hci0).",
       valueName: "spec"),
-    completion: completion)
+    completion: LiveCompletion.radio)
   var radio: String?
 }
 

@@ -17,7 +17,8 @@ struct Scan: ContextCommand {
   @OptionGroup var saving: SaveOptions
   @Option(
     name: .customLong("timeout"),
-    help: ArgumentHelp("End after this time on the radio's clock, as 10, 10s or 2m (default: never).", valueName: "seconds"))
+    help: ArgumentHelp(
+      "End after this time on the radio's clock, as 10, 10s or 2m (default: never).", valueName: "seconds"))
   var given: TimeSpan?
   @OptionGroup var output: OutputOptions
 

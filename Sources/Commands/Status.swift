@@ -101,13 +101,15 @@ struct Status: ContextCommand {
     let now = context.clocks.wall()
     console.progress.clear()
     if console.isJSON {
-      try console.result([
-        "time_s": .rounded(Double(now.microseconds) / 1e6, places: 3),
-        "step": .string(statement.step.description),
-        "position": .string(statement.position.rawValue),
-        "phase": .string(statement.phase.rawValue),
-        "fault": statement.fault.map { .string($0.rawValue) } ?? .null,
-      ])
+      try console.result(
+        .object(
+          [
+            .init("time_s", .rounded(Double(now.microseconds) / 1e6, places: 3)),
+            .init("step", .string(statement.step.description)),
+            .init("position", .string(statement.position.rawValue)),
+            .init("phase", .string(statement.phase.rawValue)),
+            .init("fault", statement.fault.map { .string($0.rawValue) } ?? .null),
+          ] + (statement.watch.map { [.init("watch", .string($0.rawValue))] } ?? [])))
     } else {
       let state =
         switch statement.phase {
@@ -117,12 +119,18 @@ struct Status: ContextCommand {
         case .other(let word): "\(word), was \(statement.position.state)"
         }
       let time = watch ? "\(timeOfDay(now))  " : ""
-      try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)")
+      let road = statement.watch.map { "; traffic \($0.rawValue)" } ?? ""
+      try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)\(road)")
     }
   }
 }
 
 extension Statement {
+  /// What the vehicle knows of the road, if it said so.
+  fileprivate var watch: Watch? {
+    if case .challenge(let challenge)? = answer?.outcome { challenge.watch } else { nil }
+  }
+
   fileprivate func hasState(of other: Statement) -> Bool {
     (position, phase, fault) == (other.position, other.phase, other.fault)
   }

@@ -14,7 +14,12 @@ package struct StepctlCommand: ParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Rider",
-        subcommands: [Open.self, Close.self, Stop.self, Status.self, Locate.self, Enroll.self, Config.self]),
+        subcommands: [Open.self, Close.self, Stop.self, Status.self, Find.self, Locate.self, Enroll.self, Config.self]),
+      CommandGroup(
+        name: "Booking",
+        subcommands: [
+          Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
+        ]),
       CommandGroup(
         name: "Booking",
         subcommands: [

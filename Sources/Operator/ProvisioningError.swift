@@ -9,6 +9,8 @@ package enum ProvisioningError: Failure, Equatable {
   case inTheWay(String)
   /// The rider of that folder has been provisioned; nothing was changed.
   case riderExists(String)
+  /// A watcher of that name.
+  case watcherExists(String)
   /// An earlier run ended in the middle, or another is still running; what it left is at that path.
   case unfinished(String)
   /// The text cannot be a vehicle's name.
@@ -55,6 +57,7 @@ package enum ProvisioningError: Failure, Equatable {
     switch self {
     case .inTheWay(let path): "\(path) already exists; use --force to replace it"
     case .riderExists(let path): "\(path) already exists; use --force to renew its token"
+    case .watcherExists(let path): "\(path) already exists; choose another name, or remove that folder"
     case .unfinished(let path):
       "\(path) exists: provisioning the vehicle was interrupted, or is still running; use --force to start again"
     case .unusableName: "a vehicle's name is \(Vehicle.nameRule)"
@@ -101,7 +104,7 @@ package enum ProvisioningError: Failure, Equatable {
       .usage
     case .openSSL, .token, .otherOperator, .notSigned, .outdated, .outside: .badData
     case .noHome, .tagOfAnotherStep, .tooManyTags: .configuration
-    case .inTheWay, .riderExists, .unfinished, .noSteps, .otherDevice, .looseFile: .failure
+    case .inTheWay, .riderExists, .watcherExists, .unfinished, .noSteps, .otherDevice, .looseFile: .failure
     }
   }
 

@@ -122,6 +122,9 @@ enum VehiclePaths {
   static let tagKeys = "keys/tags.json"
   static func beaconSecret(of step: StepID) -> String { "keys/\(step).beacon" }
 
+  /// Who may only see how the steps stand.
+  static let watchers = "watchers"
+
   /// The keys that sign certificates and tokens.
   static let `operator` = "operator"
   static let authorityKey = "operator/ca.key"

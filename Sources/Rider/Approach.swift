@@ -20,6 +20,8 @@ package final class Approach {
     /// This is enough: it becomes the command.
     case sighted(Sighting)
     case request(StepRequest.Update)
+    /// The vehicle holds the step back, because of what is on the road; it will be asked again.
+    case waits(StepID, Refusal)
     /// What the user should know of the calls: a sentence without a full stop.
     case calls(String)
   }
@@ -49,10 +51,12 @@ package final class Approach {
     let goesOn: Bool
     /// What calls a vehicle that listens for this device; nil for nothing.
     let calling: RadioSpec?
+    /// For how long to ask again while the vehicle holds the step back because of what is on the road.
+    let wait: Duration
 
     package init(
       steps: [StepID], side: Side? = nil, isReplay: Bool = false, asksFirst: Bool = false, goesOn: Bool = false,
-      calling: RadioSpec? = nil
+      calling: RadioSpec? = nil, wait: Duration = .zero
     ) {
       self.steps = steps
       self.side = side
@@ -60,6 +64,7 @@ package final class Approach {
       self.asksFirst = asksFirst
       self.goesOn = goesOn
       self.calling = calling
+      self.wait = wait
     }
   }
 
@@ -87,6 +92,15 @@ package final class Approach {
   private var lastWait: Registration?
   /// How long that may take. Another proof stays good for as long.
   private static let patience = Duration.seconds(10)
+
+  /// When the vehicle is not asked again any more, once it has held the step back.
+  private var waitEnd: ContinuousClock.Instant?
+  /// Until it is asked again.
+  private var pause: Registration?
+  /// How long that takes. What passes a step has left it within a second.
+  private static let pauseLength = Duration.milliseconds(500)
+  /// What the last search found, where all have ended.
+  private var lastResult: Result<Finding, any Error>?
 
   /// - Parameters:
   ///   - search: of which nothing was started.
@@ -118,6 +132,7 @@ package final class Approach {
       search.stop()
       stopCalling()
       lastWait?.cancel()
+      pause?.cancel()
       client?.close()
       self.tell = { _ in }
     }
@@ -132,7 +147,7 @@ package final class Approach {
 
   /// Has the step opened or closed as soon as a sighting is enough. Does nothing while a command is under way.
   package func want(_ target: Command.Move.Target) throws {
-    guard commanded == nil else { return }
+    guard commanded == nil, pause == nil else { return }
     let isNew = client == nil
     if isNew { client = try connect() }
     self.target = target
@@ -141,7 +156,7 @@ package final class Approach {
   }
 
   /// Whether a command is under way.
-  package var isCommanding: Bool { commanded != nil }
+  package var isCommanding: Bool { commanded != nil || pause != nil }
 
   /// Ends the way. A command that is under way is interrupted, with an error that says so.
   package func quit() throws {
@@ -158,7 +173,8 @@ package final class Approach {
   private func listen() throws {
     isSearching = true
     try search.start(on: loop) { [unowned self] method, event in
-      try tell(.search(method, event))
+      // What is commanded is not searched for any more, unless the vehicle has it wait.
+      if commanded == nil || goal.goesOn { try tell(.search(method, event)) }
       switch event {
       case .note, .waiting: return
       case .decided(_, let sighting): presence.take(decision: sighting, isReplay: goal.isReplay)
@@ -173,7 +189,9 @@ package final class Approach {
     // Of an error the one that ends the request is told, not each step's.
     if case .failed = update {} else { try tell(.request(update)) }
     switch update {
-    case .send, .commanded, .moving: return
+    case .send, .commanded: return
+    case .moving:
+      if goal.wait > .zero { endSearch() }
     case .call(let call): try self.call(call)
     case .heard(let place):
       presence.take(heard: place.flatMap { client?.step($0) }.map { Sighting(heardAt: $0, found: .now) })
@@ -183,6 +201,7 @@ package final class Approach {
       if !isSearching { try listen() }
       try proceed()
     case .failed(let error):
+      if commanded?.step.id == step, try waits(after: error, at: step) { return }
       failures[step] = error
       if commanded == nil, goal.steps.contains(where: { failures[$0] == nil }) { return try proceed() }
       try fail(commanded == nil ? failures[goal.steps[0]]! : error)
@@ -210,6 +229,31 @@ package final class Approach {
     sender?.call(call)
   }
 
+  /// Whether the vehicle is asked once more: something comes towards the step, and the rider has time. The searches go on
+  /// meanwhile, so the next command has a fresh proof.
+  private func waits(after error: RiderError, at step: StepID) throws -> Bool {
+    guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
+      refusal.retryCanHelp, goal.wait > .zero
+    else { return false }
+    let next = ContinuousClock.now + Self.pauseLength
+    let end = waitEnd ?? .now + goal.wait
+    waitEnd = end
+    guard next <= end else { return false }
+    commanded = nil
+    pause = loop.schedule(at: next) { [unowned self] in
+      pause = nil
+      try ask()
+    }
+    try tell(.waits(step, refusal))
+    return true
+  }
+
+  /// The command is obeyed, or will not be.
+  private func endSearch() {
+    if !goal.goesOn { search.stop() }
+    sender?.stop()
+  }
+
   private func stopCalling() {
     senderEvents?.cancel()
     sender?.close()
@@ -234,7 +278,7 @@ package final class Approach {
 
   /// Commands, if that can be done now.
   private func proceed() throws {
-    guard commanded == nil, let target, let client, ending == nil else { return }
+    guard commanded == nil, pause == nil, let target, let client, ending == nil else { return }
     switch presence.verdict {
     case .suffices(let sighting):
       // Its request has ended: nothing would be sent, and nothing would come.
@@ -243,8 +287,7 @@ package final class Approach {
       try tell(.sighted(sighting))
       try client.present(sighting, to: target)
       // Last: to give a radio back takes time.
-      if !goal.goesOn { search.stop() }
-      sender?.stop()
+      if goal.wait == .zero { endSearch() }
     case .asks(let sighting):
       if let error = failures[sighting.step.id] { return try fail(error) }
       try tell(.asks(sighting))
@@ -255,13 +298,14 @@ package final class Approach {
         return try tell(.lacks(sighting, shortfall))
       }
       end(.lacking(sighting, shortfall))
-    case .nothing: return
+    case .nothing: if let lastResult { try finish(lastResult) }
     }
   }
 
   /// The last search has ended without a sighting. An earlier one may still wait for the vehicle's answer.
   private func finish(_ result: Result<Finding, any Error>) throws {
-    guard commanded == nil else { return }
+    lastResult = result
+    guard commanded == nil, pause == nil else { return }
     if case .nothing = presence.verdict {} else if target != nil { return try proceed() }
     if case .undecided(let location, let radio) = try result.get() { end(.undecided(location, radio)) }
   }
@@ -276,7 +320,7 @@ package final class Approach {
   private func forget() {
     let client = client
     stopCalling()
-    (target, commanded, self.client) = (nil, nil, nil)
+    (target, commanded, self.client, waitEnd) = (nil, nil, nil, nil)
     // The next answer says where the vehicle hears the device then.
     presence.take(heard: nil)
     loop.schedule(at: .now) { client?.close() }

@@ -54,6 +54,9 @@ package enum Confinement {
   /// The user and the group that own nothing, in Debian as in the kernel (`/proc/sys/kernel/overflowuid`).
   private static let nobody: uid_t = 65534
 
+  /// Keeps capabilities that a service was given (`AmbientCapabilities=`) from the programs that it starts.
+  package static func keepCapabilities() { _ = clear_ambient_capabilities() }
+
   /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
   /// with EPERM from here on (seccomp(2)).
   ///

@@ -10,14 +10,16 @@ package final class Interruption: Sendable {
   private let isManual: Bool
 
   /// Holds the signals back. Call it before any other thread is started, so that every thread inherits it.
-  package init() throws(SystemError) {
+  ///
+  /// - Parameter atHangup: whether SIGHUP is one of them.
+  package init(atHangup: Bool = true) throws(SystemError) {
     // A reader that went away is an error of write(2), which says so, and not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGINT)
     sigaddset(&signals, SIGTERM)
-    if !Self.isIgnored(SIGHUP) { sigaddset(&signals, SIGHUP) }
+    if atHangup, !Self.isIgnored(SIGHUP) { sigaddset(&signals, SIGHUP) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     descriptor = Descriptor(
       adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC | SFD_NONBLOCK)) })
@@ -76,5 +78,29 @@ package final class Interruption: Sendable {
     var action = sigaction()
     sigaction(number, nil, &action)
     return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+  }
+}
+
+/// SIGHUP, for a daemon that takes it as the wish to read its files again.
+package final class Hangups: Sendable {
+  private let descriptor: Descriptor
+
+  /// Holds the signal back. Call it before any other thread is started, so that every thread inherits it.
+  package init() throws(SystemError) {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    sigaddset(&signals, SIGHUP)
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    descriptor = Descriptor(
+      adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC | SFD_NONBLOCK)) })
+  }
+
+  /// Readable when the signal has come; lent, not to be closed.
+  package var number: Int32 { descriptor.number }
+
+  /// Takes those that came; several count as one.
+  package func clear() {
+    var information = signalfd_siginfo()
+    while read(descriptor.number, &information, MemoryLayout<signalfd_siginfo>.size) > 0 {}
   }
 }

@@ -14,6 +14,14 @@ package enum WallClock {
   package static var seconds: Int64 { microseconds / 1_000_000 }
 }
 
+extension WallClock {
+  /// Whether a time service keeps this computer's clock, as far as the kernel knows (adjtimex(2)).
+  package static var isKept: Bool {
+    var state = timex()
+    return adjtimex(&state) >= 0 && state.status & STA_UNSYNC == 0
+  }
+}
+
 extension Duration {
   /// Whole milliseconds, rounded up; negative durations are 0.
   package var roundedUpToMilliseconds: Int64 {

@@ -99,10 +99,11 @@ run 0 "printf '[inputs.steps.left]\\nclear = \"file:clear\"\\n' >>car/stepd.toml
 start 'mosquitto -v -c car/mosquitto.conf 2>broker.log'
 await 'the broker did not start' broker.log ' running'
 start 'stepd --config car/stepd.toml 2>controller.log'
+stepd=${started[-1]}
 await 'the controller did not subscribe' broker.log 'Sending SUBACK'
 
 title '2. A rider walks up to the left step; what a phone would hear is simulated'
-ln -s "$demo/walk.py" .
+ln -s "$demo/walk.py" "$demo/road.py" .
 ln -s "$demo/../Peers/Tags" tags
 run 0 "python3 walk.py --side left --out walk.btsnoop \\
     --uuid $uuid"
@@ -184,3 +185,17 @@ moved "$six,right open,right close" || fail 'expected that the right step closed
 title '12. So both steps are closed, says the controller'
 run 0 'stepctl status | tee status'
 [[ $(tr -s ' ' <status | paste -sd,) == 'left closed,right closed' ]] || fail 'expected that both steps are closed'
+
+title '13. The vehicle watches the road; what a traffic feed would show is simulated: a bicycle passes, and the step waits'
+run 0 'python3 road.py --out car/road.jsonl'
+run 0 "printf '%s\n' '[guard]' 'feed = \"file:road.jsonl\"' 'place = \"fixed\"' \\
+    'latitude = 48.7758' 'longitude = 9.1829' 'heading_deg = 0' 'length_m = 4.6' 'width_m = 1.9' \\
+    '[guard.steps]' 'left = { from_m = 1.8, to_m = 2.8, reach_m = 0.4 }' \\
+    'right = { from_m = 1.8, to_m = 2.8, reach_m = 0.4 }' >>car/stepd.toml"
+kill "$stepd"
+wait "$stepd" || fail 'stepd did not end in order'
+start 'stepd --config car/stepd.toml 2>guarded.log'
+await 'the controller did not connect' guarded.log 'connected to'
+run 0 'stepctl open left 2>&1 | tee waiting'
+grep -q '^traffic  a bicycle in .* s; waiting' waiting || fail 'expected that the step waits for the bicycle'
+moved "$six,right open,right close,left open" || fail 'expected that the left step opened'

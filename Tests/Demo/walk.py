@@ -26,6 +26,7 @@ import math
 import random
 import struct
 import sys
+import tomllib
 import uuid
 
 STEPS = {"left": (1, (-1.0, 0.0)), "right": (2, (1.0, 0.0))}  # major; x across the vehicle, y forward, metres
@@ -160,6 +161,7 @@ def untrue(side, stop, lines):
 def main():
     parser = argparse.ArgumentParser(description="Write a capture of a rider who walks up to a step.")
     parser.add_argument("--uuid", type=uuid.UUID, help="the vehicle's")
+    parser.add_argument("--vehicle", help="a vehicle.toml, which has the UUID")
     parser.add_argument("--side", choices=STEPS, default="left", help="where the rider goes (default: left)")
     parser.add_argument("--stop", type=float, default=0.6, help="metres in front of the step (default: 0.6)")
     parser.add_argument("--seed", type=int, default=1, help="another one makes another walk (default: 1)")
@@ -171,8 +173,11 @@ def main():
     if options.check:
         wrong = untrue(options.side, options.stop, sys.stdin)
         sys.exit("\n".join(["these zones are not true:", *wrong]) if wrong else 0)
+    if options.vehicle:
+        with open(options.vehicle, "rb") as file:
+            options.uuid = uuid.UUID(tomllib.load(file)["uuid"])
     if options.uuid is None:
-        parser.error("--uuid is missing")
+        parser.error("--uuid is missing, and --vehicle too")
     capture = walk(options.uuid, options.side, options.stop, options.seed)
     if options.out:
         with open(options.out, "wb") as file:

@@ -2,8 +2,10 @@ import CodeReading
 import Configuration
 import Domain
 import Encoding
+import Geography
 import Glibc
 import HTTP
+import Positioning
 import Ranging
 import StepController
 import SystemIO
@@ -182,6 +184,40 @@ enum Fuzz {
         }
       }
       _ = try? FeedAddress(String(decoding: bytes, as: UTF8.self))
+    },
+    "serve": { bytes in
+      // What a bridge's program may say that an attack has taken over, and what its clients may say to it.
+      var frames = Frames(longest: 1024)
+      frames.append(bytes)
+      while let body = try? frames.next(), let message = try? BridgeMessage(body: body) {
+        precondition((try? BridgeMessage(body: message.body)) == message || message.body.count != body.count)
+      }
+      let map = try? RoadMap(parsing: bytes)
+      var bridge = Bridge(map: map)
+      var client = Bridge.Client(allowed: nil)
+      let frame = FeedFrame(section: "S1", time: UnixTime(microseconds: 1_700_000_000_000_000), objects: [])
+      bridge.take((try? FeedFrame(parsing: bytes)) ?? frame, at: 1)
+      if let location = try? ClientLocation(parsing: bytes), bridge.place(&client, at: location, now: 1) {
+        var sent: [UInt8] = []
+        // What it sends is a frame, whatever it was told.
+        if bridge.write(for: &client, now: 1, to: &sent) { precondition((try? FeedFrame(parsing: sent)) != nil) }
+      }
+      if let role = BridgeRole(commonName: String(decoding: bytes, as: UTF8.self)) {
+        precondition(role.place(at: "/") == nil)
+      }
+    },
+    "gps": { bytes in
+      var settling = Settling()
+      for (index, line) in bytes.split(separator: UInt8(ascii: "\n")).enumerated() {
+        guard let report = try? GPSReport(parsing: line, at: Double(index)) else { break }
+        switch report {
+        case .fix(let fix): settling.take(fix)
+        case .noFix: settling.take(nil)
+        case .receivers, .error, .other: break
+        }
+        if case .settled(let fix) = settling.state { _ = Way(from: fix, to: Coordinate(latitude: 48, longitude: 9)!) }
+      }
+      _ = GPSConnection.Address(String(decoding: bytes, as: UTF8.self))
     },
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }

@@ -7,8 +7,8 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url bridge btsnoop claims code command controller feed fleet h4 hci journal json keys ndef nfc ntag424 proof qr "
-    "statement tags type2 type4 vehicle words"
+    "advertisement base64url bridge btsnoop claims code command controller feed fleet gps h4 hci journal json keys ndef "
+    "nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
 for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
@@ -51,6 +51,17 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
 (seeds / "base64url/value").write_text("AAECAwQF-_8")
 (seeds / "bridge/said").write_bytes(b"\0\1c\0\3p{}\0\x0ff\0\5\0\0\0\0\0\0\0\0\0\1{}\0\5e\1why")
 (seeds / "bridge/address").write_text("wss://localhost:8443/traffic")
+(seeds / "serve/said").write_bytes(b"\0\3l\x20\xfb\0\3nhi\0\x31s" + bytes(48) + b"\0\5x\2why")
+(seeds / "serve/map").write_text(
+    '{"sections":[{"section":"S1","from":{"latitude":48,"longitude":9},"to":{"latitude":48.01,"longitude":9}}]}')
+(seeds / "serve/role").write_text("publisher:S1,S2")
+(seeds / "serve/location").write_text(
+    '{"timestamp":1,"locationAccuracy":5,"course":-1,"speed":-1,"speedAccuracy":-1,"longitude":9,"latitude":48,"radius":10}')
+(seeds / "gps/walk").write_text("".join(
+    f'{{"class":"TPV","mode":3,"lat":48.77{second:02d},"lon":9.18,"eph":8.5,"track":12.5,"speed":1.4}}\r\n'
+    for second in range(12)))
+(seeds / "gps/others").write_text(
+    '{"class":"DEVICES","devices":[]}\n{"class":"TPV","mode":1}\n{"class":"ERROR","message":"no"}\n')
 (seeds / "feed/frame").write_text(json.dumps({
     "section": "S1", "timestampSecs": "1700000000", "timestampNsecs": "40000000", "vehicles": [{
         "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": "9.1829", "z": 0},

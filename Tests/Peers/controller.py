@@ -51,7 +51,8 @@ class Steps:
 
     `reserve_ms`: for how long only the device that opened a step may close it.
     `calls`: whether devices that ask are asked to call, and `both`, whether they must be heard besides. Where they are
-    heard is in `Controller.heard`, by device.
+    heard is in `Controller.heard`, by device. `watches`: whether it watches the road; what comes is in
+    `Controller.oncoming`, by step, and `Controller.sees` says whether it sees the road.
     `beacons`: secret and period of those whose minors rotate. `minors`: those that never change. `labelled`: the UIDs
     of plain tags. `tags`: by UID, the step and the two keys of dynamic ones.
     """
@@ -60,6 +61,7 @@ class Steps:
     static: bool = True
     zone: str = "near"
     calls: bool = False
+    watches: bool = False
     both: bool = False
     reserve_ms: int = 30_000
     beacons: dict[str, tuple[bytes, int]] = field(default_factory=dict)
@@ -90,6 +92,8 @@ class Controller:
         self.guesses: dict[str, list[int]] = {}
         self.opened: dict[str, tuple[str, int]] = {}  # by whom, and when it came to rest
         self.moved: dict[str, list[int]] = {}  # by device, when its motions began
+        self.sees = True
+        self.oncoming: dict[str, tuple[str, int]] = {}  # by step, a category and milliseconds until it is there
         self.heard: dict[str, str] = {}  # by device, the step in whose reach the vehicle's ears hear it
 
     def receive(self, step: str, payload: bytes, retained: bool, clock: int, unix_time: int) -> list[bytes]:
@@ -105,9 +109,12 @@ class Controller:
             self._check(step, payload, retained, clock, unix_time, claims, token, device)
         except Refusal as refusal:
             answering["refusal"] = {"code": refusal.code, "retry": proto.REFUSALS[refusal.code]}
+            if refusal.code == "approaching":
+                category, arrival = self.oncoming[step]
+                answering["refusal"]["ext"] = {"oncoming": {"category": category, "arrival": arrival}}
             return [self._status(step, clock, answering)]
         if claims["position"] == "unknown":
-            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()} | self._call(device)
+            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()} | self._extensions(device, step)
             return [self._status(step, clock, answering | given)]
         if claims["position"] == "stop":
             self._void(step)
@@ -138,12 +145,15 @@ class Controller:
         policy = {"proofs": list(self.steps.methods), "zone": self.steps.zone, "static": self.steps.static}
         return policy | ({"ext": {"both": True}} if self.steps.both else {})
 
-    def _call(self, device: str) -> dict:
-        """5.1."""
-        if not self.steps.calls:
-            return {}
-        heard = {"heard": self.heard[device]} if device in self.heard else {}
-        return {"ext": {"call": {"slot": 300, "slots": 32} | heard}}
+    def _extensions(self, device: str, step: str) -> dict:
+        """5.1 and 5.2."""
+        extensions = {}
+        if self.steps.calls:
+            heard = {"heard": self.heard[device]} if device in self.heard else {}
+            extensions["call"] = {"slot": 300, "slots": 32} | heard
+        if self.steps.watches:
+            extensions["watch"] = "blind" if not self.sees else "approaching" if step in self.oncoming else "clear"
+        return {"ext": extensions} if extensions else {}
 
     def _challenge(self, device: str, step: str, clock: int) -> str:
         """A new one. The oldest of a device, or of all, makes room for it."""
@@ -222,6 +232,9 @@ class Controller:
         _refuse_unless(not is_reserved or opener == device, "reserved")
         lately = [began for began in self.moved.get(device, []) if clock - began < MOTIONS_MS]
         _refuse_unless(len(lately) < MOTIONS, "too_often")
+        if target == "open" and self.steps.watches:
+            _refuse_unless(self.sees, "blind")
+            _refuse_unless(step not in self.oncoming, "approaching")
 
     def _check_proof(self, step, clock, unix_time, proof, device):
         method, content = proof["method"], proof.get("content", "")

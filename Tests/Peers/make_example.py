@@ -127,6 +127,15 @@ def call(asked: proto.Command) -> dict:
     }
 
 
+def road(asked: proto.Command, moved: proto.Command, policy: dict) -> dict:
+    """Where the vehicle watches the road and a bicycle comes, the two answers would be these."""
+    told = {"challenge": text("challenge"), "policy": policy, "ext": {"watch": "approaching"}}
+    refusal = {"code": "approaching", "retry": True, "ext": {"oncoming": {"category": "bicycle", "arrival": 1900}}}
+    return status("watch", 7, 61_250, "close", "idle", asked, told) | status(
+        "approaching", 8, 61_300, "close", "idle", moved, {"refusal": refusal}
+    )
+
+
 def tag() -> dict:
     uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
     uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
@@ -208,7 +217,7 @@ def example() -> dict:
     stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
     values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
     values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
-    return values | call(asked) | beacon() | tag() | vehicle_code() | notice()
+    return values | call(asked) | road(asked, moved, policy) | beacon() | tag() | vehicle_code() | notice()
 
 
 def block(values: dict, name: str) -> str:
@@ -279,6 +288,11 @@ An answer to the question above, from a vehicle that must hear the device and he
 controller export; the frames of three slots; and the advertisement of the first frame (5.1):
 
 {of("call-claims", "call-status", "call-key", "call-frames", "call-data")}
+### A watched road
+
+The answers to the question and to the command above, from a vehicle that watches the road while a bicycle comes (5.2):
+
+{of("watch-claims", "watch-status", "approaching-claims", "approaching-status")}
 ### A beacon's minors
 
 The secret of the step's beacon, and its minors at some times (8.1):

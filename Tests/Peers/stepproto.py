@@ -55,6 +55,8 @@ REFUSALS = {  # code: whether trying again with a new challenge can help (6)
     "stopped": True,
     "vehicle_moving": True,
     "obstructed": True,
+    "approaching": True,
+    "blind": True,
     "unavailable": True,
 }
 FAULTS = ("interrupted", "obstructed", "timeout", "driver", "vehicle_moving", "stopped", "end_missed", "sensor")
@@ -488,6 +490,7 @@ _STATE = {
 }
 _POLICY = _object({"proofs": _array(_WORD, 0, MAX_COMMAND_BYTES), "zone": _WORD, "static": _boolean})
 _CALL = _object({"slot": _number(SLOTS_MS[0], SLOTS_MS[-1]), "slots": _number(1, LONGEST_CALL_MS)}, {"heard": _STEP})
+_ONCOMING = _object({"category": _WORD, "arrival": _number()})
 _ANSWER = {
     "fault": _WORD,
     "command": _octets(32),
@@ -660,6 +663,11 @@ def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
         _CALL(call)
         _require("challenge" in statement, "a call without a challenge")
         _require(call["slot"] * call["slots"] <= LONGEST_CALL_MS, "too long a call")
+    if (watch := statement.get("ext", {}).get("watch")) is not None:
+        _WORD(watch)
+        _require("challenge" in statement, "watch without a challenge")
+    if (oncoming := statement.get("refusal", {}).get("ext", {}).get("oncoming")) is not None:
+        _ONCOMING(oncoming)
     _boolean(statement.get("policy", {}).get("ext", {}).get("both", False))
     if "command" in statement:
         _require(not ("challenge" in statement and "refusal" in statement), "a challenge and a refusal")

@@ -311,6 +311,35 @@ def test_heard_alone_is_enough_where_it_is_not_asked_for_beside_another():
         assert answer.get("refusal", {}).get("code") == code
 
 
+def test_what_comes_on_the_road_holds_an_opening_and_never_a_closing():
+    bench = Bench(watches=True)
+
+    def moves(position: str) -> dict:
+        watch = bench.context.ask()["ext"]["watch"]
+        payload = attacks.draft(bench.context, position).payload()
+        return bench.exchange("left", payload, False)[-1] | {"watch": watch}
+
+    bench.controller.oncoming["left"] = ("bicycle", 1900)
+    held = moves("open")
+    assert held["watch"] == "approaching" and held["refusal"] == {
+        "code": "approaching", "retry": True, "ext": {"oncoming": {"category": "bicycle", "arrival": 1900}}}
+    bench.controller.sees = False
+    held = moves("open")
+    assert held["watch"] == "blind" and held["refusal"] == {"code": "blind", "retry": True}
+    bench.controller.sees, bench.controller.oncoming = True, {}
+    opened = moves("open")
+    assert opened["watch"] == "clear" and opened["position"] == "open"
+    bench.controller.oncoming["left"] = ("car", 100)
+    assert moves("close")["position"] == "close"
+
+
+@pytest.mark.parametrize("ext", [{"watch": 1}, {"watch": "No word"}])
+def test_what_a_vehicle_says_of_the_road_is_a_word(ext, bench):
+    statement = bench.context.ask() | {"ext": ext}
+    with pytest.raises(proto.ProtocolError):
+        proto.read_status(proto.status_of(statement, bench.signing), bench.signing.public_key())
+
+
 @pytest.mark.parametrize("call", [{"slot": 99, "slots": 1}, {"slot": 300, "slots": 34}, {"slot": 300}, {"slots": 1}])
 def test_a_vehicle_cannot_have_a_device_call_for_ever(call, bench):
     statement = bench.context.ask() | {"ext": {"call": call}}

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import schemas
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARIES = Path(os.environ.get("STEPCTL_BIN_DIR", REPOSITORY / ".build/debug")).absolute()
 STEPCTL, STEPD = BINARIES / "stepctl", BINARIES / "stepd"
@@ -78,6 +80,18 @@ class Ended:
         """The only object that was printed."""
         (line,) = self.lines
         return json.loads(line)
+
+    @property
+    def outcome(self) -> dict:
+        """The only object, of a command that failed, without what each of them has."""
+        failure = self.json
+        assert failure.pop("exit") == self.status
+        assert failure.pop("message") == self.error
+        hints = [line.removeprefix("hint: ") for line in self.stderr.splitlines() if line.startswith("hint: ")]
+        assert [failure.pop("hint")] == (hints or [None])
+        assert failure.pop("code") == failure["outcome"] or failure["outcome"] == "failed"
+        assert failure.pop("may_have_moved", self.status == 6) == (self.status == 6)
+        return failure
 
     @property
     def objects(self) -> list[dict]:
@@ -187,6 +201,8 @@ class Stepctl:
         )
         stdout, stderr = ended.stdout.decode(), ended.stderr.decode()
         self.transcript.add(" ".join(map(str, arguments)), stdout, stderr)
+        if "--json" in arguments:
+            schemas.check(arguments, stdout)
         return Ended(ended.returncode, stdout, stderr, time.monotonic() - began)
 
     def start(self, log: Path, *arguments, stdin=subprocess.DEVNULL, prefix: tuple = ()) -> Running:

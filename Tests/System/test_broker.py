@@ -248,7 +248,7 @@ def test_a_motion_goes_on_without_the_broker_and_is_told_when_it_is_back(parked)
     opening.says("moving")
     parked.broker.kill()
     ended = opening.ends()
-    assert (ended.status, ended.json) == (6, {"outcome": "unconfirmed", "step": "left"})
+    assert (ended.status, ended.outcome) == (6, {"outcome": "unconfirmed", "step": "left"})
     assert ended.error == (
         f"the connection to the broker localhost:{parked.port} was lost "
         "after the command was sent: the left step may have moved"

@@ -67,7 +67,7 @@ def compared(vehicle, rider, capture):
         assert line.split()[0] == step["step"] and agree(told(line), written(step)), (line, step)
     if not located["located"]:
         assert opened.error == words.lines[-1] == opened_object.error
-        assert opened_object.json == {"outcome": "not_located"}
+        assert opened_object.outcome == {"outcome": "not_located"}
         return None
     assert words.lines[-1] == f"at the {located['step']} step"
     (proof,) = [line for line in opened.stderr.splitlines() if line.startswith("proof ")]

@@ -29,7 +29,7 @@ def gives_token(rider, **changes):
 
 
 def refused(ended) -> tuple:
-    return ended.status, ended.json
+    return ended.status, ended.outcome
 
 
 def refusal(code: str) -> tuple:
@@ -311,7 +311,7 @@ def test_a_signal_after_the_command_says_that_the_step_may_have_moved(parked, nu
         wait_until(lambda: controller.positions == ["unknown", "open"], "the command")
         opening.signal(number)
         ended = opening.ends()
-    assert (ended.status, ended.json) == (6, {"outcome": "unconfirmed", "step": "left"})
+    assert (ended.status, ended.outcome) == (6, {"outcome": "unconfirmed", "step": "left"})
     assert ended.error == "interrupted after the command was sent: the left step may have moved"
 
 

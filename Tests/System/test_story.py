@@ -133,7 +133,7 @@ def test_any_rider_of_a_step_stops_it_on_its_way(parked):
     assert (both.status, sorted(both.lines), both.stderr) == (0, [rests, "the right step is at rest: closed"], "")
     stranger = parked.rider("carol", "--steps", "right").types("stop", "--side", "left", "--json")
     refused = {"outcome": "refused", "step": "left", "refusal": "wrong_step", "retry": False}
-    assert (stranger.status, stranger.json) == (5, refused)
+    assert (stranger.status, stranger.outcome) == (5, refused)
     assert alice.moves("close", "left").status == 0
     assert parked.motions == [("left", "close", "open"), ("left", "unknown", "close")]
 
@@ -205,14 +205,14 @@ def test_open_and_close_print_their_outcome_as_json(vehicle, alice):
     assert alice.moves("close", "left", "--json").json["position"] == "close"
 
     other_side = alice.moves("open", "right", "--json")
-    assert (other_side.status, other_side.json) == (4, {"outcome": "other_side", "step": "left"})
+    assert (other_side.status, other_side.outcome) == (4, {"outcome": "other_side", "step": "left", "asked": "right"})
     nowhere = alice.moves("open", "facing", "--json", at="between")
-    assert (nowhere.status, nowhere.json) == (3, {"outcome": "not_located"})
+    assert (nowhere.status, nowhere.outcome) == (3, {"outcome": "not_located"})
     assert nowhere.error == "not located: cannot tell yet which step you are at"
 
     stranger = vehicle.rider("carol", "--steps", "right")
     refused = stranger.moves("open", "left", "--json")
-    assert (refused.status, refused.json) == (5, {"outcome": "refused", "refusal": "wrong_step", "retry": False})
+    assert (refused.status, refused.outcome) == (5, {"outcome": "refused", "refusal": "wrong_step", "retry": False})
     assert vehicle.motions == [("left", "close", "open"), ("left", "open", "close")]
 
 

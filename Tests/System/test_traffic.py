@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import xml.etree.ElementTree
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,34 @@ def test_stamps_in_whole_seconds_add_half_a_second(stepctl, short, tmp_path):
     told = stepctl("traffic", "delay", "--feed", f"file:{truncated}", "--json").json
     assert told["mean_ms"] == pytest.approx(480, abs=10)
     assert told["deviation_ms"] == pytest.approx(289, abs=5)
+
+
+def test_a_delay_is_drawn(stepctl, short, tmp_path):
+    later, picture = tmp_path / "a < b & c.jsonl", tmp_path / "delay.svg"
+    frames = [json.loads(line) for line in short.read_text().splitlines()]
+    for count, frame in enumerate(frames):
+        frame["received"] += 0.2 + count * 0.001
+    later.write_text("".join(json.dumps(frame) + "\n" for frame in frames))
+    assert stepctl("traffic", "delay", "--feed", f"file:{later}", "--plot", picture).status == 0
+    root = xml.etree.ElementTree.parse(picture).getroot()
+    svg = "{http://www.w3.org/2000/svg}"
+    assert root.tag == f"{svg}svg"
+    texts = [text.text for text in root.iter(f"{svg}text")]
+    assert texts[0] == f"Delay of file:{later}" and texts[1].startswith("250 frames: min 200.0 ms, mean 324.5 ms")
+    assert "slope 24.39 ms/s, p = 0" in texts[1]
+    bars = [bar for bar in root.iter(f"{svg}rect") if bar.get("fill") == "#4477aa"]
+    told = stepctl("traffic", "delay", "--feed", f"file:{later}", "--json").json["histogram"]["counts"]
+    assert len(bars) == len([count for count in told if count])
+    # A bar is as high as its count, and every frame has its dot.
+    heights = [float(bar.get("height")) for bar in bars]
+    counts = [count for count in told if count]
+    assert [height / max(heights) for height in heights] == pytest.approx(
+        [count / max(counts) for count in counts], abs=0.01)
+    assert sum(path.get("d").count("h0") for path in root.iter(f"{svg}path")) == 250
+    for number in (number for shape in root.iter() for name, number in shape.attrib.items() if name in ("x", "y")):
+        assert 0 <= float(number) <= 900
+    missing = stepctl("traffic", "delay", "--feed", f"file:{later}", "--plot", tmp_path / "none" / "a.svg")
+    assert missing.status == 66 or missing.status == 74
 
 
 def test_swapped_axes_get_a_hint(stepctl, short, scene):

@@ -122,7 +122,7 @@ def test_every_command_is_found_by_help(stepctl):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "stepctl")
 def test_every_command_knows_the_version(stepctl, command):
     ended = stepctl(*command, "--version")
-    assert (ended.status, ended.stdout, ended.stderr) == (0, "0.1.0\n", "")
+    assert (ended.status, ended.lines[0], ended.stderr) == (0, "0.1.0", "")
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,9 @@ def test_quiet_leaves_results_and_errors_and_verbose_says_more(shared_vehicle, s
     quiet = shared_rider.moves("open", "right", "-q")
     assert quiet.stderr.splitlines()[0].startswith("stepctl: error: ")
     verbose = shared_rider.types("status", "-v")
-    assert (verbose.status, verbose.stderr) == (0, "connected\n")
+    chain = [f"connecting to localhost:{shared_vehicle.port}", "connected, as the broker's certificate was checked"]
+    assert (verbose.status, verbose.stderr.splitlines()) == (0, chain)
+    messages = shared_rider.types("status", "-vv").stderr.splitlines()
+    topics = [line.split()[:2] for line in messages if line[0] in "<>"]
+    assert [">", shared_vehicle.set_position("left")] in topics and ["<", shared_vehicle.status("right")] in topics
     assert shared_vehicle.is_unmoved()

@@ -27,7 +27,14 @@ struct Admin {
   init(_ folder: FleetFolder) { self.folder = folder }
 
   /// - Parameter port: of a server that is not the folder's only one.
-  static func socket(_ port: Int? = nil) -> String { port.map { "run/admin-\($0).sock" } ?? "run/admin.sock" }
+  static func socket(_ port: Int? = nil) -> String { port.map { "run/\($0).sock" } ?? "run/admin.sock" }
+
+  /// Throws when it is longer than unix(7) takes.
+  static func checkLength(_ path: String) throws(FleetError) {
+    guard path.utf8.count <= 107 else {
+      throw .file(path, "a socket's path has at most 107 bytes; use a folder with a shorter path")
+    }
+  }
 
   func ask(_ method: String, _ path: String, _ body: JSON?) throws(FleetError) -> JSON {
     _ = try folder.settings()
@@ -53,9 +60,7 @@ struct Admin {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
-    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
-      throw .file(path, "a socket's path has at most 107 bytes")
-    }
+    try Self.checkLength(path)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     let connection = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     guard connection >= 0 else { throw .file(path, String(cString: strerror(errno))) }

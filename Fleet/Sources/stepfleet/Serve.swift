@@ -32,6 +32,8 @@ struct Serve: AsyncParsableCommand {
     let port = port ?? settings.port
     guard FleetFolder.ports.contains(port) else { throw FleetError.usage("a port is 1 to 65535") }
     try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
+    let socket = folder.path(Admin.socket(port == settings.port ? nil : port))
+    try Admin.checkLength(socket)
     let lock = try FolderLock(
       folder.path(settings.database == nil ? "run/lock" : "run/lock-\(port)"), of: folder.path)
     defer { withExtendedLifetime(lock) {} }
@@ -75,7 +77,6 @@ struct Serve: AsyncParsableCommand {
         logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
       },
       logger: logger)
-    let socket = folder.path(Admin.socket(port == settings.port ? nil : port))
     let admin = Application(
       router: operators, configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
       logger: logger)
@@ -139,7 +140,7 @@ private struct Following: Service {
   let service: FleetService
 
   func run() async throws {
-    try? await cancelWhenGracefulShutdown { await service.followAnnouncements() }
+    await cancelWhenGracefulShutdown { await service.followAnnouncements() }
   }
 }
 

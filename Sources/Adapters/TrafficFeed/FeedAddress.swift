@@ -1,7 +1,7 @@
 package import Domain
 
 /// Where a feed comes from, as people write it.
-package enum FeedAddress: Equatable, Sendable {
+package enum FeedAddress: Equatable, Sendable, CustomStringConvertible {
   /// A bridge, over WebSocket and TLS (RFC 6455): `wss://HOST[:PORT]/PATH`.
   case bridge(host: String, port: UInt16, path: String)
   /// A recording, which runs on its own clock: `file:PATH`.
@@ -16,6 +16,15 @@ package enum FeedAddress: Equatable, Sendable {
         : "a feed is wss://HOST[:PORT]/PATH or file:RECORDING"
     }
     package var exitStatus: ExitStatus { .usage }
+  }
+
+  /// As people write it.
+  package var description: String {
+    switch self {
+    case .bridge(let host, let port, let path):
+      "wss://\(host.contains(":") ? "[\(host)]" : host)\(port == 443 ? "" : ":\(port)")\(path)"
+    case .recording(let path): "file:\(path)"
+    }
   }
 
   package init(_ text: String) throws(Malformed) {

@@ -10,7 +10,7 @@ package import Traffic
 /// - Ownership: the program ends with it.
 package final class FeedConnection {
   /// Files that say who the bridge has to be, and who this is.
-  package struct Credentials: Sendable {
+  package struct Credentials: Equatable, Sendable {
     /// Certificates of authorities; nil for those of the system.
     package var authorities: String?
     package var certificate: String?
@@ -77,20 +77,39 @@ package final class FeedConnection {
       } catch {
         throw failure(error)
       }
-      do {
-        switch try FeedMessage(body: body) {
-        case .connected: return .connected
-        case .part(let part): try assembly.take(part)
-        case .frame(let received, let dropped, let rest):
-          return .frame(
-            try assembly.finish(rest), received: UnixTime(microseconds: Int64(received)), dropped: Int(dropped))
-        case .ended(let reason, let text): throw FeedError.ended(reason, name, text)
-        }
-      } catch let error as FeedError {
-        throw error
-      } catch {
-        throw .gaveUp(name)
+      if let event = try event(body) { return event }
+    }
+  }
+
+  /// Readable when something has happened; lent, not to be read or closed.
+  package var descriptor: Int32 { helper.descriptor }
+
+  /// What has happened: for an `EventLoop`, when `descriptor` is readable.
+  package func received() throws(FeedError) -> [Event] {
+    let bodies: [[UInt8]]
+    do { bodies = try helper.received() } catch { throw failure(error) }
+    var events: [Event] = []
+    for body in bodies { if let event = try event(body) { events.append(event) } }
+    return events
+  }
+
+  /// - Returns: nil for what is only a part of something.
+  private func event(_ body: [UInt8]) throws(FeedError) -> Event? {
+    do {
+      switch try FeedMessage(body: body) {
+      case .connected: return .connected
+      case .part(let part):
+        try assembly.take(part)
+        return nil
+      case .frame(let received, let dropped, let rest):
+        return .frame(
+          try assembly.finish(rest), received: UnixTime(microseconds: Int64(received)), dropped: Int(dropped))
+      case .ended(let reason, let text): throw FeedError.ended(reason, name, text)
       }
+    } catch let error as FeedError {
+      throw error
+    } catch {
+      throw .gaveUp(name)
     }
   }
 

@@ -20,7 +20,8 @@ struct Calibrate: ContextCommand {
       as left-0.3-hand.btsnoop and right-3-pocket.btsnoop. Missing ones are left out.
       """)
 
-  @Option(help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"))
+  @Option(
+    help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"), completion: LiveCompletion.step)
   var step: StepID?
 
   @Option(help: "How long to listen at each position, as 10 or 10s (default: 10).")

@@ -35,7 +35,8 @@ struct RadioExamination {
       throw RadioError.interrupted
     } catch {
       report.failure = error
-      report.findings.append(finding(of: error))
+      report.examination.exitStatus = error.exitStatus
+      report.examination.findings.append(finding(of: error))
       if case .adapterInUse = error { examineOthers(&report) }
     }
     return report
@@ -48,22 +49,23 @@ struct RadioExamination {
     guard let adapter = Adapter.all().first(where: { $0.number == number }) else { return }
     let name = "hci\(number)"
     if let block = adapter.block {
-      report.findings.append(
+      report.examination.findings.append(
         .init(
-          subject: "rfkill", state: .bad,
+          subject: "rfkill", state: .broken,
           text: block == .hard ? "a switch of the machine blocks \(name)" : "\(name) is blocked, as in airplane mode",
           remedy: block == .hard ? nil : "sudo rfkill unblock bluetooth"))
     }
     guard adapter.isUp else { throw .adapterDown(radio: name) }
-    report.findings.append(.init(subject: "adapter", state: .good, text: "\(adapter.address), up"))
+    report.examination.findings.append(.init(subject: "adapter", state: .good, text: "\(adapter.address), up"))
   }
 
   private func examineController(_ report: inout RadioReport) throws(RadioError) {
     guard let abilities = try radio.abilities(interruption: interruption) else { return }
-    report.findings.append(.init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
+    report.examination.findings.append(
+      .init(subject: "permission", state: .good, text: "raw HCI sockets (CAP_NET_RAW)"))
     let sets = abilities.advertisingSets
     let commands = abilities.isExtended ? "Bluetooth 5's commands" : "Bluetooth 4's commands"
-    report.findings.append(
+    report.examination.findings.append(
       .init(
         subject: "controller", state: .good,
         text: "Low Energy, \(commands); it can send \(sets) beacon\(sets == 1 ? "" : "s") at a time"))
@@ -73,13 +75,15 @@ struct RadioExamination {
     let users = BluetoothUser.others().filter { $0.name != Self.daemon }
     let names = users.map { "\($0.name) (\($0.process))" }.joined(separator: ", ")
     if !users.isEmpty {
-      report.findings.append(.init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
+      report.examination.findings.append(
+        .init(subject: "others", state: .warning, text: "Bluetooth is also used by \(names)"))
     }
     if BluetoothUser.isRunning(Self.daemon) {
-      report.findings.append(
+      report.examination.findings.append(
         .init(subject: Self.daemon, state: .warning, text: "is running; if it ends a scan, stepctl begins it again"))
     } else if users.isEmpty {
-      report.findings.append(.init(subject: "others", state: .good, text: "no other program uses Bluetooth"))
+      report.examination.findings.append(
+        .init(subject: "others", state: .good, text: "no other program uses Bluetooth"))
     }
   }
 
@@ -105,14 +109,14 @@ struct RadioExamination {
       seconds: Self.seconds, advertisements: table.frames + table.others, frames: table.frames, beacons: rows.count,
       readingsPerSecond: Double(rows.map(\.history.readings).max() ?? 0) / Self.seconds)
     report.heard = heard
-    report.findings.append(finding(of: heard))
+    report.examination.findings.append(finding(of: heard))
     if case .bluez = self.radio, heard.frames > 0, heard.readingsPerSecond < RangingModel.leastRate {
-      report.findings.append(
+      report.examination.findings.append(
         .init(
           subject: Self.daemon, state: .warning,
           text: "passes on few frames while another program scans: end that program"))
     }
-    report.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
+    report.examination.findings += notices.texts.map { .init(subject: "notice", state: .warning, text: $0) }
   }
 
   /// What the radio says about itself while it is open.
@@ -120,8 +124,8 @@ struct RadioExamination {
     var texts: [String] = []
   }
 
-  private func finding(of heard: RadioReport.Heard) -> RadioReport.Finding {
-    func found(_ state: RadioReport.Finding.State, _ text: String) -> RadioReport.Finding {
+  private func finding(of heard: RadioReport.Heard) -> Examination.Finding {
+    func found(_ state: Examination.State, _ text: String) -> Examination.Finding {
       .init(subject: "listening", state: state, text: text)
     }
     if heard.advertisements == 0 { return found(.warning, "nothing heard in \(Int(heard.seconds)) s") }
@@ -135,9 +139,9 @@ struct RadioExamination {
 
   // MARK: - Faults
 
-  private func finding(of error: RadioError) -> RadioReport.Finding {
-    func wrong(_ subject: String, _ text: String? = nil, _ remedy: String?) -> RadioReport.Finding {
-      .init(subject: subject, state: .bad, text: text ?? error.description, remedy: remedy)
+  private func finding(of error: RadioError) -> Examination.Finding {
+    func wrong(_ subject: String, _ text: String? = nil, _ remedy: String?) -> Examination.Finding {
+      .init(subject: subject, state: .broken, text: text ?? error.description, remedy: remedy)
     }
     return switch error {
     case .noBluetooth:

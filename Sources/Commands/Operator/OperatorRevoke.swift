@@ -13,7 +13,7 @@ struct OperatorRevoke: ContextCommand {
 
   @OptionGroup var place: PlaceOptions
 
-  @Option(help: "Every token of this rider that has not ended.")
+  @Option(help: "Every token of this rider that has not ended.", completion: LiveCompletion.rider)
   var rider: String?
 
   @Option(help: ArgumentHelp("One token, by its name.", valueName: "jti"))

@@ -11,7 +11,7 @@ struct OperatorTokens: ContextCommand {
 
   @OptionGroup var place: PlaceOptions
 
-  @Option(help: "Only those of this rider.")
+  @Option(help: "Only those of this rider.", completion: LiveCompletion.rider)
   var rider: String?
 
   @Flag(help: "Also those that have ended or were revoked.")

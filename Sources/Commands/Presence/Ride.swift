@@ -23,7 +23,11 @@ final class Ride {
   /// The side that the rider asked for.
   private let side: Side?
   private let limit: Double?
+  /// For how long to ask again while something comes towards the step.
+  private let wait: Duration
   private var approach: Approach?
+  /// What the vehicle waited for last.
+  private var awaited: Refusal?
 
   /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a hurry.
   private var links: [(label: String, text: String)] = []
@@ -41,7 +45,7 @@ final class Ride {
   ///   - view: where to draw; nil for lines.
   init(
     _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context, _ console: Console,
-    _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil
+    _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil, wait: Duration = .zero
   ) {
     self.vehicle = vehicle
     self.side = side
@@ -52,6 +56,7 @@ final class Ride {
     self.calling = calling ?? radio
     now = context.seconds
     self.limit = limit
+    self.wait = wait
     guide = Guide(vehicle, radio, limit: limit, console, hasLines: true)
   }
 
@@ -78,11 +83,13 @@ final class Ride {
       if !isValid { tell("token", token.line) }
     }
     let goal = Approach.Goal(
-      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn, calling: calling
-    )
+      steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
+      calling: calling,
+      wait: wait)
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
-      let client = try RiderClient(access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
+      let client = try RiderClient(
+        access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
       links = [("broker", "\(access.broker), TLS")]
       if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
       return client
@@ -134,20 +141,23 @@ final class Ride {
     case .lacks(let sighting, let shortfall):
       view == nil ? guide.show(shortfall, of: sighting) : say(shortfall.sentence(of: sighting))
     case .sighted(let sighting): start(sighting)
+    case .request(.commanded) where awaited != nil: break
     case .request(.commanded):
       let words = "\(target?.rawValue ?? "") \(step?.description ?? ""), encrypted"
       tell("command", "\(words), good for \(StepRequest.deadline / 1000) s")
+    case .waits(let step, let refusal): try show(refusal, at: step)
     case .request(.moving):
+      console.progress.clear()
       tell("answer", "moving")
       say("the \(step?.description ?? "") step is moving", for: .infinity)
     case .request(.done(let statement)):
       tell("answer", statement.position.state)
       say("the \(statement.step) step is \(statement.position.state)", for: 5)
-      target = nil
+      (target, awaited) = (nil, nil)
     case .request(.failed(let error)):
       tell("answer", error.description)
       say(error.description, for: 5)
-      target = nil
+      (target, awaited) = (nil, nil)
     case .request(.answered(_, let policy)): console.detail("the vehicle accepts \(policy.summary)")
     case .calls(let text): tell("call", text)
     case .request(.send), .request(.call), .request(.heard): break
@@ -155,9 +165,36 @@ final class Ride {
     try draw()
   }
 
+  /// A line when it is another reason, and a line that changes in between.
+  private func show(_ refusal: Refusal, at step: StepID) throws {
+    let text: String
+    if let oncoming = refusal.oncoming {
+      text = "\(oncoming.phrase) in \(tenths(Double(oncoming.arrival) / 1000)) s; waiting"
+    } else {
+      text = "\(refusal.code == .blind ? "not seen yet" : "something comes"); waiting"
+    }
+    if console.isJSON {
+      try console.result(
+        .object(
+          [.init("waiting", .string(refusal.code.rawValue)), .init("step", .string(step.description))]
+            + (refusal.oncoming?.details ?? [])))
+    }
+    let isNew = awaited?.code != refusal.code || awaited?.oncoming?.category != refusal.oncoming?.category
+    awaited = refusal
+    if isNew {
+      console.progress.clear()
+      tell("traffic", text)
+    } else if view == nil {
+      console.progress.show(console.link("traffic", text))
+    }
+    say(text, for: .infinity)
+  }
+
   private func start(_ sighting: Sighting) {
     step = sighting.step.id
     guide.clear()
+    // The chain has been told already.
+    if awaited != nil { return }
     tell("proof", sighting.summary)
     for link in links { tell(link.label, link.text) }
     say("\(target?.rawValue ?? "") \(sighting.step.id)", for: .infinity)

@@ -6,5 +6,6 @@ struct Provision: ParsableCommand {
     abstract: "Make keys, tokens, tags and codes for vehicles and riders.",
     subcommands: [
       ProvisionVehicle.self, ProvisionToken.self, ProvisionBeacon.self, ProvisionTag.self, ProvisionQR.self,
+      ProvisionWatcher.self,
     ])
 }

@@ -16,7 +16,7 @@ struct ProvisionBeacon: ContextCommand {
       cannot tell them apart. The beacons that stepd sends change; see `stepctl provision vehicle --beacon`.
       """)
 
-  @Option(help: ArgumentHelp("The step that the beacon is for.", valueName: "id"))
+  @Option(help: ArgumentHelp("The step that the beacon is for.", valueName: "id"), completion: LiveCompletion.step)
   var step: StepID
 
   @Option(help: "The minor that it sends (default: the vehicle file's, else 1).")

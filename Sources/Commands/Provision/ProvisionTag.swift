@@ -14,7 +14,7 @@ struct ProvisionTag: ContextCommand {
     commandName: "tag",
     abstract: "Write a step's name to an NFC tag for that step.")
 
-  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"))
+  @Option(help: ArgumentHelp("The step that the tag will be on.", valueName: "id"), completion: LiveCompletion.step)
   var step: StepID
 
   @Flag(help: "Set up an NTAG 424 DNA, which cannot be copied, instead of a plain tag.")
@@ -93,7 +93,7 @@ struct ProvisionTag: ContextCommand {
         console.note("hold the \(step.id) step's tag to the reader (\(tenths(settings.timeout.value)) s)")
         let report = try job.run(until: context.clocks.steady() + settings.patience, tell: console.note)
         try console.isJSON ? console.result(report.json) : report.lines.forEach(console.result)
-        if report.needsRestart { console.note("restart stepd to apply this") }
+        if report.needsReload { console.note("reload stepd to apply this") }
         if let failure = report.failure { throw failure }
       }
     }

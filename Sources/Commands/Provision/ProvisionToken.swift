@@ -20,7 +20,9 @@ struct ProvisionToken: ContextCommand {
   @Argument(help: ArgumentHelp("The vehicle's folder.", valueName: "dir"), completion: .directory)
   var folder: String
 
-  @Option(help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).")
+  @Option(
+    help: "The rider: letters, digits, dots, hyphens and underscores (default: the name in the request).",
+    completion: LiveCompletion.rider)
   var rider: RiderName?
 
   @Option(
@@ -36,7 +38,8 @@ struct ProvisionToken: ContextCommand {
 
   @Option(
     name: .customLong("steps"),
-    help: ArgumentHelp("The steps, joined by commas or given one by one (default: all).", valueName: "ids"))
+    help: ArgumentHelp("The steps, joined by commas or given one by one (default: all).", valueName: "ids"),
+    completion: LiveCompletion.steps)
   var lists: [StepList] = []
 
   /// Nil for all.

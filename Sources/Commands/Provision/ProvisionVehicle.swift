@@ -4,11 +4,16 @@ import Configuration
 import Domain
 import Encoding
 import FleetClient
+import Geography
 import MQTT
+import Positioning
 import Provisioning
+import StepController
 import StepProtocol
 import SystemIO
 import Terminal
+import Traffic
+import TrafficFeed
 
 struct ProvisionVehicle: ContextCommand {
   static let configuration = CommandConfiguration(
@@ -33,6 +38,12 @@ struct ProvisionVehicle: ContextCommand {
 
   @Option(help: "The broker's port.")
   var port: UInt16 = Broker.standardPort
+
+  @Option(
+    name: .customLong("steps"),
+    help: ArgumentHelp(
+      "The steps: their sides, or id=side, joined by commas (default: left,right).", valueName: "steps"))
+  var plan: StepPlan?
 
   @Option(help: "What moves the steps: simulated (writes motions to servo.jsonl), pwm or pca9685.")
   var servo: ServoKind = .simulated
@@ -60,6 +71,18 @@ struct ProvisionVehicle: ContextCommand {
 
   @OptionGroup var server: ServerOptions
 
+  @Option(
+    help: ArgumentHelp(
+      "A traffic feed, wss://HOST[:PORT]/PATH: no step opens while something comes towards it.", valueName: "feed"),
+    transform: { try FeedAddress($0) })
+  var feed: FeedAddress?
+
+  @Option(
+    help: ArgumentHelp(
+      "Where the vehicle stands for good, for --feed: latitude, longitude and heading (default: as gpsd says).",
+      valueName: "place"))
+  var at: ParkingPlace?
+
   @Flag(help: "Replace the vehicle that is there, after its name was typed. Its riders then need new tokens.")
   var force = false
 
@@ -75,9 +98,7 @@ struct ProvisionVehicle: ContextCommand {
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
-  private static let steps = [
-    Step(id: StepID("left")!, side: .left, major: 1), Step(id: StepID("right")!, side: .right, major: 2),
-  ]
+  private var steps: [Step] { (plan ?? StepPlan(argument: "left,right")!).steps }
 
   func validate() throws {
     guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
@@ -96,14 +117,15 @@ struct ProvisionVehicle: ContextCommand {
       throw ValidationError("--fleet takes neither --operator nor --force.")
     }
     guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    guard at == nil || feed != nil else { throw ValidationError("--at is for --feed.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
-    _ = try beacon.adapters(of: Self.steps.map(\.id))
+    _ = try beacon.adapters(of: steps.map(\.id))
   }
 
   /// Whether the command line has no setting of the vehicle.
   private var isAsDefault: Bool {
     name == nil && uuid == nil && topic == nil && host == .localhost && port == Broker.standardPort
-      && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil
+      && plan == nil && servo == .simulated && beacon.isEmpty && operatorFolder == nil && fleet == nil && feed == nil
   }
 
   func run(in context: Context) throws {
@@ -144,23 +166,24 @@ struct ProvisionVehicle: ContextCommand {
 
   private func make(_ place: VehicleFolder, _ context: Context, _ console: Console) throws {
     let uuid = uuid ?? .random()
-    // It cannot fail: the two steps differ in everything.
-    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: Self.steps)
-    let adapters = try beacon.adapters(of: Self.steps.map(\.id))
+    // It cannot fail: the steps differ in everything.
+    let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
+    let adapters = try beacon.adapters(of: steps.map(\.id))
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let issuer = try issuer(context)
     let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
     if force { try confirmLoss(of: place, in: issuer.operatorPlace, context) }
     let summary = try place.provisionVehicle(
       VehiclePlan(
-        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters),
+        vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters,
+        trafficGuard: feed.map { trafficGuard($0) }),
       by: issuer, now: context.seconds, force: force)
 
     if console.isJSON {
       try console.result([
         "name": .string(summary.vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
-          Self.steps.compactMap { step in
+          steps.compactMap { step in
             adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
           }),
         "files": .array(summary.files.map { .string(place.path($0)) }),
@@ -175,12 +198,16 @@ struct ProvisionVehicle: ContextCommand {
       """
       \(printable(summary.vehicle.name)) is in \(place.path)
         uuid        \(uuid)
-        steps       left (major 1) and right (major 2)
+        steps       \(steps.map(Self.describe).joined(separator: " and "))
         topic       \(topic)
-        beacons     \(Self.describe(adapters))
+        beacons     \(describe(adapters))
         broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    \(summary.tokenKey) (signs tokens)
       """)
+    if feed != nil {
+      console.note(
+        "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
+    }
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
@@ -189,7 +216,7 @@ struct ProvisionVehicle: ContextCommand {
         """
 
         Next:
-          stepd --config \(place.path("stepd.toml"))
+          \(shellCommand("stepd", "--config", place.path("stepd.toml")))
         No key of the operator's is in \(place.path), and no private key has left it.
         """)
       return
@@ -244,7 +271,13 @@ struct ProvisionVehicle: ContextCommand {
     }
   }
 
-  private static func describe(_ adapters: [StepID: RadioSpec]) -> String {
+  /// `left (major 1)`
+  private static func describe(_ step: Step) -> String {
+    let side = step.id.description == step.side.rawValue ? "" : "at the \(step.side.rawValue) side, "
+    return "\(step.id) (\(side)major \(step.major))"
+  }
+
+  private func describe(_ adapters: [StepID: RadioSpec]) -> String {
     let senders = steps.compactMap { step in adapters[step.id].map { "\(step.id) with \($0)" } }
     return senders.isEmpty
       ? "other devices; see `stepctl provision beacon`" : "\(senders.joined(separator: ", ")), minors rotate"
@@ -253,9 +286,53 @@ struct ProvisionVehicle: ContextCommand {
   /// Debian has it where users' PATH does not look.
   static let broker = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"].first(where: Files.exists) ?? "mosquitto"
 
+  /// Sizes of a car whose steps are at the middle of its sides.
+  private func trafficGuard(_ feed: FeedAddress) -> ControllerFile.Guard {
+    let span = ControllerFile.StepSpan(from: 1.8, to: 2.8, reach: 0.4)
+    return ControllerFile.Guard(
+      feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
+      receiver: at == nil ? .usual : nil,
+      source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) }
+        ?? .receiver(heading: nil),
+      length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: steps.map { ($0.id, span) }))
+  }
+
   private var defaultName: String {
     let last = folder.split(separator: "/").last.map(String.init) ?? ""
     return last.isEmpty || last == "." || last == ".." ? "vehicle" : last
+  }
+}
+
+/// Where a vehicle stands, as people type it: `48.7758,9.1829,93.5`.
+struct ParkingPlace: ExpressibleByArgument {
+  let position: Coordinate
+  /// Radians clockwise from north.
+  let heading: Double
+
+  init?(argument: String) {
+    let numbers = argument.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
+    guard numbers.count == 3, let latitude = numbers[0], let longitude = numbers[1], let heading = numbers[2],
+      (0...360).contains(heading), let position = Coordinate(latitude: latitude, longitude: longitude)
+    else { return nil }
+    self.position = position
+    self.heading = heading * .pi / 180
+  }
+}
+
+/// Steps as they are typed: `left`, `left,right`, or with ids of their own, `entry=left`. At most one at each side.
+struct StepPlan: ExpressibleByArgument {
+  let steps: [Step]
+
+  init?(argument: String) {
+    var steps: [Step] = []
+    for (index, part) in argument.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+      let words = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+      guard words.count <= 2, let id = StepID(words[0]), let side = Side(rawValue: words[words.count - 1]),
+        !steps.contains(where: { $0.id == id || $0.side == side })
+      else { return nil }
+      steps.append(Step(id: id, side: side, major: UInt16(index + 1)))
+    }
+    self.steps = steps
   }
 }
 

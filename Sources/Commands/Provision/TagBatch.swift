@@ -21,9 +21,9 @@ struct TagBatch {
     if !console.isJSON { try console.result("uid,step,outcome,chip,changes,locked,registered,reason") }
     var done: Set<TagUID> = []
     var failed = 0
-    var needsRestart = false
+    var needsReload = false
     defer {
-      console.note("\(done.count) done, \(failed) failed\(needsRestart ? "; restart stepd to apply this" : "")")
+      console.note("\(done.count) done, \(failed) failed\(needsReload ? "; reload stepd to apply this" : "")")
     }
     do {
       while done.count < count ?? .max {
@@ -31,7 +31,7 @@ struct TagBatch {
         switch Result(catching: { try job.run(target) }) {
         case .success(let report):
           done.insert(target.uid)
-          needsRestart = needsRestart || report.needsRestart
+          needsReload = needsReload || report.needsReload
           try console.isJSON ? console.result(report.json) : console.result(report.row)
           if let former = report.formerName { console.note("\(target.uid): \(former)") }
           if let failure = report.failure { throw failure }

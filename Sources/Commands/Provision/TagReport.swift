@@ -35,8 +35,8 @@ struct TagReport {
 
   var outcome: Outcome { isRehearsal ? .planned : changes == 0 ? .unchanged : .written }
 
-  /// Whether the controller must be restarted to know the tag.
-  var needsRestart: Bool { isRegistered || settings != nil && outcome == .written }
+  /// Whether the controller must read its files again to know the tag.
+  var needsReload: Bool { isRegistered || settings != nil && outcome == .written }
 
   /// For people.
   var lines: [String] {

@@ -89,6 +89,81 @@ struct FeedOptions: ParsableArguments {
   }
 }
 
+/// What happens to a feed.
+enum FeedEvent {
+  case connected
+  /// A frame, and how many were left out before it.
+  case frame(RecordedFrame, dropped: Int)
+  /// The recording is at its end.
+  case ended(String)
+}
+
+/// A feed that comes on a loop, until it is told to end.
+final class RunningFeed {
+  private var connection: Registration?
+  /// What comes next of a recording, or is to be told to a bridge.
+  private var next: Registration?
+
+  fileprivate func connect(_ registration: Registration) { connection = registration }
+  fileprivate func play(_ registration: Registration) { next = registration }
+
+  func end() {
+    connection?.cancel()
+    next?.cancel()
+  }
+}
+
+extension FeedOptions {
+  /// Gives what happens as it happens. A recording runs on its own clock.
+  func start(
+    on loop: EventLoop, in context: Context, _ interruption: Interruption, _ take: @escaping (FeedEvent) throws -> Void
+  ) throws -> RunningFeed {
+    switch feed {
+    case .recording(let path):
+      var frames = try RecordingLines(path)
+      let feed = RunningFeed()
+      let begin = context.clocks.steady()
+      var next = try frames.next()
+      let first = next?.received.microseconds ?? 0
+      func play() throws {
+        while let frame = next {
+          let due = begin + .microseconds(frame.received.microseconds - first)
+          if due > context.clocks.steady() { return feed.play(loop.schedule(at: due, play)) }
+          try take(.frame(frame, dropped: 0))
+          next = try frames.next()
+        }
+        try take(.ended("the recording is at its end"))
+      }
+      feed.play(loop.schedule(at: begin, play))
+      return feed
+    case .bridge(let host, let port, let path):
+      let feed = RunningFeed()
+      guard let at else { return feed }
+      let connection = try FeedConnection(
+        host: host, port: port, path: path, .init(authorities: ca, certificate: cert, key: key),
+        interruption: interruption)
+      func tell() throws {
+        let now = Double(context.clocks.wall().microseconds) / 1e6
+        try connection.tell(ClientLocation(time: now, position: at.coordinate, accuracy: 1, radius: radius))
+        feed.play(loop.schedule(at: .now + .seconds(1), tell))
+      }
+      feed.connect(
+        try loop.watch(connection.descriptor) {
+          for event in try connection.received() {
+            switch event {
+            case .connected:
+              try take(.connected)
+              try tell()
+            case .frame(let bytes, let received, let left):
+              try take(.frame(RecordedFrame(received: received, frame: FeedFrame(parsing: bytes)), dropped: left))
+            }
+          }
+        })
+      return feed
+    }
+  }
+}
+
 /// A place as people type it.
 struct Place: ExpressibleByArgument {
   let coordinate: Coordinate

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Domain
 import Encoding
-import Glibc
 import SystemIO
 import Terminal
 import Traffic
@@ -26,6 +25,11 @@ struct TrafficDelay: ContextCommand {
     completion: .file(extensions: ["jsonl"]))
   var save: String?
 
+  @Option(
+    help: ArgumentHelp("Draw how often each delay occurred, and the delay over time, into a file.", valueName: "file"),
+    completion: .file(extensions: ["svg"]))
+  var plot: String?
+
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
@@ -34,9 +38,7 @@ struct TrafficDelay: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let file = try save.map { path throws(SystemError) in
-      Recorder(file: try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600), path: path)
-    }
+    let file = try save.map { path throws(SystemError) in try FrameRecorder(path) }
     var clock = ClockOffset()
     var times: [(received: Double, stamp: Double)] = []
     let dropped = try feed.frames(for: duration ?? 60, in: context, console) { frame in
@@ -47,9 +49,13 @@ struct TrafficDelay: ContextCommand {
     }
     if dropped > 0 { console.note("\(dropped) frames came faster than they were read, and were left out") }
     let offset = clock.estimate
-    let statistics = DelayStatistics(times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) })
-    guard let statistics else {
+    let frames = times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) }
+    guard let statistics = DelayStatistics(frames) else {
       throw CommandFailure(.unavailable, "\(times.isEmpty ? "no frame" : "one frame") came, which is too few")
+    }
+    if let plot {
+      let picture = DelayPlot(statistics, frames, title: "Delay of \(feed.feed)")
+      try Files.replace(plot, with: picture.svg.utf8, mode: 0o644)
     }
     if console.isJSON {
       try console.result(
@@ -60,21 +66,6 @@ struct TrafficDelay: ContextCommand {
           ]))
     } else {
       for line in Self.lines(statistics, offset) { try console.result(line) }
-    }
-  }
-
-  /// Writes a recording, frame by frame.
-  private final class Recorder {
-    private let file: Descriptor
-    private let path: String
-
-    init(file: consuming Descriptor, path: String) {
-      self.file = file
-      self.path = path
-    }
-
-    func write(_ frame: RecordedFrame) throws(SystemError) {
-      try file.write(Array((frame.json.text + "\n").utf8), path)
     }
   }
 

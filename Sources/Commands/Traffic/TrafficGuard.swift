@@ -1,6 +1,7 @@
 import ArgumentParser
 import Domain
 import Encoding
+import Glibc
 import SystemIO
 import Terminal
 import Traffic
@@ -29,11 +30,7 @@ struct TrafficGuardTrial: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let guardScene: GuardScene
-    let bytes = try Files.readRegular(scene)
-    do throws(FeedFlaw) { guardScene = try GuardScene(parsing: bytes) } catch {
-      throw CommandFailure(.badData, "\(scene): \(error.place): \(error.expected)")
-    }
+    let guardScene = try GuardScene(reading: scene)
     let frames = try Recording.read(recording)
     if !frames.contains(where: guardScene.isNear) {
       console.note("nothing in the recording is within 50 km of the vehicle: are latitude and longitude swapped?")
@@ -57,21 +54,60 @@ struct TrafficGuardTrial: ContextCommand {
   }
 }
 
+extension GuardScene {
+  init(reading path: String) throws {
+    let bytes = try Files.readRegular(path)
+    do throws(FeedFlaw) { try self.init(parsing: bytes) } catch {
+      throw CommandFailure(.badData, "\(path): \(error.place): \(error.expected)")
+    }
+  }
+}
+
+/// Writes a recording, frame by frame, into a new file that only its owner may read.
+final class FrameRecorder {
+  private let file: Descriptor
+  private let path: String
+
+  init(_ path: String) throws(SystemError) {
+    file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    self.path = path
+  }
+
+  func write(_ frame: RecordedFrame) throws(SystemError) {
+    try file.write(Array((frame.json.text + "\n").utf8), path)
+  }
+}
+
 /// A recording of a feed, as FEED.md has it.
 enum Recording {
   /// Bytes of the longest one: an hour of a busy road.
   static let longest = 1 << 30
 
   static func read(_ path: String) throws -> [RecordedFrame] {
-    let lines = try Files.readRegular(path, limit: longest).split(separator: UInt8(ascii: "\n"))
-    guard !lines.isEmpty else { throw CommandFailure(.badData, "\(path): there is no frame in it") }
+    var lines = try RecordingLines(path)
     var frames: [RecordedFrame] = []
-    frames.reserveCapacity(lines.count)
-    for (index, line) in lines.enumerated() {
-      do throws(FeedFlaw) { frames.append(try RecordedFrame(parsing: Array(line))) } catch {
-        throw CommandFailure(.badData, "\(path), line \(index + 1): \(error.place): \(error.expected)")
-      }
-    }
+    while let frame = try lines.next() { frames.append(frame) }
     return frames
+  }
+}
+
+/// The frames of a recording, each read when it is asked for: an hour of a busy road takes minutes.
+struct RecordingLines {
+  private let path: String
+  private let lines: [ArraySlice<UInt8>]
+  private var index = 0
+
+  init(_ path: String) throws {
+    self.path = path
+    lines = try Files.readRegular(path, limit: Recording.longest).split(separator: UInt8(ascii: "\n"))
+    guard !lines.isEmpty else { throw CommandFailure(.badData, "\(path): there is no frame in it") }
+  }
+
+  mutating func next() throws -> RecordedFrame? {
+    guard index < lines.count else { return nil }
+    index += 1
+    do throws(FeedFlaw) { return try RecordedFrame(parsing: Array(lines[index - 1])) } catch {
+      throw CommandFailure(.badData, "\(path), line \(index): \(error.place): \(error.expected)")
+    }
   }
 }

@@ -89,11 +89,13 @@ struct TrafficServe: ContextCommand {
         }
       }
     }
-    try loop.watch(interruption.number) {
-      // A second signal does not wait for the counts.
-      if isEnding { throw Interrupted() }
+    var ending: Registration?
+    ending = try loop.watch(interruption.number) {
+      ending?.cancel()
       isEnding = true
       try process.count()
+      // A program that says nothing does not keep this one.
+      loop.schedule(at: .now + .seconds(1)) { loop.stop() }
     }
     try loop.run()
   }

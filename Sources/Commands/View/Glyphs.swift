@@ -68,7 +68,11 @@ struct Glyphs: Sendable {
   /// A text from others, cut to the columns that there are.
   func text(_ text: String, in room: Int) -> String {
     var text = printable(text)
-    if !isUnicode { text = String(text.map { $0.isASCII ? $0 : "?" }) }
+    if !isUnicode {
+      // Of our own words.
+      text = text.replacing("±", with: "+/-").replacing("°", with: " degrees")
+      text = String(text.map { $0.isASCII ? $0 : "?" })
+    }
     return text.truncated(to: room, ellipsis: ellipsis)
   }
 }

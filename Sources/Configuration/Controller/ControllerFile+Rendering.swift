@@ -1,9 +1,13 @@
 import Bluetooth
 import Domain
 import Encoding
+import Geography
 import MQTT
+import Positioning
 import StepController
 import StepProtocol
+import Traffic
+import TrafficFeed
 
 extension ControllerFile {
   /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
@@ -139,6 +143,7 @@ extension ControllerFile {
       }
     }
     text += inputs.rendered
+    if let trafficGuard { text += trafficGuard.rendered }
     if let watchdog {
       text += """
 
@@ -171,6 +176,55 @@ extension Inputs {
       text += "\n[interlock]\n" + line("standing", .standing)
       text += "moving = \"\(interlock.onMoving.rawValue)\"\n"
       text += "lost = \"\(interlock.countsLostAsMoving ? "moving" : "standing")\"\n"
+    }
+    return text
+  }
+}
+
+extension ControllerFile.Guard {
+  fileprivate var rendered: String {
+    func line(_ key: String, _ value: String?) -> String { value.map { "\(key) = \($0)\n" } ?? "" }
+    var text = """
+
+      [guard]
+      # A traffic feed: no step opens while something on the road comes towards it.
+      feed = \(TOMLText.quoted(feed.address.description))
+
+      """
+    text += line("ca", feed.credentials.authorities.map(TOMLText.quoted))
+    text += line("cert", feed.credentials.certificate.map(TOMLText.quoted))
+    text += line("key", feed.credentials.key.map(TOMLText.quoted))
+    text += line("radius_m", TOMLText.number(feed.radius))
+    text += line("axes", TOMLText.quoted(feed.axes.rawValue))
+    text += """
+      # Whether a step opens while the guard cannot see the road: "allow" or "refuse".
+      blind = "\(refusesBlind ? "refuse" : "allow")"
+      # Where the vehicle is: "fixed", "gpsd", or "feed", where its own box is looked for.
+
+      """
+    let place = isInFeed ? Place.feed : receiver == nil ? .fixed : .gpsd
+    text +=
+      line("place", TOMLText.quoted(place.rawValue)) + line("gpsd", receiver.map { TOMLText.quoted($0.description) })
+    func degrees(_ radians: Double) -> String { TOMLText.number((radians * 180 / .pi * 1e6).rounded() / 1e6) }
+    switch source {
+    case .given(let position, let error, let heading):
+      text += line("latitude", TOMLText.number(position.latitude))
+      text += line("longitude", TOMLText.number(position.longitude))
+      if !isInFeed { text += line("heading_deg", degrees(heading)) }
+      text += line("error_m", TOMLText.number(error))
+    case .receiver(let heading): text += line("heading_deg", heading.map(degrees))
+    }
+    text += line("length_m", TOMLText.number(length)) + line("width_m", TOMLText.number(width))
+    for (id, span) in steps.sorted(by: { $0.key.description < $1.key.description }) {
+      text += """
+
+        [guard.steps.\(id)]
+        # Where it begins and ends, metres behind the front, and how far it comes out.
+        from_m = \(TOMLText.number(span.from))
+        to_m = \(TOMLText.number(span.to))
+        reach_m = \(TOMLText.number(span.reach))
+
+        """
     }
     return text
   }

@@ -1,11 +1,16 @@
 package import Bluetooth
 package import Domain
 package import MQTT
+package import Positioning
 package import StepController
 import StepProtocol
+import Traffic
+import TrafficFeed
 
 /// All that a controller works from: `stepd.toml`, and the files that it names, read and found to agree.
 package struct ControllerSetup: Sendable {
+  /// `stepd.toml`.
+  package let file: ControllerFile
   package let vehicle: Vehicle
   package let topic: TopicPrefix
   package let broker: Broker
@@ -20,6 +25,8 @@ package struct ControllerSetup: Sendable {
   package let servo: ServoHardware
   package let inputs: Inputs
   package let watchdog: ControllerFile.Watchdog?
+  /// What holds a step back while something comes towards it, and what it needs.
+  package let trafficGuard: (feed: ControllerFile.Feed, receiver: GPSConnection.Address?, rules: TrafficRules)?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
   /// The adapters that hear riders' devices; empty where no proof asks for them.
@@ -31,6 +38,7 @@ package struct ControllerSetup: Sendable {
   package init(reading path: String) throws {
     let document = try TOMLDocument(reading: path)
     let file = try ControllerFile(document)
+    self.file = file
     let vehicleFile = try VehicleFile(reading: file.vehicle)
     let purpose = "the controller needs it"
     let (login, known) = (file.broker, vehicleFile.broker)
@@ -50,6 +58,8 @@ package struct ControllerSetup: Sendable {
     servo = file.servo
     inputs = file.inputs
     watchdog = file.watchdog
+    trafficGuard = file.trafficGuard.map { ($0.feed, $0.receiver, $0.rules(of: vehicleFile.vehicle)) }
+    if let key = file.trafficGuard?.feed.credentials.key { try KeyFile.checkPrivate(key) }
     beaconRadios = file.beacons.compactMapValues(\.radio)
     ears = file.policy.methods.contains(.heard) ? file.ears : [:]
     let tags = try file.tagKeys.map(TagKeyFile.init(reading:))
@@ -95,6 +105,12 @@ extension ControllerFile {
     try checkKnown(beacons.keys, "beacon")
     try checkKnown(ears.keys, "ears")
     try checkEars(at: steps, in: document)
+    if let trafficGuard {
+      try checkKnown(trafficGuard.steps.keys, "guard")
+      for step in steps where trafficGuard.steps[step.id] == nil {
+        throw document.error(at: ["guard"], "[guard.steps.\(step.id)] is missing: the vehicle has that step")
+      }
+    }
     for step in steps where beacons[step.id] != nil && step.minor != nil {
       throw document.error(
         at: ["beacon", "steps", step.id.description],
@@ -114,6 +130,16 @@ extension ControllerFile {
           "[policy] static: false, and the step \(step.id) has no identifier that cannot be copied")
       }
     }
+  }
+}
+
+extension ControllerFile.Guard {
+  fileprivate func rules(of vehicle: Vehicle) -> TrafficRules {
+    TrafficRules(
+      source: source, isInFeed: isInFeed, length: length, width: width,
+      steps: vehicle.steps.compactMap { step in
+        steps[step.id].map { .init(id: step.id, side: step.side, from: $0.from, to: $0.to, reach: $0.reach) }
+      }, refusesBlind: refusesBlind)
   }
 }
 

@@ -57,7 +57,7 @@ package struct Settings: Equatable, Sendable {
     timeout =
       try sources.resolve(
         .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
-        variable: { seconds(typed: $0).map(TOMLValue.float) ?? .string($0) })
+        variable: { (seconds(typed: $0) ?? Double($0)).map(TOMLValue.float) ?? .string($0) })
       ?? Setting(Self.standardTimeout, .standard)
     self.folders = folders
   }
@@ -122,7 +122,8 @@ extension Settings {
           kind: .missing)
       default:
         let names = vehicles.map(\.name)
-        throw ConfigurationError("vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
+        throw ConfigurationError(
+          "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
     if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }

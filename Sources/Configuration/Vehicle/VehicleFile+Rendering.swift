@@ -1,5 +1,6 @@
 import Domain
 import Encoding
+import Geography
 import MQTT
 import StepProtocol
 
@@ -100,6 +101,16 @@ extension VehicleFile {
 
           """
       }
+    }
+    if let place {
+      text += """
+
+        # Where it is parked, degrees (WGS 84), for `stepctl find`.
+        [place]
+        latitude = \(TOMLText.number(place.latitude))
+        longitude = \(TOMLText.number(place.longitude))
+
+        """
     }
     if let rider {
       text += """

@@ -1,4 +1,5 @@
 package import Domain
+package import Geography
 package import MQTT
 package import Rider
 package import StepProtocol
@@ -49,10 +50,13 @@ package struct VehicleFile: Equatable, Sendable {
   package var broker: Broker?
   package var controller: ControllerKeys?
   package var rider: Rider?
+  /// Where the vehicle is parked, for whoever has to find it.
+  package var place: Coordinate?
 
   package init(
     path: String, vehicle: Vehicle, operatorKey: VerificationKey? = nil, signed: Int64? = nil,
-    topic: TopicPrefix? = nil, broker: Broker? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil
+    topic: TopicPrefix? = nil, broker: Broker? = nil, controller: ControllerKeys? = nil, rider: Rider? = nil,
+    place: Coordinate? = nil
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -62,6 +66,7 @@ package struct VehicleFile: Equatable, Sendable {
     self.broker = broker
     self.controller = controller
     self.rider = rider
+    self.place = place
   }
 
   package init(reading path: String) throws {
@@ -75,7 +80,7 @@ package struct VehicleFile: Equatable, Sendable {
   enum Key: String, TOMLKey {
     case name, uuid
     case operatorKey = "operator"
-    case signed, topic, broker, controller, steps, rider
+    case signed, topic, broker, controller, steps, rider, place
   }
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -91,6 +96,13 @@ package struct VehicleFile: Equatable, Sendable {
     broker = try table.table(.broker).map(Broker.init)
     controller = try table.table(.controller).map(ControllerKeys.init)
     rider = try table.table(.rider).map(Rider.init)
+    place = try table.table(.place).flatMap(Self.coordinate)
+  }
+
+  private static func coordinate(_ table: TOMLTable<PlaceKey>) throws(ConfigurationError) -> Coordinate? {
+    Coordinate(
+      latitude: try table.required(.latitude, .number(in: -90...90)),
+      longitude: try table.required(.longitude, .number(in: -180...180)))
   }
 
   enum BrokerKey: String, TOMLKey {
@@ -100,6 +112,10 @@ package struct VehicleFile: Equatable, Sendable {
   fileprivate enum ControllerKey: String, TOMLKey {
     case encryption = "encryption_key"
     case signing = "signing_key"
+  }
+
+  private enum PlaceKey: String, TOMLKey {
+    case latitude, longitude
   }
 
   fileprivate enum RiderKey: String, TOMLKey {

@@ -107,9 +107,14 @@ extension Controller {
     let motion = Motion(undertaking, from: place, at: now.clock, profile)
     switch clearance(for: motion, hasBegun: false) {
     case .go: break
-    case .hold(let hindrance), .stop(let hindrance):
+    // Nothing is wrong: it only comes too early.
+    case .hold(let hindrance): return abandon(undertaking, hindrance.refusal)
+    case .stop(let hindrance):
       record(.failed(step, hindrance.fault, hindrance.description))
       return abandon(undertaking, hindrance.refusal)
+    }
+    if undertaking.target == .open, let blindness = traffic?.blindness(at: step, at: now.clock) {
+      record(.unwatched(step, blindness))
     }
     steps[step]?.fault = nil
     tell(motion)
@@ -146,8 +151,10 @@ extension Controller {
   private func clearance(for motion: Motion, hasBegun: Bool) -> Clearance {
     if let hindrance = readings.hindrance(to: motion) { return .stop(hindrance) }
     if motion.obstacle != nil { return .go }
-    return motionGuard.clearance(
-      for: GuardedMotion(step: motion.step, target: motion.target, place: motion.place, hasBegun: hasBegun), at: now)
+    let motion = GuardedMotion(step: motion.step, target: motion.target, place: motion.place, hasBegun: hasBegun)
+    let clearance = motionGuard.clearance(for: motion, at: now)
+    guard clearance == .go, let traffic else { return clearance }
+    return traffic.clearance(for: motion, at: now)
   }
 
   // MARK: - Under way

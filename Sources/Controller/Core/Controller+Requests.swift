@@ -24,7 +24,8 @@ extension Controller {
         record(.answered(step.id, rider: sender.rider))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
-        answer(sender, .challenge(Statement.Challenge(challenge, policy: policy.presence, call: call)))
+        watchRoad()
+        answer(sender, .challenge(offer(challenge, at: step.id, call: call)))
       case .stop:
         stop(for: sender)
       case .move(let move):
@@ -34,6 +35,8 @@ extension Controller {
         switch proofs.judge(move, for: step, by: sender.device, heard: place, counters: journal.counters, at: now) {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
+        // Before the tag's reading is used up, so that the rider can ask again with it.
+        case .accepted(_?) where guardRefusal(of: undertaking) != nil: undertake(undertaking)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
           commit(.reading(reading, undertaking))
@@ -82,9 +85,13 @@ extension Controller {
     for (call, heard) in changes {
       answer(
         call.sender,
-        .challenge(
-          Statement.Challenge(call.challenge, policy: policy.presence, call: call.request(heard: heard))))
+        .challenge(offer(call.challenge, at: call.sender.step, call: call.request(heard: heard))))
     }
+  }
+
+  private func offer(_ challenge: [UInt8], at step: StepID, call: CallRequest?) -> Statement.Challenge {
+    Statement.Challenge(
+      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock))
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.
@@ -118,6 +125,8 @@ extension Controller {
     if let hindrance = readings.hindrance(to: step, extends: undertaking.target == .open) {
       return refuse(sender, hindrance.refusal)
     }
+    // Last: whoever waits and asks again uses up nothing.
+    if let refusal = guardRefusal(of: undertaking) { return refuse(sender, refusal) }
     limit.note(sender.device, at: now.clock)
     if case .moving(let motion) = state.activity { return turnRound(motion, for: undertaking) }
     commit(.motion(undertaking))

@@ -1,5 +1,6 @@
 package import Domain
 package import StepProtocol
+package import Traffic
 
 /// The vehicle's side of the protocol, as a state machine: takes inputs and the time of each, gives effects.
 ///
@@ -25,8 +26,12 @@ package struct Controller {
     case tick
     /// The program has started. Comes before everything else.
     case started
+    /// What comes from a traffic feed, or from a receiver of the vehicle's place.
+    case road(RoadEvent)
     /// The state of every step is to be published: at the start, and whenever a broker may have forgotten it.
     case connected
+    /// The configuration was read again.
+    case rules(Rules)
     /// The program is to end: from here on nothing begins.
     case ending
   }
@@ -44,6 +49,8 @@ package struct Controller {
     case await([UUID])
     /// They need not wait for these any more.
     case forget([UUID])
+    /// The traffic feed is to be watched.
+    case watch(WatchedRoad)
   }
 
   /// A payload to be published on a step's `status`.
@@ -84,6 +91,10 @@ package struct Controller {
     case noticed(Int64)
     case noticeIgnored(ProtocolError)
     case noticeNotJournaled(String)
+    /// A step opens although the guard is blind, because the configuration says so.
+    case unwatched(StepID, TrafficGuard.Blindness)
+    /// Everything in the traffic feed is far away.
+    case farRoad
   }
 
   /// What is known of a step.
@@ -145,11 +156,13 @@ package struct Controller {
   /// How long a journal may take that a command waits for, milliseconds.
   static let journalPatience: Int64 = 1_000
 
-  let vehicle: Vehicle
+  var vehicle: Vehicle
   let keys: Keys
-  let policy: Policy
+  var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
+  /// Nil where there is no traffic feed.
+  var traffic: TrafficWatch?
   var session: Session
   var proofs: ProofCheck
   /// Nil where the vehicle does not listen.
@@ -176,8 +189,8 @@ package struct Controller {
   /// - Parameter journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
-    inputs: Inputs = Inputs(), hearing: Hearing? = nil, journal: Journal, motionGuard: any MotionGuard = NoGuard(),
-    epoch: [UInt8] = randomBytes(Statement.epochSize)
+    inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: TrafficWatch? = nil, journal: Journal,
+    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize)
   ) {
     self.vehicle = vehicle
     self.keys = keys
@@ -189,6 +202,7 @@ package struct Controller {
     if journal.notice?.root != keys.operatorKey { self.journal.notice = nil }
     notice = self.journal.notice?.content
     self.motionGuard = motionGuard
+    self.traffic = traffic
     readings = Readings(inputs)
     self.hearing = hearing
     proofs = ProofCheck(vehicle: vehicle, policy: policy, secrets: secrets)
@@ -235,11 +249,13 @@ package struct Controller {
     case .heard(let frame): hearing?.hear(frame, at: time.clock)
     case .ear(let step, let isListening): hearing?.set(step, isListening: isListening)
     case .listened: lookWhereCallersAre()
+    case .road(let event): take(event)
     case .tick:
       giveUpLateJournals()
       for step in vehicle.steps { advance(step.id) }
     case .started: tellStart()
     case .connected: for step in vehicle.steps { publish(step.id) }
+    case .rules(let rules): take(rules)
     case .ending: isEnding = true
     }
     return effects

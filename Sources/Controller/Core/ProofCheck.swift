@@ -9,15 +9,20 @@ struct ProofCheck: Sendable {
     case refused(RefusalCode, RefusalCause?)
   }
 
-  private let vehicle: Vehicle
-  private let policy: Policy
-  private let secrets: StepSecrets
+  private var vehicle: Vehicle
+  private var policy: Policy
+  private var secrets: StepSecrets
   private var guesses = GuessLimit()
 
   init(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
     self.vehicle = vehicle
     self.policy = policy
     self.secrets = secrets
+  }
+
+  /// Judges by these from here on. What devices have guessed still counts.
+  mutating func replace(vehicle: Vehicle, policy: Policy, secrets: StepSecrets) {
+    (self.vehicle, self.policy, self.secrets) = (vehicle, policy, secrets)
   }
 
   /// The checks of the protocol's section 6 that are about the proof, in their order.

@@ -21,6 +21,9 @@ final class ControllerLoop {
     var beacons: [BeaconSender] = []
     var ears: [Ear] = []
     var awaited = AwaitedFrames()
+    var reloader: Reloader?
+    var road: RoadListener?
+    var receiver: ReceiverListener?
     var supervision: Supervision?
     /// Nil where no operator is told anything.
     var events: EventSpool?
@@ -89,6 +92,15 @@ final class ControllerLoop {
       registrations.append(try loop.receive(events.reports) { [parts] in parts.log.write($0) })
       if let notice = controller.notice { events.obey(notice) }
     }
+    if let reloader = parts.reloader {
+      registrations.append(try loop.receive(reloader.readings) { [unowned self] in take($0) })
+    }
+    if let road = parts.road {
+      registrations.append(try loop.receive(road.events) { [unowned self] in take($0, from: road) })
+    }
+    if let receiver = parts.receiver {
+      registrations.append(try loop.receive(receiver.events) { [unowned self] in take($0) })
+    }
     defer {
       opener.close()
       for registration in registrations { registration.cancel() }
@@ -125,6 +137,9 @@ final class ControllerLoop {
       case .tell(let content): parts.events?.add(content)
       case .await(let frames): parts.awaited.add(frames)
       case .forget(let frames): parts.awaited.remove(frames)
+      case .watch(let road):
+        parts.road?.watch(
+          .init(until: start + .milliseconds(road.until), position: road.position, error: road.error))
       }
     }
     if controller.needsTicks, tick == nil { scheduleTick() }
@@ -159,6 +174,42 @@ final class ControllerLoop {
     look = loop.schedule(at: .now + .milliseconds(Hearing.interval)) { [unowned self] in
       look = nil
       handle(.listened)
+    }
+  }
+
+  // MARK: - The configuration
+
+  private func take(_ reading: Result<Reloader.Reading, any Error>) {
+    switch reading {
+    case .success(let reading):
+      handle(.rules(reading.rules))
+      parts.log.write(.notice, "read the configuration again: tags and policy are those of the files")
+      if reading.needsRestart { parts.log.write(.warning, "what else has changed takes a restart") }
+    case .failure(let error):
+      parts.log.write(.error, "\(error); the former configuration stays in force")
+    }
+  }
+
+  // MARK: - The road
+
+  private func take(_ event: RoadListener.Event, from listener: RoadListener) {
+    switch event {
+    case .connected(let wall, let instant):
+      handle(.road(.connected(origin: wall - start.duration(to: instant).inSeconds)))
+    case .frame(let frame, let instant):
+      handle(.road(.frame(frame, clock: clock(at: instant))))
+      listener.taken()
+    case .lost: handle(.road(.lost))
+    }
+    parts.log.write(event, of: listener)
+  }
+
+  private func take(_ event: ReceiverListener.Event) {
+    switch event {
+    case .fix(let fix): handle(.road(.fix(fix)))
+    case .lost(let reason):
+      handle(.road(.fix(nil)))
+      if let reason { parts.log.write(.warning, "\(reason); trying again") }
     }
   }
 

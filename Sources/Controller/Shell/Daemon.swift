@@ -21,8 +21,12 @@ package struct Daemon {
 
   /// Reads what only `run` would read: certificates, their key, and the journal; and sees whether there is what the
   /// servos and the beacons need.
-  package func check() throws {
+  ///
+  /// - Parameter now: Unix time.
+  /// - Returns: what will not do for long.
+  package func check(now: Int64) throws -> [String] {
     try setup.broker.check()
+    let warnings = try checkCertificates(now: now)
     try FileJournal.check(setup.journal)
     switch setup.servo {
     case .simulated: break
@@ -31,17 +35,33 @@ package struct Daemon {
     }
     for wiring in setup.inputs.wirings.values { try wiring.check() }
     try setup.watchdog?.check()
+    try setup.trafficGuard?.feed.check()
     for plan in beacons {
       do throws(RadioError) { try plan.radio.checkAdvertising(plan.steps.count) } catch {
         throw BeaconError(cause: error)
       }
     }
+    return warnings
   }
 
-  /// Runs until SIGINT, SIGTERM or SIGHUP; a motion that is under way is brought to its end first.
+  private func checkCertificates(now: Int64) throws -> [String] {
+    try (setup.broker.tls?.certificateFiles() ?? []).compactMap { file in
+      let left = file.end - now
+      guard left >= 0 else {
+        throw ConfigurationError(file.path, "the certificate expired \(-left / 86_400) days ago; renew it")
+      }
+      return left < Broker.TLS.CertificateFile.notice
+        ? "\(file.path): the certificate expires in \(left / 86_400) days; renew it" : nil
+    }
+  }
+
+  /// Runs until SIGINT or SIGTERM; a motion that is under way is brought to its end first. At SIGHUP it reads tags and
+  /// policy again.
   package func run() throws {
-    // Before any thread, so that every thread leaves the signals to it.
-    let interruption = try Interruption()
+    // Before any thread, so that every thread leaves the signals to them.
+    let (interruption, hangups) = (try Interruption(atHangup: false), try Hangups())
+    // A raw socket is stepd's, and not the feed's.
+    Confinement.keepCapabilities()
     let log = try Log(isVerbose: isVerbose)
     defer { log.finish() }
     let (journalReports, servoReports) = (try Mailbox<JournalReport>(), try Mailbox<ServoReport>())
@@ -58,13 +78,17 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      journal: journal.found)
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
     for step in setup.vehicle.steps {
       if let ear = setup.ears[step.id] { ears.append(try Ear(step.id, ear.radio, awaited)) }
     }
+    let road = try setup.trafficGuard.map { try RoadListener($0.feed) }
+    defer { road?.close() }
+    let receiver = try setup.trafficGuard?.receiver.map { try ReceiverListener($0) }
+    defer { receiver?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
     for plan in beacons {
@@ -96,7 +120,8 @@ package struct Daemon {
         link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
-        ears: ears, awaited: awaited, supervision: supervision, events: events, log: log))
+        ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
+        supervision: supervision, events: events, log: log))
     try loop.run(until: interruption)
   }
 }

@@ -1,3 +1,4 @@
+import Configuration
 import Domain
 import Encoding
 import Glibc
@@ -5,6 +6,8 @@ import StepController
 import StepProtocol
 import Synchronization
 import SystemIO
+import Traffic
+import TrafficFeed
 
 /// What `stepd` writes to standard error: one line an event, written on a thread of its own.
 ///
@@ -92,6 +95,12 @@ final class Log {
       writeOnceASecond(.warning, "notice", "ignored a notice: \(error)")
     case .noticeNotJournaled(let reason):
       write(.error, "the operator's notice is not in force: the journal cannot be written: \(reason)")
+    case .unwatched(let step, let reason):
+      write(.notice, "\(step): opens unwatched: \(reason.rawValue)")
+    case .farRoad:
+      write(
+        .warning,
+        "everything in the traffic feed is more than 50 km away: are latitude and longitude swapped ([guard] axes)?")
     case .notJournaled(let step, let reason):
       write(.error, "\(step): the journal cannot be written: \(reason)")
     }
@@ -131,6 +140,16 @@ final class Log {
     case .listening: write(.notice, "\(ear.step): listens with \(ear.radio)")
     case .failed(let error): write(.warning, "\(ear.step): does not listen: \(error); trying again")
     case .heard: break
+    }
+  }
+}
+
+extension Log {
+  func write(_ event: RoadListener.Event, of listener: RoadListener) {
+    switch event {
+    case .connected: write(.info, "watches the road with \(listener.feed.address)")
+    case .lost(let reason?): write(.warning, "does not see the road: \(reason); trying again")
+    case .lost(nil), .frame: break
     }
   }
 }

@@ -4,14 +4,37 @@ public struct Refusal: Hashable, Sendable {
   /// Whether the same rider can succeed by trying once more, with a new challenge and a new proof. The controller says
   /// so: of an unknown code nobody else can know it.
   public let retryCanHelp: Bool
+  /// With `approaching`: what comes, where the controller says so.
+  public let oncoming: Oncoming?
 
-  public init(_ code: RefusalCode, retryCanHelp: Bool) {
+  public init(_ code: RefusalCode, retryCanHelp: Bool, oncoming: Oncoming? = nil) {
     self.code = code
     self.retryCanHelp = retryCanHelp
+    self.oncoming = oncoming
   }
 
   /// As version 1 defines it for the code.
-  public init(_ code: RefusalCode) { self.init(code, retryCanHelp: code.retryCanHelp) }
+  public init(_ code: RefusalCode, oncoming: Oncoming? = nil) {
+    self.init(code, retryCanHelp: code.retryCanHelp, oncoming: oncoming)
+  }
+}
+
+/// Something on the road that comes towards a step.
+public struct Oncoming: Hashable, Sendable {
+  /// What it is, as a word: `bicycle`, `car`.
+  public let category: String
+  /// Milliseconds until it may be at the step.
+  public let arrival: Int64
+
+  public init(category: String, arrival: Int64) {
+    self.category = category
+    self.arrival = arrival
+  }
+
+  /// `a bicycle`
+  public var phrase: String {
+    category == "other" ? "something" : "a \(category.split(separator: "_").joined(separator: " "))"
+  }
 }
 
 /// Why the controller did not obey. The raw value is the word in a statement.
@@ -46,6 +69,10 @@ public enum RefusalCode: OpenWord {
   case busy
   /// Something is in the way.
   case obstructed
+  /// Something on the road comes towards the step.
+  case approaching
+  /// The vehicle is to watch the road, and cannot see it.
+  case blind
   /// The device that opened the step is still entitled to be the only one that closes it.
   case reserved
   /// The vehicle moves, or does not say that it stands.
@@ -61,8 +88,8 @@ public enum RefusalCode: OpenWord {
 
   public static let known: [RefusalCode] = [
     .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained, .replayed,
-    .expired, .proofNotAccepted, .staleProof, .notNear, .notHeard, .busy, .obstructed, .reserved, .vehicleMoving,
-    .tooOften, .stopped, .unavailable,
+    .expired, .proofNotAccepted, .staleProof, .notNear, .notHeard, .busy, .obstructed, .approaching, .blind, .reserved,
+    .vehicleMoving, .tooOften, .stopped, .unavailable,
   ]
 
   public var rawValue: String {
@@ -82,6 +109,8 @@ public enum RefusalCode: OpenWord {
     case .notHeard: "not_heard"
     case .busy: "busy"
     case .obstructed: "obstructed"
+    case .approaching: "approaching"
+    case .blind: "blind"
     case .reserved: "reserved"
     case .vehicleMoving: "vehicle_moving"
     case .tooOften: "too_often"
@@ -93,8 +122,9 @@ public enum RefusalCode: OpenWord {
 
   fileprivate var retryCanHelp: Bool {
     switch self {
-    case .expired, .staleProof, .notNear, .notHeard, .busy, .obstructed, .reserved, .vehicleMoving, .tooOften, .stopped,
-      .unavailable:
+    case .expired, .staleProof, .notNear, .notHeard, .busy, .obstructed, .approaching, .blind, .reserved,
+      .vehicleMoving,
+      .tooOften, .stopped, .unavailable:
       true
     case .malformed, .wrongVehicle, .wrongStep, .tokenNotYetValid, .tokenExpired, .tokenRevoked, .retained,
       .replayed, .proofNotAccepted, .other:

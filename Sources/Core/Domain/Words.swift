@@ -58,6 +58,30 @@ public enum Phase: OpenWord {
   }
 }
 
+/// What a vehicle's guard knows of the road beside a step.
+public enum Watch: OpenWord {
+  /// Nothing comes towards the step.
+  case clear
+  case approaching
+  /// Something stands at the step.
+  case obstructed
+  /// Too little is known to say any of these.
+  case blind
+  case other(String)
+
+  public static let known: [Watch] = [.clear, .approaching, .obstructed, .blind]
+
+  public var rawValue: String {
+    switch self {
+    case .clear: "clear"
+    case .approaching: "approaching"
+    case .obstructed: "obstructed"
+    case .blind: "blind"
+    case .other(let word): word
+    }
+  }
+}
+
 /// How far a beacon is: immediate is below 0.5 m, near up to 3 m, far beyond.
 ///
 /// `unknown` says that there is no evidence, or too little to tell two zones apart.

@@ -53,6 +53,9 @@ public struct Vector: Equatable, Sendable {
   /// - Parameter angle: radians from the x axis towards the y axis.
   public init(direction angle: Double) { self.init(x: cos(angle), y: sin(angle)) }
 
+  /// Radians from the x axis towards the y axis, from -π to π.
+  public var direction: Double { atan2(y, x) }
+
   public static func + (a: Vector, b: Vector) -> Vector { Vector(x: a.x + b.x, y: a.y + b.y) }
   public static func - (a: Vector, b: Vector) -> Vector { Vector(x: a.x - b.x, y: a.y - b.y) }
   public static func * (a: Vector, factor: Double) -> Vector { Vector(x: a.x * factor, y: a.y * factor) }

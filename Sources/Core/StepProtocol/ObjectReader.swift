@@ -102,6 +102,13 @@ struct ObjectReader {
     try takeIfPresent(name, "a word", ObjectReader.openWord)
   }
 
+  /// A word in `ext`; nil where it is not there.
+  func extensionWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
+    guard let value = extensions?[name] else { return nil }
+    guard let word = Self.openWord(value) as Word? else { throw .malformed("\(name) is not a word") }
+    return word
+  }
+
   private static func openWord<Word: OpenWord>(_ value: JSON) -> Word? { value.string.flatMap(Word.init(rawValue:)) }
 
   /// Lower case only, so that one vehicle has one text.

@@ -49,11 +49,14 @@ public struct Statement: Sendable, Equatable {
     public let policy: PresencePolicy
     /// Where the vehicle wants to hear the device: how, and where it does so far.
     public let call: CallRequest?
+    /// What the vehicle's guard knows of the road beside the step; nil where there is no guard.
+    public let watch: Watch?
 
-    public init(_ bytes: [UInt8], policy: PresencePolicy, call: CallRequest? = nil) {
+    public init(_ bytes: [UInt8], policy: PresencePolicy, call: CallRequest? = nil, watch: Watch? = nil) {
       self.bytes = bytes
       self.policy = policy
       self.call = call
+      self.watch = watch
     }
   }
 
@@ -110,13 +113,14 @@ public struct Statement: Sendable, Equatable {
       case .challenge(let challenge):
         members.append(.init("challenge", .string(Base64URL.encode(challenge.bytes))))
         members.append(.init("policy", challenge.policy.json))
-        if let call = challenge.call { members.append(.init("ext", ["call": call.json])) }
+        var extensions: [JSON.Member] = []
+        if let call = challenge.call { extensions.append(.init("call", call.json)) }
+        if let watch = challenge.watch { extensions.append(.init("watch", .string(watch.rawValue))) }
+        if !extensions.isEmpty { members.append(.init("ext", .object(extensions))) }
       case .obeyed:
         break
       case .refused(let refusal):
-        members.append(
-          .init(
-            "refusal", ["code": .string(refusal.code.rawValue), "retry": .bool(refusal.retryCanHelp)]))
+        members.append(.init("refusal", refusal.json))
       }
     }
     return .object(members)
@@ -145,6 +149,7 @@ public struct Statement: Sendable, Equatable {
     let policy = try members.objectIfPresent("policy").map(PresencePolicy.init)
     let refusal = try members.objectIfPresent("refusal").map(Refusal.init)
     let call = try members.extensions?["call"].map(CallRequest.init)
+    let watch = try members.extensionWord("watch", Watch.self)
     try members.end()
     switch phase {
     case .fault: guard fault != nil else { throw .malformed("a fault without its kind") }
@@ -153,6 +158,7 @@ public struct Statement: Sendable, Equatable {
     }
     guard (policy == nil) == (challenge == nil) else { throw .malformed("challenge and policy go together") }
     guard call == nil || challenge != nil else { throw .malformed("a call without a challenge") }
+    guard watch == nil || challenge != nil else { throw .malformed("watch without a challenge") }
 
     guard let command else {
       guard nonce == nil, challenge == nil, refusal == nil else { throw .malformed("an answer without its command") }
@@ -161,7 +167,8 @@ public struct Statement: Sendable, Equatable {
     }
     let outcome: Outcome
     switch (challenge, policy, refusal) {
-    case (let challenge?, let policy?, nil): outcome = .challenge(Challenge(challenge, policy: policy, call: call))
+    case (let challenge?, let policy?, nil):
+      outcome = .challenge(Challenge(challenge, policy: policy, call: call, watch: watch))
     case (nil, nil, let refusal?): outcome = .refused(refusal)
     case (nil, nil, nil): outcome = .obeyed
     default: throw .malformed("both a challenge and a refusal")
@@ -173,7 +180,29 @@ public struct Statement: Sendable, Equatable {
 extension Refusal {
   fileprivate init(_ value: JSON) throws(ProtocolError) {
     var members = try ObjectReader(value, of: "refusal")
-    self.init(try members.openWord("code", RefusalCode.self), retryCanHelp: try members.bool("retry"))
+    let oncoming = try members.extensions?["oncoming"].map(Oncoming.init)
+    self.init(
+      try members.openWord("code", RefusalCode.self), retryCanHelp: try members.bool("retry"), oncoming: oncoming)
+    try members.end()
+  }
+
+  fileprivate var json: JSON {
+    var members: [JSON.Member] = [.init("code", .string(code.rawValue)), .init("retry", .bool(retryCanHelp))]
+    if let oncoming {
+      members.append(
+        .init(
+          "ext",
+          ["oncoming": ["category": .string(oncoming.category), "arrival": .integer(oncoming.arrival)]]))
+    }
+    return .object(members)
+  }
+}
+
+extension Oncoming {
+  fileprivate init(_ value: JSON) throws(ProtocolError) {
+    var members = try ObjectReader(value, of: "oncoming")
+    let category = try members.take("category", "a word") { $0.string.flatMap { isWord($0) ? $0 : nil } }
+    self.init(category: category, arrival: try members.count("arrival"))
     try members.end()
   }
 }

@@ -112,7 +112,7 @@ private struct RenderedFrame: Sendable {
     head = Array(
       """
       {"id":"\(serial)","section":\(JSON.string(frame.section).text),"timestampSecs":"\(seconds)",\
-      "timestampNsecs":"\(nanoseconds)","timestampFull":"\(seconds)\(Self.padded(nanoseconds, 9))","vehicles":[
+      "timestampNsecs":"\(nanoseconds)","timestampFull":"\(seconds).\(Self.padded(nanoseconds, 9))","vehicles":[
       """.utf8)
     var objects: [UInt8] = []
     places = frame.objects.map { object in

@@ -15,13 +15,19 @@ public struct TrafficGuard: Sendable {
     public var length: Double
     public var width: Double
     public var steps: [StepPlace]
+    /// Metres that the position may be off, and may differ from the feed's for good.
+    public var error: Double
 
-    public init(position: Coordinate, heading: Double, length: Double, width: Double, steps: [StepPlace]) {
+    public init(
+      position: Coordinate, heading: Double, length: Double, width: Double, steps: [StepPlace],
+      error: Double = TrafficGuard.survey
+    ) {
       self.position = position
       self.heading = heading
       self.length = length
       self.width = width
       self.steps = steps
+      self.error = error
     }
 
     /// A step that is out, in the vehicle's frame.
@@ -81,11 +87,13 @@ public struct TrafficGuard: Sendable {
     case slow = "the feed has too few frames"
     case clock = "the feed's clock is not known well enough"
     case beginning = "the feed has only begun"
+    case place = "the vehicle's place is not known"
+    case twins = "two objects in the feed may be the vehicle"
   }
 
-  private let site: Site
+  private var site: Site
   private let plane: LocalPlane
-  private let pose: Pose
+  private var pose: Pose
   private var tracks: [Key: Track] = [:]
   private var noise = PositionNoise()
   /// The newest stamp of each section, and of all of them, on the feed's clock. Only frames that are in time count: one
@@ -122,14 +130,29 @@ public struct TrafficGuard: Sendable {
   public static let sectionMemory = 60.0
   /// Metres beside a step that have to be free.
   public static let clearance = 1.0
-  /// Metres by which the vehicle's place and the feed's positions may disagree for good.
+  /// Metres by which the vehicle's place and the feed's positions may disagree for good, where that was surveyed.
   public static let survey = 0.25
+  /// Metres that the vehicle's place may be off.
+  public static let mostPlaceError = 10.0
+  /// Metres of error from which nobody can tell at which side of the vehicle something passes.
+  public static let sidesError = 1.0
+  /// What a feed may have: a hostile one must not take all of the processor.
+  public static let mostSections = 16
+  public static let mostTracks = 400
 
   public init(_ site: Site) {
     self.site = site
     plane = LocalPlane(at: site.position)
     pose = Pose(position: .zero, heading: site.heading)
     states = site.steps.map { _ in State() }
+  }
+
+  /// Says where the vehicle is now. What is known of the road stays known.
+  public mutating func place(at position: Coordinate, heading: Double, error: Double) {
+    let point = plane.point(of: position)
+    (site.position, site.heading, site.error) = (position, heading, error)
+    // The plane is good for some hundred metres.
+    if point.length < 200 { pose = Pose(position: point, heading: heading) } else { self = TrafficGuard(site) }
   }
 
   // MARK: - Frames
@@ -150,6 +173,7 @@ public struct TrafficGuard: Sendable {
     arrivals.append(time)
     arrivals.removeAll { $0 <= time - 1 }
     guard abs(lateness) <= Self.oldest else { return forget() }
+    guard newest[frame.section] != nil || newest.count < Self.mostSections else { return }
     newest[frame.section] = stamp
     newestOfAll = max(newestOfAll, stamp)
     newest = newest.filter { newestOfAll - $0.value <= Self.sectionMemory }
@@ -171,6 +195,7 @@ public struct TrafficGuard: Sendable {
     guard point.length < 500 else { return }
     let key = Key(section: section, id: object.id)
     let noise = noise.deviation
+    guard tracks[key] != nil || tracks.count < Self.mostTracks else { return }
     if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
       self.noise.take(residual, predictedWithin: before.uncertainty)
     } else {
@@ -179,7 +204,7 @@ public struct TrafficGuard: Sendable {
   }
 
   private mutating func settle(_ index: Int, at time: Double) {
-    let threat = threat(to: site.steps[index], at: time)
+    let threat = threat(at: index, at: time)
     states[index].clearFrames = threat == nil ? states[index].clearFrames + 1 : 0
     if let threat {
       states[index].verdict = threat
@@ -193,7 +218,7 @@ public struct TrafficGuard: Sendable {
   /// What is known now about a step. A step that the site does not have is clear.
   public func verdict(for step: StepID, at time: Double) -> Verdict {
     guard let index = site.steps.firstIndex(where: { $0.id == step }) else { return .clear }
-    if let threat = threat(to: site.steps[index], at: time) { return threat }
+    if let threat = threat(at: index, at: time) { return threat }
     if let blindness = blindness(at: time) { return .blind(blindness) }
     return states[index].verdict
   }
@@ -204,6 +229,22 @@ public struct TrafficGuard: Sendable {
     if lateness > Self.oldest { return .late }
     if time - last > Self.silence || time < last { return .silent }
     return Double(arrivals.count) < Self.leastRate ? .slow : nil
+  }
+
+  /// What threatens a step. Where the sides cannot be told apart, that is what threatens any step.
+  private func threat(at index: Int, at time: Double) -> Verdict? {
+    guard site.error > Self.sidesError else { return threat(to: site.steps[index], at: time) }
+    var worst: Verdict?
+    for step in site.steps {
+      switch (worst, threat(to: step, at: time)) {
+      case (.approaching(_, let first)?, .approaching(let category, let later)?) where later < first:
+        worst = .approaching(category, seconds: later)
+      case (.approaching?, _): break
+      case (_, let threat?): worst = threat
+      case (_, nil): break
+      }
+    }
+    return worst
   }
 
   /// What comes first at a step, if anything does.
@@ -235,12 +276,12 @@ public struct TrafficGuard: Sendable {
 
   /// The feed shows the vehicle itself, too.
   private func isOwn(_ track: Track) -> Bool {
-    site.body.distance(to: pose.inner(point: track.position)) == 0
+    site.body.distance(to: pose.inner(point: track.position)) <= max(0, site.error - Self.survey)
   }
 
   /// Seconds until an object may touch an area; nil when it does not within the horizon.
   private func arrival(of track: Track, at area: Box, after age: Double) -> Double? {
-    let doubt = 2 * track.uncertainty + Self.survey
+    let doubt = 2 * track.uncertainty + max(site.error, Self.survey)
     let reach = area.half.length + track.half.length + 2 * doubt + 12
     guard (area.center - track.position).length <= reach + track.velocity.length * (age + Self.horizon) else {
       return nil

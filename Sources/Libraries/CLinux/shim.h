@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #include <linux/audit.h>
@@ -23,11 +24,23 @@ static inline int control_process(int option, unsigned long first, unsigned long
   return prctl(option, first, second, 0, 0);
 }
 
-// capset(2), which the C library has no function for, with three empty sets.
+// capset(2), which the C library has no function for, with three empty sets. A service that systemd confines may be
+// killed for that call, so it is not made where the sets are empty already (capget(2)).
 static inline int drop_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
-  return (int)syscall(SYS_capset, &header, sets);
+  if (syscall(SYS_capget, &header, sets) == -1) return -1;
+  int any = 0;
+  for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+    any |= sets[i].effective || sets[i].permitted || sets[i].inheritable;
+    sets[i] = (struct __user_cap_data_struct){0};
+  }
+  return any ? (int)syscall(SYS_capset, &header, sets) : 0;
+}
+
+// The capabilities that programs inherit which this one starts (PR_CAP_AMBIENT in prctl(2)): none from here on.
+static inline int clear_ambient_capabilities(void) {
+  return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
 // pidfd_open(2), which the C library has no function for: readable when the process has ended.

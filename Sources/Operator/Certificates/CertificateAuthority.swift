@@ -74,6 +74,8 @@ enum CertificateRole {
   /// Any rider of a vehicle, which is named where the broker serves several. The token names the rider, and the broker
   /// cannot read it.
   case rider(of: UUID?)
+  /// Whoever may read how a vehicle's steps stand, and nothing else.
+  case watcher(of: UUID?)
 
   /// The whole subject. The broker's access list knows a client by it.
   var commonName: String {
@@ -83,6 +85,7 @@ enum CertificateRole {
     case .controller(let vehicle): Self.name("controller", vehicle)
     case .operator: "operator"
     case .rider(let vehicle): Self.name("rider", vehicle)
+    case .watcher(let vehicle): Self.name("watcher", vehicle)
     }
   }
 
@@ -94,7 +97,7 @@ enum CertificateRole {
     switch self {
     case .authority: 3650
     case .broker, .controller, .operator: 825
-    case .rider: 365
+    case .rider, .watcher: 365
     }
   }
 
@@ -116,7 +119,7 @@ enum CertificateRole {
       ]
     case .broker(let host):
       return leaf + [(NID_ext_key_usage, "serverAuth"), (NID_subject_alt_name, host.alternativeNames)]
-    case .controller, .operator, .rider:
+    case .controller, .operator, .rider, .watcher:
       return leaf + [(NID_ext_key_usage, "clientAuth")]
     }
   }

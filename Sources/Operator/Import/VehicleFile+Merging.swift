@@ -38,6 +38,7 @@ extension VehicleFile {
     file.signed = [signed, known.signed].compactMap { $0 }.max()
     file.broker?.tls?.identity = broker?.tls?.identity ?? known.broker?.tls?.identity
     file.rider = rider ?? known.rider
+    file.place = place ?? known.place
     let tags = Set(vehicle.steps.flatMap(\.tags))
     let steps = vehicle.steps.map { step in
       var step = step

@@ -52,7 +52,7 @@ struct BrokerConfiguration {
     keyfile \(folder)/\(VehiclePaths.brokerKey)
     require_certificate true
 
-    # The certificate's common name is the client's user name: "controller", "rider" or "operator", and the vehicle where
+    # The certificate's common name is the client's user name: "controller", "rider", "watcher" or "operator", and the vehicle where
     # there are several.
     use_identity_as_username true
     allow_anonymous false
@@ -183,6 +183,8 @@ struct AccessList {
       let availability = part.topic.availability
       text += "\nuser \(CertificateRole.rider(of: part.uuid).commonName)\ntopic read \(availability)\n"
       text += lines(of: part, setPosition: "write", status: "read")
+      text += "\nuser \(CertificateRole.watcher(of: part.uuid).commonName)\ntopic read \(availability)\n"
+      text += lines(of: part, setPosition: nil, status: "read")
       // The controller reads it too: a will of a connection that it has long replaced may come late.
       text += "\nuser \(CertificateRole.controller(of: part.uuid).commonName)\ntopic readwrite \(availability)\n"
       text += "topic read \(part.topic.notice)\ntopic write \(part.topic.events)\n"

@@ -65,7 +65,7 @@ struct NewVehicle {
       keys: .init(
         encryption: VehiclePaths.encryptionKey, signing: VehiclePaths.signingKey, operatorKey: tokenKey),
       policy: plan.policy, beacons: plan.beacons, tagKeys: VehiclePaths.tagKeys,
-      servo: plan.servo.hardware(for: plan.vehicle.steps))
+      servo: plan.servo.hardware(for: plan.vehicle.steps), trafficGuard: plan.trafficGuard)
     let secrets = plan.vehicle.steps.map(\.id).filter { plan.beacons[$0] != nil }.map(NewFile.beaconSecret)
     files =
       [

@@ -1,4 +1,5 @@
 package import Bluetooth
+package import Configuration
 package import Domain
 package import StepProtocol
 
@@ -11,10 +12,12 @@ package struct VehiclePlan: Sendable {
   package var servo: ServoKind
   /// The radios that send steps' iBeacons with rotating minors. The vehicle sends no beacons for the other steps.
   package var beaconRadios: [StepID: RadioSpec]
+  /// What holds its steps back while something on the road comes towards them.
+  package var trafficGuard: ControllerFile.Guard?
 
   package init(
     vehicle: Vehicle, topic: TopicPrefix, host: BrokerHost, port: UInt16, servo: ServoKind,
-    beaconRadios: [StepID: RadioSpec] = [:]
+    beaconRadios: [StepID: RadioSpec] = [:], trafficGuard: ControllerFile.Guard? = nil
   ) {
     self.vehicle = vehicle
     self.topic = topic
@@ -22,6 +25,7 @@ package struct VehiclePlan: Sendable {
     self.port = port
     self.servo = servo
     self.beaconRadios = beaconRadios
+    self.trafficGuard = trafficGuard
   }
 }
 

@@ -80,7 +80,7 @@ final class BridgeServer {
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
   /// Connections at a time, those that are still in their handshake included.
-  private static let mostConnections: UInt32 = 4096
+  static let mostConnections: UInt32 = 4096
   /// Bytes that the kernel may hold for a client that were not sent yet.
   private static let mostUnsent: Int32 = 16_384
 
@@ -146,7 +146,7 @@ final class BridgeServer {
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return confirm(socket)
     case LWS_CALLBACK_HTTP:
       counts.refused += 1
-      _ = lws_return_http_status(socket, 426, nil)
+      _ = answer(socket, "426 Upgrade Required")
       return -1
     case LWS_CALLBACK_ESTABLISHED: establish(socket)
     case LWS_CALLBACK_RECEIVE: return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
@@ -164,20 +164,19 @@ final class BridgeServer {
   /// - Returns: 0 for an upgrade that is allowed; more where it was answered otherwise.
   private func confirm(_ socket: OpaquePointer?) -> Int32 {
     guard let socket else { return -1 }
-    func refuse(_ status: UInt32, _ why: String) -> Int32 {
+    func refuse(_ why: String) -> Int32 {
       counts.refused += 1
       say(.note("refused a connection: \(why)"))
-      _ = lws_return_http_status(socket, status, nil)
-      return 1
+      return answer(socket, "403 Forbidden") ? 1 : -1
     }
     // A browser says from which page a connection comes. No page is to use the certificate that a browser has.
-    if lws_hdr_total_length(socket, WSI_TOKEN_ORIGIN) > 0 { return refuse(403, "it has an Origin header") }
+    if lws_hdr_total_length(socket, WSI_TOKEN_ORIGIN) > 0 { return refuse("it has an Origin header") }
     guard let name = commonName(of: socket), let role = BridgeRole(commonName: name) else {
-      return refuse(403, "its certificate names no role")
+      return refuse("its certificate names no role")
     }
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
-    else { return refuse(403, "\(name) may not use this path") }
+    else { return refuse("\(name) may not use this path") }
     peers[socket] = Peer(place, now: now)
     return 0
   }
@@ -311,6 +310,16 @@ final class BridgeServer {
     var text = Array(reason.utf8.prefix(100))
     lws_close_reason(socket, status, &text, text.count)
     return -1
+  }
+
+  /// Answers a request by a status. What the library would say for us says that it is HTTP/1.0.
+  private func answer(_ socket: OpaquePointer?, _ status: String) -> Bool {
+    let before = space_before_payload()
+    let text = Array("HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
+    var bytes = [UInt8](repeating: 0, count: before) + text
+    return bytes.withUnsafeMutableBufferPointer {
+      lws_write(socket, $0.baseAddress! + before, text.count, LWS_WRITE_HTTP_HEADERS)
+    } == text.count
   }
 
   private func commonName(of socket: OpaquePointer) -> String? {

@@ -72,6 +72,12 @@ enum TrafficProgram {
     guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
     // It runs for months.
     guard (try? Confinement.limit(memory: limits.memory, seconds: .max)) != nil else { return EXIT_FAILURE }
+    // A descriptor for each connection; by default a process has 1024.
+    var files = rlimit()
+    if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0 {
+      files.rlim_cur = min(files.rlim_max, rlim_t(BridgeServer.mostConnections) + 64)
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files)
+    }
     ignoreSignals()
     // Whoever does not read what is said must not hold up those who are connected.
     _ = fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK)

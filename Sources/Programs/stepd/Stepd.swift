@@ -23,7 +23,9 @@ struct Stepd: ParsableCommand {
 
   func run() throws {
     let daemon = Daemon(try ControllerSetup(reading: config), isVerbose: verbose)
-    try check ? daemon.check() : daemon.run()
+    guard check else { return try daemon.run() }
+    let console = Console(.process)
+    for warning in try daemon.check(now: Context.process.seconds) { console.note("stepd: warning: \(warning)") }
   }
 
   static func main() { Program.main(Stepd.self, locksMemory: true) }

@@ -71,7 +71,7 @@ public enum RiderError: Failure {
     case .notStopped: "the vehicle does not answer; the step was not stopped"
     case .notSent(let reason): reason.description
     case .refused(let refusal, let proof):
-      "the vehicle refused (\(refusal.code.rawValue)): \(refusal.code.sentence(of: proof))"
+      "the vehicle refused (\(refusal.code.rawValue)): \(refusal.oncoming?.sentence ?? refusal.code.sentence(of: proof))"
     case .unconfirmed(.restsElsewhere(let position), let step): "the \(step) step came to rest \(position.state)"
     case .unconfirmed(let doubt, let step): "\(doubt.reason): the \(step) step may have moved"
     case .mayStillMove(let doubt, let step): "\(doubt.reason): the \(step) step may still move"
@@ -96,6 +96,7 @@ public enum RiderError: Failure {
     case .notSent(let reason): reason.details
     case .refused(let refusal, _):
       [.init("refusal", .string(refusal.code.rawValue)), .init("retry", .bool(refusal.retryCanHelp))]
+        + (refusal.oncoming?.details ?? [])
     case .unconfirmed(_, let step): [.init("step", .string(step.description))]
     }
   }
@@ -162,6 +163,8 @@ extension RefusalCode {
     case .notHeard: "it does not hear your device at this step"
     case .busy: "the step is moving"
     case .obstructed: "something is in the way"
+    case .approaching: "something on the road comes towards the step"
+    case .blind: "it cannot see whether something comes towards the step"
     case .reserved: "somebody else has just opened the step, and only that rider may close it now"
     case .vehicleMoving: "the vehicle is moving"
     case .tooOften: "you have moved steps too often; wait a minute"
@@ -169,6 +172,16 @@ extension RefusalCode {
     case .unavailable: "the controller cannot move the step; its log says why"
     case .other: "this stepctl does not know the reason"
     }
+  }
+}
+
+extension Oncoming {
+  fileprivate var sentence: String { "\(phrase) comes towards the step" }
+
+  package var details: [JSON.Member] {
+    [
+      .init("category", .string(category)), .init("arrival_s", .rounded(Double(arrival) / 1000, places: 3)),
+    ]
   }
 }
 

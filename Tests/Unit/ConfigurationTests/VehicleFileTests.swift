@@ -1,5 +1,6 @@
 import Configuration
 import Domain
+import Geography
 import Glibc
 import MQTT
 import SystemIO
@@ -90,7 +91,7 @@ struct VehicleFileTests {
       (
         "topic = \"arena2036/rolling_chassis\"", "\"\\u001b\" = 1",
         "vehicle.toml:3: \"\\u001b\": unknown key, "
-          + "expected name, uuid, operator, signed, topic, broker, controller, steps or rider"
+          + "expected name, uuid, operator, signed, topic, broker, controller, steps, rider or place"
       ),
       (
         "[broker]", "[bróker]",
@@ -217,6 +218,7 @@ struct VehicleFileTests {
       name: #"L'élan "quoted" \u0041 ''' # = [x] 🚐 \"#, uuid: file.vehicle.uuid, steps: file.vehicle.steps.reversed())
     file.broker?.tls?.identity = nil
     file.rider = .init(name: #"""triple""" \\"#, deviceKey: "a b/ü.jwk", token: "/t\\o'k\"en")
+    file.place = Coordinate(latitude: -48.7758, longitude: 9)
     #expect(try read(file.render()) == file)
     file = VehicleFile(path: "vehicle.toml", vehicle: file.vehicle)
     #expect(try read(file.render()) == file)

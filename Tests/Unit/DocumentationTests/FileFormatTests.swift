@@ -13,6 +13,7 @@ import Testing
     "VehicleFile.BrokerKey": [("stepctl-vehicle.5", "[broker]"), ("stepd.toml.5", "[broker]")],
     "VehicleFile.ControllerKey": [("stepctl-vehicle.5", "[controller]")],
     "VehicleFile.RiderKey": [("stepctl-vehicle.5", "[rider]")],
+    "VehicleFile.PlaceKey": [("stepctl-vehicle.5", "[place]")],
     "ControllerFile.Key": [("stepd.toml.5", "")],
     "ControllerFile.KeyFilesKey": [("stepd.toml.5", "[keys]")],
     "ControllerFile.PolicyKey": [("stepd.toml.5", "[policy]")],

@@ -61,7 +61,8 @@ import Testing
     #expect(RefusalCode.known.compactMap { RefusalCode(rawValue: $0.rawValue) } == RefusalCode.known)
     #expect(Phase.known.compactMap { Phase(rawValue: $0.rawValue) } == Phase.known)
     #expect(Fault.known.compactMap { Fault(rawValue: $0.rawValue) } == Fault.known)
-    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 20)
+    #expect(Watch.known.compactMap { Watch(rawValue: $0.rawValue) } == Watch.known)
+    #expect(Set(RefusalCode.known.map(\.rawValue)).count == 22)
     #expect(Set(Fault.known.map(\.rawValue)).count == 8)
   }
 

@@ -161,7 +161,7 @@ struct World {
           schedule(random.milliseconds(1...30), .journal(.committed(ticket), run: run))
         }
       case .servo(let order): turn(order)
-      case .record, .await, .forget, .obey, .tell: break
+      case .record, .await, .forget, .obey, .tell, .watch: break
       }
     }
     if controller.needsTicks, !isTicking {

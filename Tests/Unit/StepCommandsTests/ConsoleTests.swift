@@ -22,8 +22,8 @@ struct ConsoleTests {
 
   @Test("results and notes go to different places, and -q and -v say which notes")
   func places() throws {
-    for (isQuiet, isVerbose) in [(false, false), (true, false), (false, true)] {
-      let console = Console(context(), isQuiet: isQuiet, verbosity: isVerbose ? 1 : 0)
+    for (isQuiet, verbosity) in [(false, 0), (true, 0), (false, 1)] {
+      let console = Console(context(), isQuiet: isQuiet, verbosity: verbosity)
       try console.result("result")
       console.note("note")
       console.detail("de\u{1B}tail")

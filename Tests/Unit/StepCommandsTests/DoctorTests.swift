@@ -19,16 +19,17 @@ struct DoctorTests {
       [(Double(tick) / 100, .left, -50), (Double(tick) / 100, .right, -70)]
     }
     let capture = try shell.capture("heard", frames)
-    let ended = shell.types("doctor", "--radio", "btsnoop:\(capture)")
+    let ended = shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)")
     #expect(ended.ending == .status(.done))
     #expect(ended.errors == "")
     #expect(
       ended.lines == [
         "btsnoop:\(capture)",
-        "  ok     listening   600 heard, 600 from 2 beacons, up to 100.0 readings/s",
-        "usable: btsnoop:\(capture)",
+        "  ok       listening   600 heard, 600 from 2 beacons, up to 100.0 readings/s",
+        "all is well",
       ])
-    let object = try #require(try shell.types("doctor", "--radio", "btsnoop:\(capture)", "--json").objects.first)
+    let object = try #require(
+      try shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)", "--json").objects.first)
     #expect(object["usable"] == true)
     #expect(object["radios"]?.array?.first?["beacons"] == 2)
   }
@@ -36,36 +37,36 @@ struct DoctorTests {
   @Test("few readings are noted")
   func few() throws {
     let capture = try shell.capture("heard", [(0, .left, -50)])
-    let ended = shell.types("doctor", "--radio", "btsnoop:\(capture)")
+    let ended = shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)")
     #expect(
       ended.lines[1]
-        == "  note   listening   1 heard, 1 from 1 beacon, up to 0.3 readings/s: too few to locate you")
+        == "  warning  listening   1 heard, 1 from 1 beacon, up to 0.3 readings/s: too few to locate you")
   }
 
   @Test("a radio that cannot be used is a finding, and its status is the command's")
   func unusable() throws {
-    let missing = shell.types("doctor", "--radio", "btsnoop:\(shell.path("none"))")
+    let missing = shell.types("doctor", "radio", "--radio", "btsnoop:\(shell.path("none"))")
     #expect(missing.ending == .status(.noInput))
-    #expect(missing.lines[1].hasPrefix("  wrong  radio       cannot open "))
-    #expect(missing.lines.last == "no radio is usable")
+    #expect(missing.lines[1].hasPrefix("  broken   radio       cannot open "))
+    #expect(missing.lines.last == "broken: btsnoop:\(shell.path("none"))")
     #expect(missing.errors == "")
     let object = try #require(
-      try shell.types("doctor", "--radio", "h4:unix:\(shell.path("none"))", "--json").objects.first)
+      try shell.types("doctor", "radio", "--radio", "h4:unix:\(shell.path("none"))", "--json").objects.first)
     #expect(object["usable"] == false)
-    #expect(object["radios"]?.array?.first?["findings"]?.array?.first?["state"] == "wrong")
-    #expect(shell.types("doctor", "--radio", "h4:unix:\(shell.path("none"))").ending == .status(.unavailable))
+    #expect(object["radios"]?.array?.first?["findings"]?.array?.first?["state"] == "broken")
+    #expect(shell.types("doctor", "radio", "--radio", "h4:unix:\(shell.path("none"))").ending == .status(.unavailable))
   }
 
   @Test(
     "without Bluetooth it says what is missing, and what to type",
     .enabled(if: Adapter.all().isEmpty, "this machine has an adapter"))
   func noBluetooth() throws {
-    let ended = shell.types("doctor")
+    let ended = shell.types("doctor", "radio")
     #expect(ended.ending == .status(.unavailable))
     #expect(ended.lines.first == "hci0")
-    #expect(ended.lines[1].hasPrefix("  wrong  "))
-    #expect(ended.lines[2].hasPrefix("         type:       sudo "))
-    #expect(ended.lines.last == "no radio is usable")
+    #expect(ended.lines[1].hasPrefix("  broken   "))
+    #expect(ended.lines[2].hasPrefix("           type:       sudo "))
+    #expect(ended.lines.last == "broken: hci0")
   }
 
   @Test("a terminal gets colors and a line of progress, which goes away")
@@ -74,11 +75,42 @@ struct DoctorTests {
     shell.size = Screen.Size(rows: 24, columns: 80)
     let capture = try shell.capture("heard", [(0, .left, -50)])
     let spec = "btsnoop:\(capture)"
-    let ended = shell.types("doctor", "--radio", spec)
+    let ended = shell.types("doctor", "radio", "--radio", spec)
     #expect(ended.lines.first == "\u{1B}[1m\(spec)\u{1B}[0m")
-    #expect(ended.errors == "\r\(spec): listening\u{1B}[K\r\u{1B}[K")
-    #expect(shell.types("doctor", "--radio", spec, "-q").errors == "")
-    #expect(!shell.types("doctor", "--radio", spec, "--no-color").output.contains("\u{1B}"))
+    #expect(ended.errors == "\r\(spec): listening\u{1B}[K\r\u{1B}[K\r\u{1B}[K")
+    #expect(shell.types("doctor", "radio", "--radio", spec, "-q").errors == "")
+    #expect(!shell.types("doctor", "radio", "--radio", spec, "--no-color").output.contains("\u{1B}"))
+  }
+
+  @Test("without a vehicle it says how to get one, and goes on")
+  func noVehicle() throws {
+    let ended = shell.types("doctor", "vehicle", "reader")
+    #expect(ended.ending == .status(.done))
+    #expect(ended.lines.contains("  warning  file        no vehicle is known"))
+    #expect(ended.lines.contains("           type:       stepctl config import FILE"))
+    #expect(ended.lines.last == "warning: vehicle" || ended.lines.last == "warning: vehicle, reader")
+    // Nobody can look at a broker that no file names.
+    #expect(shell.types("doctor", "broker").lines.first == "vehicle")
+  }
+
+  @Test("a vehicle's file that is wrong, and a token that is missing, are found")
+  func vehicleFile() throws {
+    let wrong = shell.types("doctor", "vehicle", "--vehicle", try shell.folder.write("wrong.toml", "name = 1\n"))
+    #expect(wrong.ending == .status(.configuration))
+    #expect(wrong.lines.last == "broken: vehicle")
+    let bare = shell.types("doctor", "vehicle", "--vehicle", try shell.vehicleFile())
+    #expect(bare.ending == .status(.done))
+    #expect(bare.lines.contains("  warning  token       none: without one nothing moves"))
+  }
+
+  @Test("what is named and not there is broken")
+  func reader() throws {
+    let ended = shell.types("doctor", "reader", "--nfc", "pn532_uart:\(shell.path("none"))")
+    #expect(ended.ending == .status(.unavailable))
+    #expect(ended.lines.last == "broken: reader")
+    let object = try #require(
+      try shell.types("doctor", "reader", "--nfc", "pn532_uart:\(shell.path("none"))", "--json").objects.first)
+    #expect(object["state"] == "broken" && object["exit"] == 69)
   }
 
   @Test("a signal ends it")
@@ -86,7 +118,7 @@ struct DoctorTests {
     var shell = shell
     shell.isInterrupted = true
     let capture = try shell.capture("heard", [(0, .left, -50)])
-    let ended = shell.types("doctor", "--radio", "btsnoop:\(capture)")
+    let ended = shell.types("doctor", "radio", "--radio", "btsnoop:\(capture)")
     #expect(ended.ending != .status(.done))
   }
 }

@@ -1,3 +1,4 @@
+import Configuration
 import Domain
 import Encoding
 import Glibc
@@ -19,6 +20,24 @@ struct ProvisionTests {
   }
 
   private func makes(_ more: String...) -> Shell.Ended { shell.types(["provision", "vehicle", car] + more) }
+
+  @Test("a vehicle has the steps that were asked for")
+  func steps() throws {
+    let van = shell.types("provision", "vehicle", shell.path("van"), "--steps", "entry=right")
+    #expect(van.ending == .status(.done))
+    #expect(van.lines.contains("  steps       entry (at the right side, major 1)"))
+    let file = try VehicleFile(reading: shell.path("van/vehicle.toml"))
+    #expect(file.vehicle.steps == [Step(id: StepID("entry")!, side: .right, major: 1)])
+    #expect(shell.types("provision", "token", shell.path("van"), "--rider", "anna").ending == .status(.done))
+    #expect(
+      shell.types("provision", "vehicle", shell.path("bus"), "--steps", "left").lines[2].contains("left (major 1)"))
+    for wrong in ["", "top", "left,left", "a=left,b=left", "left,", "a=b=left", "left,right,left"] {
+      let ended = shell.types("provision", "vehicle", shell.path("no"), "--steps", wrong)
+      #expect(ended.ending == .status(.usage), "\(wrong)")
+    }
+    let beacon = shell.types("provision", "vehicle", shell.path("no"), "--steps", "left", "--beacon", "right=hci0")
+    #expect(beacon.ending == .status(.usage) && !Files.exists(shell.path("no")))
+  }
 
   @Test("makes a vehicle, and says what to do next")
   func vehicle() throws {

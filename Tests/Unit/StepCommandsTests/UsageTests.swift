@@ -1,4 +1,6 @@
+import ArgumentParser
 import Domain
+import Encoding
 import FoundationEssentials
 import Glibc
 import Terminal
@@ -41,6 +43,25 @@ struct UsageTests {
         "provision token  --rider alice", "the vehicle's folder has no name",
         "`stepctl provision token --help` explains how to use it"
       ),
+      // What is mistyped comes before what is missing.
+      ("provision token --ridr alice", "unknown option \"--ridr\"", "did you mean \"--rider\"?"),
+      ("provision tag --stpe left", "unknown option \"--stpe\"", "did you mean \"--step\"?"),
+      ("open lfet --sdie left", "the value \"lfet\" is invalid for \"<left|right|facing>\"", "did you mean \"left\"?"),
+      ("stop --side=rigth", "the value \"rigth\" is invalid for \"--side <side>\"", "did you mean \"right\"?"),
+      ("help nonsense", "there is no command `stepctl nonsense`", "`stepctl --help` lists the commands"),
+      ("help provision tga", "there is no command `stepctl provision tga`", "did you mean `stepctl provision tag`?"),
+      ("stop --side left --side right", "--side is given twice", "give it once"),
+      ("open --radio hci0 --radio=hci1", "--radio is given twice", "give it once"),
+      (
+        "provision token car --rider a --steps left --steps left", "--steps names a step twice",
+        "`stepctl provision token --help` explains how to use it"
+      ),
+      ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side"),
+      ("--jsn", "unknown option \"--jsn\"", "did you mean \"--json\"?"),
+      (
+        "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
+        "`stepctl status --help` explains how to use it"
+      ),
     ])
   func oneLine(_ typed: String, _ error: String, _ hint: String) {
     let arguments = typed.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
@@ -53,7 +74,7 @@ struct UsageTests {
   @Test(
     "help is a result, of 80 columns at most",
     arguments: [
-      "", "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show",
+      "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show",
       "config path",
       "config import", "provision", "provision vehicle", "provision token", "provision beacon", "provision tag",
       "provision qr",
@@ -68,7 +89,76 @@ struct UsageTests {
       #expect(usage.hasPrefix((["USAGE: stepctl"] + words).joined(separator: " ")))
       #expect(ended.lines.allSatisfy { $0.count <= 80 })
     }
-    #expect(shell.types(words + ["--version"]).output == "\(Program.version)\n")
+    #expect(shell.types(words + ["--version"]).lines.first == Program.version)
+  }
+
+  @Test(
+    "options of every command may stand before it",
+    arguments: ["--json --vehicle van.toml config show", "-q --vehicle=van.toml --json config show"])
+  func optionsBefore(_ typed: String) throws {
+    let file = try shell.vehicleFile()
+    let arguments = typed.replacing("van.toml", with: file).split(separator: " ").map(String.init)
+    let ended = shell.types(arguments)
+    #expect(ended.ending == .status(.done))
+    #expect(try ended.objects.first?["vehicle_file"]?["path"] == .string(file))
+  }
+
+  @Test(
+    "a failure is an object too, where JSON was asked for",
+    arguments: [
+      ("status --json", Domain.ExitStatus.noInput, "no_input"), ("open --json --sdie left", .usage, "usage"),
+      ("--json nonsense", .usage, "usage"), ("config show --json --timeout 0", .usage, "usage"),
+      ("locate --json --vehicle none.toml", .noInput, "no_input"),
+    ])
+  func failures(_ typed: String, _ status: Domain.ExitStatus, _ code: String) throws {
+    let ended = shell.types(typed.split(separator: " ").map(String.init))
+    #expect(ended.ending == .status(status))
+    let object = try #require(try ended.objects.first)
+    #expect(object["outcome"] == "failed")
+    #expect(object["code"] == .string(code))
+    #expect(object["exit"] == .integer(Int64(status.rawValue)))
+    let message = try #require(object["message"]?.string)
+    #expect(ended.notes.first == "stepctl: error: \(message)")
+    #expect(object["hint"]?.string.map { "hint: \($0)" } == ended.notes.dropFirst().first)
+  }
+
+  @Test("alone it says where one stands, and what to type next")
+  func alone() throws {
+    let none = shell.types()
+    #expect(none.ending == .status(.done))
+    #expect(none.lines.first == "vehicle  none: you know no vehicle yet")
+    #expect(none.lines.contains { $0.contains("stepctl config import FILE") })
+    let known = shell.types("--vehicle", try shell.vehicleFile())
+    #expect(known.lines.contains("token    none; it takes one to move its steps"))
+    #expect(known.lines.contains { $0.contains("stepctl enroll") })
+    let object = try #require(try shell.types("--json").objects.first)
+    #expect(object["state"] == "no_vehicle")
+    #expect(shell.types("--timeout").errors.hasPrefix("stepctl: error: missing value for \"--timeout"))
+  }
+
+  @Test("every command has examples, and they can be typed")
+  func examples() throws {
+    func visit(_ command: any ParsableCommand.Type, _ typed: String) throws {
+      let examples = try #require(Examples.of[typed], "\(typed)")
+      let help = shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"])
+      for example in examples {
+        #expect(help.output.contains("  \(example.typed)"))
+        let words = example.typed.replacing("'Rolling Chassis'", with: "Rolling-Chassis").split(separator: " ")
+        if words.count > 1 {
+          #expect(throws: Never.self) { try StepctlCommand.parseAsRoot(words.dropFirst().map(String.init)) }
+        }
+      }
+      #expect(help.output.contains("\nMANUAL: man \(typed.replacing(" ", with: "-"))"))
+      for child in command.configuration.subcommands {
+        try visit(child, "\(typed) \(child.configuration.commandName ?? "")")
+      }
+    }
+    try visit(StepctlCommand.self, "stepctl")
+    for typed in Examples.of.keys {
+      #expect(
+        shell.types(typed.split(separator: " ").dropFirst().map(String.init) + ["--help"]).ending == .status(.done),
+        "\(typed)")
+    }
   }
 
   @Test("help is as wide as the terminal")
@@ -77,6 +167,9 @@ struct UsageTests {
     shell.size = Screen.Size(rows: 24, columns: 132)
     #expect(shell.types("calibrate", "--help").lines.contains { (81...132).contains($0.count) })
   }
+
+  @Test("the version says with which libraries")
+  func version() { #expect(shell.types("--version").lines.contains { $0.hasPrefix("OpenSSL ") }) }
 
   @Test("a group without a command shows what there is")
   func group() {

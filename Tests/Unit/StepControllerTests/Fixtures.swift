@@ -46,6 +46,10 @@ final class Bench {
   var ears: [StepID: Int8] = [:]
   /// What the ears wait for.
   var awaited: Set<UUID> = []
+  /// Nil where there is no traffic feed.
+  var road: TrafficRules?
+  /// What the traffic feed is asked for, the last time last.
+  var watched: [WatchedRoad] = []
   var vehicle = car
   private let reports: Reports
 
@@ -75,7 +79,8 @@ final class Bench {
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
       policy: policy, secrets: secrets, profile: profile, inputs: inputs,
-      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), journal: journal.medium, motionGuard: motionGuard)
+      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { TrafficWatch($0) },
+      journal: journal.medium, motionGuard: motionGuard)
     for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }
 
@@ -97,6 +102,7 @@ final class Bench {
         case .tell(let content): told.append(content)
         case .await(let frames): awaited.formUnion(frames)
         case .forget(let frames): awaited.subtract(frames)
+        case .watch(let road): watched.append(road)
         }
       }
       inputs += reports.waiting

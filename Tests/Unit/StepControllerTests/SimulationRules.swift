@@ -31,7 +31,7 @@ extension Simulation {
       guard move.given > plants[index(request.step)].stopped.turn, now - boot < move.deadline else { return }
       deliveries.append(Delivery(digest: digest, plan: move.plan, deadline: move.deadline))
       reverse(index(request.step), move.plan, digest)
-    case .journal, .servo, .notice, .heard, .ear, .listened, .tick, .started, .connected, .ending:
+    case .journal, .servo, .notice, .heard, .ear, .listened, .road, .tick, .started, .connected, .rules, .ending:
       break
     }
   }

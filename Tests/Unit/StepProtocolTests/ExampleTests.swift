@@ -73,6 +73,14 @@ import Testing
       Issue.record("no refusal")
       return
     }
+    guard case .challenge(let watched)? = try read("watch").answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
+    #expect(watched.watch == .approaching)
+    #expect(
+      try read("approaching").answer?.refusal
+        == Refusal(.approaching, oncoming: Oncoming(category: "bicycle", arrival: 1900)))
   }
 
   @Test("a call's frames are those that Python's HPKE and hmac give, and the rider reads the call")

@@ -53,4 +53,37 @@ import TrafficFeed
     for _ in 0..<17 { try assembly.take(part) }
     #expect(throws: MalformedMessage()) { try assembly.take(part) }
   }
+
+  @Test("an address is written as it was read")
+  func description() throws {
+    for text in ["wss://a.example/traffic?x=1", "wss://a.example:8443/", "wss://[::1]:8443/b", "file:a b.jsonl"] {
+      #expect(try FeedAddress(text).description == text)
+    }
+  }
+
+  @Test("what a bridge's program says is read as it was written")
+  func bridgeMessages() throws {
+    var counts = BridgeCounts()
+    (counts.clients, counts.received, counts.sent, counts.refused) = (2, 1 << 40, 7, 1)
+    let messages: [BridgeMessage] = [
+      .listening(65_535), .note("client connected, 1 now"), .counts(counts), .failed(.port, "in use"),
+      .failed(.setup, ""),
+    ]
+    for message in messages {
+      #expect(try BridgeMessage(body: message.body) == message)
+      // A pipe takes it whole (PIPE_BUF, pipe(7)).
+      #expect(message.body.count < 4096)
+    }
+    #expect(BridgeMessage.note(String(repeating: "ä", count: 5000)).body.count < 4096)
+  }
+
+  @Test("what no bridge's program says is refused")
+  func malformedBridgeMessages() {
+    let bodies: [[UInt8]] = [
+      [], [0], Array("l".utf8), Array("l123".utf8), Array("x".utf8), [UInt8(ascii: "x"), 0], [UInt8(ascii: "s"), 1],
+      [UInt8(ascii: "s")] + [UInt8](repeating: 0xFF, count: 48), [UInt8(ascii: "s")] + [UInt8](repeating: 0, count: 49),
+      [UInt8(ascii: "n")] + [UInt8](repeating: 0x41, count: 301),
+    ]
+    for body in bodies { #expect(throws: MalformedMessage()) { try BridgeMessage(body: body) } }
+  }
 }

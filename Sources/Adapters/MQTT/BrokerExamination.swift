@@ -1,0 +1,161 @@
+import CMosquitto
+import Domain
+import Glibc
+package import SystemIO
+
+/// What a connection to a broker is made of, one part after the other: the name, TCP, TLS, and the broker's certificate.
+///
+/// Nothing of MQTT is sent: whether the broker lets a client in is seen by connecting.
+package struct BrokerExamination: Sendable {
+  /// The address that answered, numeric.
+  package let address: String
+  /// Until TCP was connected.
+  package let connecting: Duration
+  /// From then until TLS was. In TLS 1.3 the broker judges the client's certificate after that.
+  package let handshake: Duration
+  /// `TLSv1.3`
+  package let version: String
+  /// The last second of the broker's certificate, Unix time.
+  package let certificateEnd: Int64
+
+  /// Connects and ends the connection.
+  ///
+  /// - Throws: why the first part that failed did; `SystemError` of ECANCELED at the interruption.
+  package init(_ broker: Broker, until deadline: ContinuousClock.Instant, interruption: Interruption) throws {
+    guard let tls = broker.tls else { throw MQTTError.tlsFailed(broker, code: 0) }
+    try tls.checkReadable()
+    let context = try TLSContext(tls, broker)
+    let began = ContinuousClock.now
+    let (number, address) = try Self.connect(to: broker, until: deadline, interruption)
+    let socket = Descriptor(adopting: number)
+    let connected = ContinuousClock.now
+    guard let session = SSL_new(context.handle) else { throw MQTTError.tlsFailed(broker, code: ERR_get_error()) }
+    defer { SSL_free(session) }
+    guard SSL_set_fd(session, socket.number) == 1 else { throw MQTTError.tlsFailed(broker, code: ERR_get_error()) }
+    while true {
+      ERR_clear_error()
+      let result = SSL_connect(session)
+      if result == 1 { break }
+      let events: Int32
+      switch SSL_get_error(session, result) {
+      case SSL_ERROR_WANT_READ: events = POLLIN
+      case SSL_ERROR_WANT_WRITE: events = POLLOUT
+      default: throw context.error ?? .lost(broker, .handshake)
+      }
+      guard try Self.wait(socket.number, events, until: deadline, interruption) else {
+        throw MQTTError.timedOut(broker, .handshake)
+      }
+    }
+    self.address = address
+    connecting = began.duration(to: connected)
+    handshake = connected.duration(to: .now)
+    version = String(cString: SSL_get_version(session))
+    // Verified, so there is one.
+    guard let certificate = SSL_get1_peer_certificate(session) else { throw MQTTError.lost(broker, .handshake) }
+    defer { X509_free(certificate) }
+    certificateEnd = end(of: certificate) ?? 0
+    SSL_shutdown(session)
+  }
+
+  /// Each address of the name in turn, as they were given.
+  ///
+  /// - Returns: a descriptor that the caller owns.
+  private static func connect(
+    to broker: Broker, until deadline: ContinuousClock.Instant, _ interruption: Interruption
+  ) throws -> (socket: Int32, address: String) {
+    var hints = addrinfo()
+    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let code = getaddrinfo(broker.host, String(broker.port), &hints, &list)
+    guard code == 0 else { throw MQTTError.cannotResolve(host: broker.host, code: code) }
+    defer { freeaddrinfo(list) }
+    var failure: Int32 = ENOENT
+    var next = list
+    while let entry = next?.pointee {
+      next = entry.ai_next
+      let number = socket(entry.ai_family, entry.ai_socktype | Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+      guard number >= 0 else {
+        failure = errno
+        continue
+      }
+      failure = Glibc.connect(number, entry.ai_addr, entry.ai_addrlen) == 0 ? 0 : errno
+      if failure == EINPROGRESS {
+        let isReady: Bool
+        do { isReady = try wait(number, POLLOUT, until: deadline, interruption) } catch {
+          close(number)
+          throw error
+        }
+        guard isReady else {
+          failure = ETIMEDOUT
+          close(number)
+          continue
+        }
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size)
+      }
+      if failure == 0 {
+        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        getnameinfo(entry.ai_addr, entry.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+        return (number, text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) })
+      }
+      close(number)
+    }
+    throw MQTTError.cannotConnect(broker, code: failure)
+  }
+
+  /// - Returns: false at the deadline.
+  private static func wait(
+    _ number: Int32, _ events: Int32, until deadline: ContinuousClock.Instant, _ interruption: Interruption
+  ) throws -> Bool {
+    var entries = [
+      pollfd(fd: number, events: Int16(events), revents: 0),
+      pollfd(fd: interruption.number, events: Int16(POLLIN), revents: 0),
+    ]
+    while true {
+      let left = ContinuousClock.now.duration(to: deadline).roundedUpToMilliseconds
+      let count = poll(&entries, 2, Int32(clamping: left))
+      if count == -1, errno == EINTR { continue }
+      if entries[1].revents != 0 { throw SystemError("connect", code: ECANCELED) }
+      return entries[0].revents != 0
+    }
+  }
+}
+
+/// The last second of a certificate, Unix time; nil for one that has no readable one.
+private func end(of certificate: OpaquePointer) -> Int64? {
+  var time = tm()
+  guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 else { return nil }
+  return Int64(timegm(&time))
+}
+
+extension Broker.TLS {
+  /// A file with certificates, and the last second of the one in it that ends first, Unix time.
+  package struct CertificateFile: Equatable, Sendable {
+    package let path: String
+    package let end: Int64
+
+    /// How long before the end somebody has to know: 30 days.
+    package static let notice: Int64 = 30 * 86_400
+  }
+
+  /// The authority's, and the client's if there is one.
+  package func certificateFiles() throws -> [CertificateFile] {
+    try ([(MQTTError.TLSFile.authority, authority)] + (identity.map { [(.certificate, $0.certificate)] } ?? []))
+      .map { file, path in
+        var ends: [Int64] = []
+        // A memory BIO reads the bytes where they are.
+        try Files.readRegular(path).withUnsafeBytes { bytes in
+          let memory = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count))
+          defer { BIO_free(memory) }
+          while let certificate = PEM_read_bio_X509(memory, nil, nil, nil) {
+            defer { X509_free(certificate) }
+            if let end = end(of: certificate) { ends.append(end) }
+          }
+        }
+        let code = ERR_peek_error()
+        ERR_clear_error()
+        guard let end = ends.min() else { throw MQTTError.unusableFile(file, path: path, .malformed(code)) }
+        return CertificateFile(path: path, end: end)
+      }
+  }
+}

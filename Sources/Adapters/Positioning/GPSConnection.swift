@@ -1,0 +1,128 @@
+package import Domain
+import Encoding
+import Glibc
+package import SystemIO
+
+/// A connection to gpsd, which tells where this computer is. It needs no library: lines of JSON over TCP.
+///
+/// - Threads: one uses it. It may also be a source of an `EventLoop`: watch `descriptor`, and call `received()`.
+/// - Latency: only connecting and `next` wait; an interruption ends both at once.
+package final class GPSConnection {
+  /// Where gpsd listens.
+  package struct Address: Equatable, Sendable, CustomStringConvertible {
+    package let host: String
+    package let port: UInt16
+
+    package static let usual = Address(host: "localhost", port: 2947)
+
+    package init(host: String, port: UInt16) {
+      self.host = host
+      self.port = port
+    }
+
+    /// - Returns: nil for what is not `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`.
+    package init?(_ text: String) {
+      var host = text[...]
+      var port = Self.usual.port
+      if let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") {
+        host = text[..<colon]
+        let digits = text[text.index(after: colon)...]
+        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(digits), number > 0 else {
+          return nil
+        }
+        port = number
+      }
+      if host.hasPrefix("["), host.hasSuffix("]") {
+        host = host.dropFirst().dropLast()
+      } else if host.contains(":") {
+        return nil
+      }
+      guard !host.isEmpty, host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+      self.init(host: String(host), port: port)
+    }
+
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  }
+
+  private let address: Address
+  private let socket: Descriptor
+  private let interruption: Interruption?
+  private var lines: [UInt8] = []
+
+  package init(_ address: Address, _ interruption: Interruption? = nil) throws(GPSError) {
+    self.address = address
+    self.interruption = interruption
+    do throws(Connecting.Failure) {
+      socket = try Connecting.connect(host: address.host, port: address.port, interruption)
+    } catch {
+      switch error {
+      case .refused(let reason): throw .unreachable(address, reason)
+      case .interrupted: throw .interrupted
+      }
+    }
+    // gpsd_json(5), ?WATCH. A few bytes: they fit into the socket's buffer.
+    let request = Array("?WATCH={\"enable\":true,\"json\":true};\n".utf8)
+    guard send(socket.number, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
+      throw .lost(address)
+    }
+  }
+
+  /// Readable when gpsd has said something; lent, not to be read or closed.
+  package var descriptor: Int32 { socket.number }
+
+  /// What gpsd has said.
+  ///
+  /// - Parameter time: now, seconds of a steady clock.
+  package func received(at time: Double) throws(GPSError) -> [GPSReport] {
+    var chunk = [UInt8](repeating: 0, count: 16_384)
+    let count = recv(socket.number, &chunk, chunk.count, 0)
+    if count < 0, errno == EAGAIN || errno == EINTR { return [] }
+    guard count > 0 else { throw .lost(address) }
+    lines += chunk[..<count]
+    var reports: [GPSReport] = []
+    while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
+      do throws(GPSReport.Malformed) {
+        reports.append(try GPSReport(parsing: lines[..<end], at: time))
+      } catch {
+        throw .malformed(address, error.reason)
+      }
+      lines.removeSubrange(...end)
+    }
+    guard lines.count <= GPSReport.longest else { throw .malformed(address, "a line has no end") }
+    return reports
+  }
+}
+
+/// Why there is no place.
+package enum GPSError: Failure, Equatable {
+  case unreachable(GPSConnection.Address, String)
+  case lost(GPSConnection.Address)
+  case malformed(GPSConnection.Address, String)
+  case interrupted
+
+  package var description: String {
+    switch self {
+    case .unreachable(let address, let reason): "cannot connect to gpsd at \(address): \(reason)"
+    case .lost(let address): "gpsd at \(address) closed the connection"
+    case .malformed(let address, let reason): "what \(address) says is not gpsd's protocol: \(reason)"
+    case .interrupted: "interrupted"
+    }
+  }
+
+  package var exitStatus: ExitStatus {
+    switch self {
+    case .unreachable, .lost: .unavailable
+    case .malformed: .badData
+    case .interrupted: .failure
+    }
+  }
+
+  package var hint: String? {
+    switch self {
+    case .unreachable: "start gpsd, or say with --gpsd HOST:PORT where it is"
+    case .lost, .malformed, .interrupted: nil
+    }
+  }
+
+  package var isInterruption: Bool { self == .interrupted }
+}

@@ -1,0 +1,65 @@
+import Encoding
+package import Geography
+
+/// A line of gpsd's JSON protocol (gpsd_json(5)). Members and classes that this program has no use for are passed over.
+package enum GPSReport: Equatable, Sendable {
+  /// Where a receiver is. Its time is that of the line's arrival: a receiver's calendar can be 20 years off.
+  case fix(Fix)
+  /// A receiver does not know where it is.
+  case noFix
+  /// How many receivers gpsd has.
+  case receivers(Int)
+  /// gpsd does not understand what it was told.
+  case error(String)
+  case other
+
+  /// Bytes of the longest line: twice what gpsd writes at most.
+  package static let longest = 65_536
+
+  package struct Malformed: Error, Equatable {
+    package let reason: String
+  }
+
+  /// - Parameter time: when it came, seconds of a steady clock.
+  package init(parsing line: some Sequence<UInt8>, at time: Double) throws(Malformed) {
+    let json: JSON
+    do { json = try JSON(parsing: line, maximumDepth: 8) } catch { throw Malformed(reason: error.description) }
+    guard let kind = json["class"]?.string else { throw Malformed(reason: "an object has no class") }
+    switch kind {
+    case "TPV": self = try Self.position(json, time)
+    case "DEVICES":
+      guard let devices = json["devices"]?.array else { throw Malformed(reason: "DEVICES without devices") }
+      self = .receivers(devices.count)
+    case "ERROR": self = .error(json["message"]?.string ?? "")
+    default: self = .other
+    }
+  }
+
+  private static func position(_ json: JSON, _ time: Double) throws(Malformed) -> GPSReport {
+    // 2: a fix without height, 3: with it.
+    guard let mode = json["mode"]?.integer, (0...3).contains(mode) else {
+      throw Malformed(reason: "TPV without a mode")
+    }
+    func number(_ name: String) throws(Malformed) -> Double? {
+      switch json[name] {
+      case nil: return nil
+      case .integer(let value): return Double(value)
+      case .number(let value) where value.isFinite: return value
+      default: throw Malformed(reason: "\(name) is not a number")
+      }
+    }
+    guard mode >= 2, let latitude = try number("lat"), let longitude = try number("lon") else { return .noFix }
+    guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
+      throw Malformed(reason: "there is no such place")
+    }
+    func positive(_ value: Double?) -> Double? { value.flatMap { $0 > 0 ? $0 : nil } }
+    // The error of a place in the plane; older receivers give one for each axis.
+    var accuracy = positive(try number("eph"))
+    if accuracy == nil, let x = positive(try number("epx")), let y = positive(try number("epy")) {
+      accuracy = Vector(x: x, y: y).length
+    }
+    return .fix(
+      Fix(
+        time: time, position: position, accuracy: accuracy, course: try number("track"), speed: try number("speed")))
+  }
+}

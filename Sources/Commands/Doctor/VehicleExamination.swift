@@ -1,0 +1,183 @@
+import Configuration
+import Domain
+import Encoding
+import Glibc
+import MQTT
+import Rider
+import StepProtocol
+import SystemIO
+import Terminal
+
+/// Looks at a vehicle's files, and from there at its broker and its controller.
+struct VehicleExamination {
+  private let settings: Settings
+  private let context: Context
+  private let interruption: Interruption
+
+  init(_ settings: Settings, _ context: Context, _ interruption: Interruption) {
+    self.settings = settings
+    self.context = context
+    self.interruption = interruption
+  }
+
+  /// - Parameter withConnection: whether the broker and the controller are to be asked.
+  /// - Throws: interruptions alone.
+  func parts(
+    withConnection: Bool, showing progress: ProgressLine
+  ) throws -> [(Doctor.Area, Examination)] {
+    var files = Examination("vehicle")
+    examineClock(&files)
+    guard let access = try examineFiles(&files), withConnection else { return [(.vehicle, files)] }
+    progress.show("connecting to \(access.broker)")
+    var broker = Examination("broker")
+    var controller = Examination("controller")
+    if try examine(access.broker, &broker) {
+      progress.show("waiting for the answer of \(printable(access.vehicle.name))")
+      try ask(access, &broker, &controller)
+    }
+    return [(.vehicle, files), (.broker, broker), (.controller, controller)]
+  }
+
+  // MARK: - Files
+
+  /// - Returns: nil where nobody can connect with what is there.
+  private func examineFiles(_ part: inout Examination) throws -> RiderAccess? {
+    let file: VehicleFile
+    do {
+      let path = try settings.vehicleFile()
+      file = try VehicleFile(reading: path)
+      part.find("file", .good, "\(file.vehicle.name) (\(settings.folders.displayed(path)))")
+    } catch let error as ConfigurationError where error.kind == .missing && settings.vehicle.value == nil {
+      part.find("file", .warning, "no vehicle is known", "stepctl config import FILE")
+      return nil
+    } catch let failure as any Failure {
+      part.find("file", failure)
+      return nil
+    }
+    guard let rider = file.rider else {
+      part.find("token", .warning, "none: without one nothing moves", "stepctl enroll --output request")
+      return nil
+    }
+    let secrets = [rider.deviceKey, file.broker?.tls?.identity?.key].compactMap { $0 }
+    for path in secrets where (try? Files.isReadableByOthers(path)) == true {
+      part.exitStatus = .noPermission
+      part.find("keys", .broken, "others can read \(path)", shellCommand("chmod", "600", path))
+    }
+    if part.state == .broken { return nil }
+    do {
+      let access = try file.riderAccess()
+      part.find("keys", .good, "nobody else can read them, and they fit")
+      examine(access.token, &part)
+      try examineCertificates(access.broker, &part)
+      return access
+    } catch let failure as any Failure {
+      part.find("keys", failure)
+      return nil
+    }
+  }
+
+  private func examine(_ token: Token, _ part: inout Examination) {
+    let report = TokenReport(token, at: context.seconds)
+    if !report.isValid { part.exitStatus = .noPermission }
+    part.find(
+      "token", report.isValid ? .good : .broken, report.line, report.isValid ? nil : "stepctl enroll --output request")
+  }
+
+  private func examineCertificates(_ broker: Broker, _ part: inout Examination) throws {
+    for file in try broker.tls?.certificateFiles() ?? [] {
+      let name = settings.folders.displayed(file.path)
+      examine(certificate: name, until: file.end, &part)
+    }
+  }
+
+  /// - Parameter end: its last second, Unix time.
+  private func examine(certificate name: String, until end: Int64, _ part: inout Examination) {
+    let left = end - context.seconds
+    let state: Examination.State = left < 0 ? .broken : left < Broker.TLS.CertificateFile.notice ? .warning : .good
+    let time = left < 0 ? "expired \(dateAndTime(end))" : "until \(dateAndTime(end)) (\(span(left)))"
+    if state == .broken { part.exitStatus = .configuration }
+    part.find(
+      "certificate", state, "\(name): \(time)",
+      state == .good ? nil : "ask the operator: stepctl provision vehicle DIR --renew")
+  }
+
+  // MARK: - Broker and controller
+
+  /// - Returns: whether a connection can be made.
+  private func examine(_ broker: Broker, _ part: inout Examination) throws -> Bool {
+    do {
+      let found = try BrokerExamination(broker, until: .now + settings.patience, interruption: interruption)
+      part.find("name", .good, "\(broker.host) is \(found.address)")
+      part.find("connection", .good, "TCP in \(milliseconds(found.connecting)) to port \(broker.port)")
+      part.find(
+        "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the one that was meant")
+      examine(certificate: "the broker's", until: found.certificateEnd, &part)
+      return part.state != .broken
+    } catch let failure as any Failure {
+      if interruption.isPending { throw Interrupted() }
+      part.find("connection", failure)
+      return false
+    }
+  }
+
+  private func ask(_ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination) throws {
+    do {
+      let steps = access.vehicle.steps.map(\.id).filter(access.token.steps.contains)
+      let client = try RiderClient(
+        access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption)
+      defer { client.close() }
+      var states: [String] = []
+      var longest = Duration.zero
+      for (index, step) in steps.enumerated() {
+        let began = ContinuousClock.now
+        let answer = try client.status(of: step)
+        // The first one has waited for the connection.
+        if index > 0 { longest = max(longest, began.duration(to: .now)) }
+        states.append("\(step) \(answer.statement.position.state)")
+        if let fault = answer.statement.fault {
+          controller.find("step", .warning, "the \(step) step: \(fault.sentence) (\(fault.rawValue))")
+        }
+      }
+      broker.find("access", .good, "it lets this rider ask and listen")
+      let time = longest == .zero ? "" : " in \(milliseconds(longest))"
+      controller.find("answer", .good, "\(states.joined(separator: ", "))\(time)")
+      // Nagle's algorithm and delayed acknowledgements, together: 40 ms and more for each small message.
+      if longest > .milliseconds(40) {
+        broker.find(
+          "delay", .warning, "small messages wait \(milliseconds(longest)); it may lack `set_tcp_nodelay true`")
+      }
+    } catch let error as MQTTError {
+      broker.find("access", error)
+    } catch let error as RiderError {
+      if error.isInterruption { throw error }
+      try blame(error, access, &broker, &controller)
+    }
+  }
+
+  private func blame(
+    _ error: RiderError, _ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination
+  ) throws {
+    switch error {
+    case .notSent: broker.find("access", error)
+    case .refused(let refusal, _) where [.tokenExpired, .tokenNotYetValid].contains(refusal.code):
+      controller.find("answer", error)
+      if TokenReport(access.token, at: context.seconds).isValid {
+        controller.find(
+          "clock", .broken, "by this computer's clock the token is valid: the two clocks differ",
+          "timedatectl set-ntp true")
+      }
+    default:
+      broker.find("access", .good, "it lets this rider in")
+      controller.find("answer", error)
+    }
+  }
+
+  private func examineClock(_ part: inout Examination) {
+    WallClock.isKept
+      ? part.find("clock", .good, "a time service keeps this computer's")
+      : part.find(
+        "clock", .warning, "nothing keeps this computer's: tokens may seem to have ended", "timedatectl set-ntp true")
+  }
+
+  private func milliseconds(_ time: Duration) -> String { "\(tenths(time.inSeconds * 1000)) ms" }
+}

@@ -1,0 +1,224 @@
+import ArgumentParser
+import Configuration
+import Domain
+import Encoding
+import Geography
+import Positioning
+import SystemIO
+import Terminal
+
+struct Find: ContextCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "find",
+    abstract: "Say where your vehicle is from here: how far, and in which direction.",
+    usage: "stepctl find <options>",
+    discussion: "It needs a receiver of satellites that gpsd serves. From 15 m on, `stepctl locate` knows more.")
+
+  @Option(
+    help: ArgumentHelp(
+      "Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle's [place]).", valueName: "place"))
+  var to: Place?
+
+  @Option(help: ArgumentHelp("Where gpsd listens (default: localhost:2947).", valueName: "host:port"))
+  var gpsd: GPSConnection.Address = .usual
+
+  @Flag(help: "Keep going: draw an arrow, or print a line for each place where that cannot be.")
+  var watch = false
+
+  @Option(
+    help: ArgumentHelp("How long to wait until the receiver has settled (default: 60).", valueName: "seconds"))
+  var timeout: Double?
+
+  @OptionGroup var vehicle: VehicleOptions
+  @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    if let timeout, !(0.1...3600).contains(timeout) { throw ValidationError("--timeout takes 0.1 to 3600 seconds.") }
+  }
+
+  func run(in context: Context) throws {
+    let console = output.console(context)
+    let (goal, name) = try target(context)
+    let interruption = try context.interruption()
+    let connection = try GPSConnection(gpsd, interruption)
+    let loop = try EventLoop()
+    let view = watch ? LiveView(context, console, radio: nil) : nil
+    defer {
+      console.progress.clear()
+      view?.close()
+    }
+    let begin = context.clocks.steady()
+    var settling = Settling()
+    var hasReceiver = true
+    var found: FindReport?
+
+    func report() -> FindReport { FindReport(name: name, goal: goal, settling.state, hasReceiver: hasReceiver) }
+    func show(_ isNew: Bool) throws {
+      let report = report()
+      if watch {
+        if let view {
+          try view.show(last: [report.line]) { size in
+            FindFrame(report, keys: "q quit", size: size, glyphs: view.glyphs, style: console.styled).lines
+          }
+        } else if isNew {
+          try console.isJSON ? console.result(report.json) : console.result(report.line)
+        }
+      } else if case .settled = settling.state {
+        found = report
+        loop.stop()
+      } else {
+        console.progress.show(report.line)
+      }
+    }
+    if let keyboard = view?.takeKeys() {
+      try loop.watch(keyboard) { if view?.keys.contains(where: { "qQ".contains($0) }) == true { loop.stop() } }
+    }
+    try loop.watch(connection.descriptor) {
+      for report in try connection.received(at: (context.clocks.steady() - begin).inSeconds) {
+        switch report {
+        case .fix(let fix): settling.take(fix)
+        case .noFix: settling.take(nil)
+        case .receivers(let count): hasReceiver = count > 0
+        case .error(let text): throw CommandFailure(.unavailable, "gpsd says: \(printable(text))")
+        case .other: continue
+        }
+        try show(true)
+      }
+    }
+    var isInterrupted = false
+    try loop.watch(interruption.number) {
+      isInterrupted = true
+      loop.stop()
+    }
+    if !watch {
+      loop.schedule(at: .now + .milliseconds(Int64((timeout ?? 60) * 1000))) { loop.stop() }
+    } else if let timeout {
+      loop.schedule(at: .now + .milliseconds(Int64(timeout * 1000))) { loop.stop() }
+    }
+    try show(false)
+    try loop.run()
+    guard !watch else { return }
+    if isInterrupted { throw Interrupted() }
+    console.progress.clear()
+    let last = found ?? report()
+    try console.isJSON ? console.result(last.json) : console.result(last.line)
+    guard found == nil else { return }
+    console.note("hint: \(last.advice)")
+    throw Ended(.notLocated)
+  }
+
+  private func target(_ context: Context) throws -> (goal: Coordinate, name: String) {
+    if let to { return (to.coordinate, "the place") }
+    let file = try VehicleFile(reading: context.settings(vehicle: vehicle.vehicle).vehicleFile())
+    guard let place = file.place else {
+      throw CommandFailure(
+        .configuration, "\(file.path): it does not say where the vehicle is",
+        hint: "give --to LATITUDE,LONGITUDE, or write them into the file below [place]")
+    }
+    return (place, file.vehicle.name)
+  }
+}
+
+extension GPSConnection.Address: ExpressibleByArgument {
+  package init?(argument: String) { self.init(argument) }
+}
+
+/// Where a vehicle is, as far as the receiver can say.
+struct FindReport: Equatable {
+  let name: String
+  let goal: Coordinate
+  let state: Settling.State
+  let hasReceiver: Bool
+
+  /// Metres within which the radio knows more than satellites.
+  static let near = 15.0
+
+  init(name: String, goal: Coordinate, _ state: Settling.State, hasReceiver: Bool) {
+    self.name = name
+    self.goal = goal
+    self.state = state
+    self.hasReceiver = hasReceiver
+  }
+
+  /// Nil while there is no place, or one that would lead astray.
+  var way: Way? { if case .settled(let fix) = state { Way(from: fix, to: goal) } else { nil } }
+
+  var isNear: Bool { way.map { $0.distance <= Self.near } ?? false }
+
+  /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m`
+  var line: String {
+    let name = printable(name)
+    switch state {
+    case .none: return "\(name): \(hasReceiver ? "the receiver has no fix yet" : "gpsd has no receiver yet")"
+    case .wandering(let fix):
+      let accuracy = fix.accuracy.map { ", ± \(metres($0))" } ?? ""
+      return "\(name): GPS has not settled yet; about \(metres(fix.position.distance(to: goal)))\(accuracy)"
+    case .settled(let fix):
+      let way = Way(from: fix, to: goal)
+      let accuracy = "± \(metres(way.accuracy))"
+      if isNear { return "\(name): within \(metres(Self.near)), \(accuracy); use stepctl locate" }
+      guard let direction = way.direction else {
+        return "\(name): \(metres(way.distance)), \(accuracy): too near for GPS to say in which direction"
+      }
+      let turn = way.turn.map { ", \(Self.words(turn: $0))" } ?? ""
+      return """
+        \(name): \(metres(way.distance)) to the \(Self.point(of: direction.bearing)) \
+        (\(Int(direction.bearing.rounded()) % 360)°)\(turn), \(accuracy)
+        """
+    }
+  }
+
+  /// What to do, where there is no way.
+  var advice: String {
+    switch state {
+    case .none where !hasReceiver: "connect a receiver; gpsd(8) says how"
+    case .none: "go where you see the sky, and wait: a receiver takes half a minute and more to settle"
+    case .wandering: "wait where you see the sky: a receiver takes half a minute and more to settle"
+    case .settled: "use stepctl locate when you are there"
+    }
+  }
+
+  var json: JSON {
+    let fix: Fix? =
+      switch state {
+      case .none: nil
+      case .wandering(let fix), .settled(let fix): fix
+      }
+    let word =
+      switch state {
+      case .none: "none"
+      case .wandering: "wandering"
+      case .settled: "settled"
+      }
+    return [
+      "vehicle": .string(name), "state": .string(word),
+      "distance_m": .rounded(fix.map { $0.position.distance(to: goal) }, places: 1),
+      "accuracy_m": .rounded(fix?.accuracy, places: 1),
+      "bearing_deg": .rounded(way?.direction?.bearing, places: 1),
+      "bearing_accuracy_deg": .rounded(way?.direction?.accuracy, places: 1),
+      "turn_deg": .rounded(way?.turn, places: 1), "near": .bool(isNear),
+    ]
+  }
+
+  private func metres(_ value: Double) -> String {
+    value >= 9999.5 ? "\(tenths(value / 1000)) km" : "\(Int(min(value, 1e9).rounded())) m"
+  }
+
+  /// One of eight points of the compass.
+  static func point(of bearing: Double) -> String {
+    let points = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"]
+    return points[Int((bearing / 45).rounded()) % 8]
+  }
+
+  /// For whoever walks.
+  static func words(turn: Double) -> String {
+    switch turn {
+    case -22.5...22.5: "ahead"
+    case 22.5..<67.5: "half right"
+    case 67.5..<112.5: "to your right"
+    case -67.5 ..< -22.5: "half left"
+    case -112.5 ..< -67.5: "to your left"
+    default: "behind you"
+    }
+  }
+}

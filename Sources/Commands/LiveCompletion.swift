@@ -1,0 +1,71 @@
+import ArgumentParser
+import Bluetooth
+import Configuration
+import Domain
+import Provisioning
+import SystemIO
+import Terminal
+
+/// Values that a shell offers at the cursor, as they are at that moment: of vehicles, steps, riders and adapters.
+enum LiveCompletion {
+  static let radio = kind { _, typed in
+    let adapters = Adapter.all().map(\.number)
+    let numbers = adapters.isEmpty ? [0] : adapters
+    let captures = typed.hasPrefix("btsnoop:") ? paths(typed.dropFirst(8), ending: "").map { "btsnoop:\($0)" } : []
+    return numbers.map { "hci\($0)" } + numbers.map { "bluez:hci\($0)" } + ["h4:tcp:", "h4:unix:", "btsnoop:"]
+      + captures
+  }
+
+  static let vehicle = kind { _, typed in
+    folders.vehicles().map(\.name) + paths(typed[...], ending: ".toml")
+  }
+
+  static let step = kind { words, _ in steps(words) }
+
+  /// Of a list that is joined by commas, the last one.
+  static let steps = kind { words, typed in
+    let chosen = typed.split(separator: ",", omittingEmptySubsequences: false).dropLast().map(String.init)
+    return steps(words).filter { !chosen.contains($0) }.map { (chosen + [$0]).joined(separator: ",") }
+  }
+
+  static let rider = kind { words, _ in
+    guard let folder = folder(words) else { return [] }
+    let kept = (try? Files.names(in: "\(folder)/riders")) ?? []
+    let listed = (try? OperatorPlace(folder).ledger().tokens.map(\.rider)) ?? []
+    return Set(kept + listed).sorted()
+  }
+
+  // MARK: -
+
+  private static var folders: ConfigurationFolders { Context.process.folders }
+
+  /// - Parameter values: gets all words, and the part of the last one before the cursor.
+  private static func kind(_ values: @escaping @Sendable ([String], String) -> [String]) -> CompletionKind {
+    .custom { words, _, typed in
+      let found = values(words, typed).filter { $0.hasPrefix(typed) }
+      // zsh takes what follows a colon for a description.
+      return CompletionShell.requesting == .zsh ? found.map { $0.replacing(":", with: "\\:") } : found
+    }
+  }
+
+  private static func steps(_ words: [String]) -> [String] {
+    let named = words.lastIndex(of: "--vehicle").flatMap { $0 + 1 < words.count ? words[$0 + 1] : nil }
+    let own = folder(words).map { "\($0)/vehicle.toml" }
+    let path = own ?? (try? Context.process.settings(vehicle: named).vehicleFile())
+    return path.flatMap { try? VehicleFile(reading: $0) }?.vehicle.steps.map(\.id.description) ?? []
+  }
+
+  /// The vehicle's or operator's folder that was typed already.
+  private static func folder(_ words: [String]) -> String? {
+    words.dropFirst(3).first { !$0.hasPrefix("-") && Files.isFolder($0) }
+  }
+
+  /// Folders, and files of one kind: a shell that is given values offers no files of its own.
+  private static func paths(_ typed: Substring, ending: String) -> [String] {
+    let folder = typed.lastIndex(of: "/").map { String(typed[...$0]) } ?? ""
+    let names = (try? Files.names(in: folder.isEmpty ? "." : folder)) ?? []
+    return names.sorted().filter { !$0.hasPrefix(".") }.compactMap { name in
+      Files.isFolder(folder + name) ? "\(folder)\(name)/" : name.hasSuffix(ending) ? folder + name : nil
+    }
+  }
+}

@@ -1,0 +1,158 @@
+public import Geography
+
+/// Where the vehicle stands, as far as that is known: as it was surveyed, as a receiver says, or as the feed shows it.
+///
+/// The vehicle's own box in the feed is best: whatever the feed is off for good, it is off for the vehicle, too.
+public struct VehiclePlace: Sendable {
+  public struct Place: Equatable, Sendable {
+    public let position: Coordinate
+    /// Radians clockwise from north.
+    public let heading: Double
+    /// Metres that the position may be off.
+    public let error: Double
+
+    public init(position: Coordinate, heading: Double, error: Double) {
+      (self.position, self.heading, self.error) = (position, heading, error)
+    }
+  }
+
+  /// What a receiver of a satellite system says.
+  public struct Fix: Equatable, Sendable {
+    public let position: Coordinate
+    /// Metres.
+    public let error: Double
+    /// Radians clockwise from north; nil where the receiver does not say it, or does not move.
+    public let course: Double?
+
+    public init(position: Coordinate, error: Double, course: Double?) {
+      (self.position, self.error, self.course) = (position, error, course)
+    }
+  }
+
+  /// Seconds for which a fix is good.
+  public static let fixMemory = 10.0
+  /// Metres by which the size of the vehicle's box in the feed may differ from the vehicle's.
+  public static let sizeError = 0.5
+  /// Metres from its mean place beyond which a box has moved. Boxes nearer to one another are one vehicle.
+  private static let samePlace = 1.5
+  /// Frames that the own box is seen in before it counts, and over which its place is averaged: ten seconds.
+  private static let frames = (least: 3, most: 250)
+
+  private struct Candidate {
+    let section: String
+    let id: String
+    let position: Coordinate
+    let heading: Double
+  }
+
+  /// The vehicle's box, and the mean of where it was.
+  private struct OwnBox {
+    let section: String
+    let id: String
+    let plane: LocalPlane
+    var mean = Vector.zero
+    var forward: Vector
+    var frames = 1
+    var seen: Double
+
+    init(_ candidate: Candidate, at stamp: Double) {
+      (section, id, seen) = (candidate.section, candidate.id, stamp)
+      plane = LocalPlane(at: candidate.position)
+      forward = Vector(direction: candidate.heading)
+    }
+
+    /// - Returns: false where the box has moved away.
+    mutating func take(_ candidate: Candidate, at stamp: Double) -> Bool {
+      let point = plane.point(of: candidate.position)
+      guard (point - mean).length < VehiclePlace.samePlace else { return false }
+      frames = min(frames + 1, VehiclePlace.frames.most)
+      mean = mean + (point - mean) * (1 / Double(frames))
+      let way = Vector(direction: candidate.heading)
+      forward = forward + (way - forward) * (1 / Double(frames))
+      seen = stamp
+      return true
+    }
+  }
+
+  private let length: Double
+  private let width: Double
+  private let isInFeed: Bool
+  private let usesReceiver: Bool
+  private var given: Place?
+  private var course: Double?
+  private var fixTime = -Double.infinity
+  private var own: OwnBox?
+  private var candidates: [String: (time: Double, boxes: [Candidate])] = [:]
+  private var hasTwins = false
+
+  /// - Parameters:
+  ///   - given: where it was surveyed; nil where a receiver says it.
+  ///   - heading: of a vehicle that has not driven yet; nil where only driving shows it.
+  ///   - isInFeed: whether the vehicle is looked for in the feed, near that place.
+  public init(length: Double, width: Double, given: Place?, heading: Double?, isInFeed: Bool) {
+    (self.length, self.width, self.given, self.isInFeed) = (length, width, given, isInFeed)
+    usesReceiver = given == nil
+    course = heading
+  }
+
+  /// Takes what a receiver says; nil where it has no fix.
+  ///
+  /// - Parameter time: seconds, on the clock of `current`.
+  public mutating func take(_ fix: Fix?, at time: Double) {
+    guard usesReceiver, let fix, fix.error <= TrafficGuard.mostPlaceError else { return }
+    if let driven = fix.course { course = driven }
+    given = Place(position: fix.position, heading: course ?? 0, error: max(fix.error, TrafficGuard.survey))
+    fixTime = time
+  }
+
+  /// Where to look for what comes, and where the vehicle is only roughly: for the bridge.
+  public func rough(at time: Double) -> Place? {
+    guard !usesReceiver || abs(time - fixTime) <= Self.fixMemory else { return nil }
+    return given
+  }
+
+  /// Where the vehicle is; nil where that is not known.
+  public func current(at time: Double) -> Place? {
+    guard let rough = rough(at: time) else { return nil }
+    guard isInFeed else { return !usesReceiver || course != nil ? rough : nil }
+    guard let own, own.frames >= Self.frames.least, let position = own.plane.place(of: own.mean) else { return nil }
+    return Place(position: position, heading: own.forward.direction, error: TrafficGuard.survey)
+  }
+
+  /// Why it is not known.
+  public var blindness: TrafficGuard.Blindness { hasTwins ? .twins : .place }
+
+  /// Looks for the vehicle in a frame: a box of its size that stands near where it has to be.
+  ///
+  /// - Parameter time: when it came, seconds, on the clock of `current`.
+  public mutating func look(in frame: FeedFrame, at time: Double) {
+    guard isInFeed else { return }
+    guard let rough = rough(at: time) else { return forget() }
+    let plane = LocalPlane(at: rough.position)
+    let boxes = frame.objects.compactMap { object -> Candidate? in
+      guard let length = object.length, let width = object.width, object.velocity.length < 0.3,
+        abs(length - self.length) <= Self.sizeError, abs(width - self.width) <= Self.sizeError,
+        plane.point(of: object.position).length <= rough.error
+      else { return nil }
+      return Candidate(section: frame.section, id: object.id, position: object.position, heading: object.heading)
+    }
+    if let own, own.section == frame.section {
+      // It is known already: whoever parks beside it changes nothing.
+      if let box = boxes.first(where: { $0.id == own.id }), self.own?.take(box, at: time) == true { return }
+      let isStillThere = frame.objects.contains { $0.id == own.id }
+      if !isStillThere, abs(time - own.seen) <= TrafficGuard.memory { return }
+      self.own = nil
+    } else if let own, abs(time - own.seen) <= TrafficGuard.memory {
+      return
+    }
+    if candidates.count >= TrafficGuard.mostSections { candidates = [:] }
+    candidates[frame.section] = (time, boxes)
+    candidates = candidates.filter { abs(time - $0.value.time) <= TrafficGuard.memory }
+    own = nil
+    let all = candidates.values.flatMap(\.boxes)
+    hasTwins = all.contains { $0.position.distance(to: all[0].position) > Self.samePlace }
+    if let first = boxes.first, !hasTwins { own = OwnBox(first, at: time) }
+  }
+
+  private mutating func forget() { (own, candidates, hasTwins) = (nil, [:], false) }
+}

@@ -1,0 +1,270 @@
+"""The way to a vehicle: gpsd itself with receivers that are played (gpsfake), and a gpsd of ours for what it never says."""
+
+import contextlib
+import functools
+import json
+import math
+import operator
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from programs import STEPCTL, wait_until
+
+# Where the receiver is.
+LATITUDE, LONGITUDE = 48.7758, 9.1829
+
+
+def moved(north: float, east: float) -> tuple[float, float]:
+    """So many metres away, on a sphere: good enough for the ways of these tests."""
+    return (LATITUDE + north / 111_195, LONGITUDE + east / 111_195 / math.cos(math.radians(LATITUDE)))
+
+
+def place(north: float, east: float) -> str:
+    return "{:.7f},{:.7f}".format(*moved(north, east))
+
+
+def tpv(north: float = 0, east: float = 0, eph: float | None = 8, mode: int = 3, **members) -> dict:
+    latitude, longitude = moved(north, east)
+    report = {"class": "TPV", "device": "/dev/gps", "mode": mode, "time": "2005-02-03T04:05:06.000Z"}
+    if mode >= 2:
+        report |= {"lat": latitude, "lon": longitude}
+    return report | ({"eph": eph} if eph else {}) | members
+
+
+class Gpsd:
+    """Says what a test has it say, ten times a second, so that eight seconds are 80 lines."""
+
+    def __init__(self, reports, pause: float = 0.5):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.asked = b""
+        self.reports, self.pause = reports, pause
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return "127.0.0.1:{}".format(self.listener.getsockname()[1])
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                with client, contextlib.suppress(OSError):
+                    client.sendall(b'{"class":"VERSION","release":"3.22","proto_major":3,"proto_minor":14}\r\n')
+                    self.asked += client.recv(1024)
+                    client.sendall(b'{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/gps"}]}\r\n')
+                    for report in self.reports:
+                        client.sendall(report if isinstance(report, bytes) else json.dumps(report).encode() + b"\r\n")
+                        time.sleep(self.pause)
+
+    def close(self):
+        self.listener.close()
+
+
+@pytest.fixture
+def gpsd():
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments, **options: stack.enter_context(contextlib.closing(Gpsd(*arguments, **options)))
+
+
+def test_the_way_is_told_when_the_receiver_has_settled(stepctl, gpsd):
+    played = gpsd([tpv(mode=1)] + [tpv() for _ in range(40)])
+    began = time.monotonic()
+    told = stepctl("find", "--gpsd", played.address, "--to", place(85, 85), "--json").json
+    assert time.monotonic() - began > 8
+    assert told["state"] == "settled" and not told["near"] and told["turn_deg"] is None
+    assert told["distance_m"] == pytest.approx(120.2, abs=1) and told["accuracy_m"] == 8
+    assert told["bearing_deg"] == pytest.approx(45, abs=0.5)
+    assert told["bearing_accuracy_deg"] == pytest.approx(3.8, abs=0.1)
+    assert b'?WATCH={"enable":true,"json":true}' in played.asked
+
+
+def test_who_walks_is_told_where_to_turn(stepctl, gpsd):
+    played = gpsd([tpv(speed=1.3, track=135, north=0.4 * step) for step in range(40)])
+    text = stepctl("find", "--gpsd", played.address, "--to", place(100, 0)).stdout
+    assert "to the north (" in text and "behind you, ± 8 m" in text, text
+
+
+def test_within_fifteen_metres_another_command_knows_more(stepctl, gpsd):
+    played = gpsd([tpv(eph=5) for _ in range(40)])
+    text = stepctl("find", "--gpsd", played.address, "--to", place(5, 5)).stdout
+    assert text == "the place: within 15 m, ± 5 m; use stepctl locate\n"
+
+
+@pytest.mark.parametrize(
+    "reports, state, words",
+    [
+        ([tpv(mode=1)] * 40, "none", "has no fix yet"),
+        # A receiver that was just switched on, and says that it is sure.
+        ([tpv(north=40 * (step % 3)) for step in range(40)], "wandering", "GPS has not settled yet; about "),
+        ([tpv(eph=120)] * 40, "wandering", "± 120 m"),
+        ([tpv(eph=None)] * 40, "wandering", "GPS has not settled yet; about 120 m\n"),
+    ],
+    ids=["no fix", "wandering", "vague", "no accuracy"],
+)
+def test_no_direction_is_told_before(stepctl, gpsd, reports, state, words):
+    address = gpsd(reports).address
+    arguments = ("find", "--gpsd", address, "--to", place(85, 85), "--timeout", "10")
+    ended = stepctl(*arguments)
+    assert ended.status == 3 and words in ended.stdout and "north-east" not in ended.stdout, ended
+    assert ended.stderr.startswith("hint: ")
+    told = stepctl(*arguments, "--json")
+    assert told.status == 3 and told.json["state"] == state and told.json["bearing_deg"] is None
+
+
+def test_without_a_receiver_it_says_so(stepctl, gpsd):
+    played = gpsd([{"class": "DEVICES", "devices": []}])
+    ended = stepctl("find", "--gpsd", played.address, "--to", place(1, 1), "--timeout", "1")
+    assert ended.status in (3, 69) and ("no receiver" in ended.stdout or "closed" in ended.stderr), ended
+
+
+def test_too_near_for_a_direction(stepctl, gpsd):
+    played = gpsd([tpv(eph=30)] * 40)
+    text = stepctl("find", "--gpsd", played.address, "--to", place(20, 0)).stdout
+    assert "too near for GPS to say in which direction" in text
+
+
+def test_the_place_of_the_vehicle_file_is_the_one(stepctl, gpsd, parked):
+    played = gpsd([tpv()] * 40)
+    file = parked.folder / "rider" / "vehicle.toml" if (parked.folder / "rider").exists() else None
+    file = file or next(parked.folder.rglob("vehicle.toml"))
+    without = stepctl("find", "--gpsd", played.address, "--vehicle", file)
+    assert without.status == 78 and "does not say where the vehicle is" in without.error
+    latitude, longitude = moved(0, -300)
+    text = file.read_text()
+    file.write_text(f"{text}\n[place]\nlatitude = {latitude}\nlongitude = {longitude}\n")
+    told = stepctl("find", "--gpsd", played.address, "--vehicle", file, "--json").json
+    assert told["bearing_deg"] == pytest.approx(270, abs=0.5) and told["distance_m"] == pytest.approx(300, abs=2)
+    for wrong, words in [("latitude = 91", "latitude"), ("latitude = 1", "longitude"), ("altitude = 1", "altitude")]:
+        file.write_text(f"{text}\n[place]\n{wrong}\n")
+        ended = stepctl("find", "--gpsd", played.address, "--vehicle", file)
+        assert ended.status == 78 and words in ended.error
+
+
+@pytest.mark.parametrize(
+    "said, words",
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", "not JSON"),
+        (b'{"class":"TPV","mode":3,"lat":91,"lon":1}\n', "there is no such place"),
+        (b'{"class":"TPV","mode":1,"mode":3,"lat":1,"lon":1}\n', "each name once"),
+        (b'{"class":"TPV","mode":3,"lat":NaN,"lon":1}\n', "not JSON"),
+        (b"x" * 70_000, "a line has no end"),
+    ],
+)
+def test_what_is_not_gpsd_is_told(stepctl, gpsd, said, words):
+    played = gpsd([said, b""], pause=2)
+    ended = stepctl("find", "--gpsd", played.address, "--to", place(1, 1), "--timeout", "5")
+    assert ended.status == 65 and words in ended.error and ended.stdout == ""
+
+
+def test_gpsd_that_is_not_there_or_goes_away(stepctl, gpsd):
+    ended = stepctl("find", "--gpsd", "localhost:1", "--to", place(1, 1))
+    assert ended.status == 69 and "cannot connect to gpsd at localhost:1" in ended.error and "--gpsd" in ended.stderr
+    ended = stepctl("find", "--gpsd", gpsd([]).address, "--to", place(1, 1))
+    assert ended.status == 69 and "closed the connection" in ended.error
+    for arguments in (("--gpsd", "a b"), ("--to", "91,0"), ("--timeout", "0")):
+        assert stepctl("find", *arguments).status == 64
+
+
+def test_an_arrow_leads_the_way(stepctl, gpsd, on_terminal):
+    still = [tpv(mode=1)] * 2 + [tpv()] * 40
+    walk = [tpv(speed=1.4, track=90, east=0.7 * step) for step in range(100)]
+    address = gpsd(still + walk, pause=0.3).address
+    screen = on_terminal([STEPCTL, "find", "--watch", "--gpsd", address, "--to", place(100, 0)])
+    screen.shows("has no fix yet")
+    frame = screen.shows("GPS has not settled yet")
+    # No arrow, but a question mark.
+    assert any("?" in line for line in frame) and "north is up" not in "\n".join(frame)
+    frame = screen.shows("to the north")
+    assert "north is up" in "\n".join(frame) and len(frame) == 24 and max(map(len, frame)) < 80
+    screen.shows("your way is up")
+    screen.resize(8, 30)
+    wait_until(lambda: len(screen.frame) == 1, "one line is left")
+    screen.types(b"q")
+    assert screen.ends() == 0
+    plain = on_terminal([STEPCTL, "find", "--watch", "--gpsd", gpsd([tpv()] * 20).address, "--to", place(100, 0)],
+                        LC_ALL="C")
+    frame = plain.shows("about 100 m, +/- 8 m")
+    assert all(line.isascii() for line in frame) and "." in "".join(frame)
+    assert "100 m" in screen.written.decode().split("\x1b[?1049l")[-1] or "m to the" in screen.written.decode()
+
+
+# ------------------------------------------------------------------------------------------------ gpsd itself
+
+
+def sentence(text: str) -> str:
+    checksum = functools.reduce(operator.xor, text.encode())
+    return f"${text}*{checksum:02X}\r\n"
+
+
+def receiver_log(fixes) -> str:
+    """NMEA 0183 of a receiver (GGA, RMC, GSA, GST), a fix a second; None for a second without a fix."""
+
+    def angle(value, digits, letters):
+        degrees = int(abs(value))
+        return f"{degrees:0{digits}d}{(abs(value) - degrees) * 60:08.5f},{letters[value < 0]}"
+
+    lines = []
+    for second, fix in enumerate(fixes):
+        at = f"0102{second:02d}.00" if second < 60 else f"0103{second - 60:02d}.00"
+        if fix is None:
+            lines += [sentence(f"GPRMC,{at},V,,,,,,,231126,,,N"), sentence(f"GPGGA,{at},,,,,0,00,99.99,,,,,,")]
+            continue
+        north, east, error = fix
+        latitude, longitude = moved(north, east)
+        where = f"{angle(latitude, 2, 'NS')},{angle(longitude, 3, 'EW')}"
+        lines += [
+            sentence(f"GPRMC,{at},A,{where},0.0,,231126,,,A"),
+            sentence(f"GPGGA,{at},{where},1,09,0.9,250.0,M,48.0,M,,"),
+            sentence("GPGSA,A,3,01,02,03,04,05,06,07,08,09,,,,1.6,0.9,1.3"),
+            sentence(f"GPGST,{at},5.0,{error},{error},0.0,{error},{error},{error}"),
+        ]
+    return "".join(lines)
+
+
+@pytest.fixture
+def gpsfake(tmp_path):
+    """gpsd itself, which reads a receiver's log from a terminal that gpsfake plays."""
+    if not shutil.which("gpsfake") or not shutil.which("gpsd"):
+        pytest.skip("there is no gpsfake: apt-get install gpsd gpsd-clients")
+    with contextlib.ExitStack() as stack:
+
+        def start(log: str | Path, cycle: float) -> str:
+            path = tmp_path / "receiver.log"
+            path.write_text(log, newline="")
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            process = stack.enter_context(subprocess.Popen(
+                ["gpsfake", "-1", "-q", "-P", str(port), "-c", str(cycle), path], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True))
+            stack.callback(process.kill)
+
+            def answers():
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    return True
+
+            wait_until(answers, "gpsd listens")
+            return f"127.0.0.1:{port}"
+
+        yield start
+
+
+def test_a_receiver_that_was_just_switched_on(stepctl, gpsfake):
+    """Without a fix, then one that wanders, then a good one: with gpsd as people have it."""
+    wandering = [(60 - 6 * second, 30 if second % 2 else -30, 20.0) for second in range(8)]
+    address = gpsfake(receiver_log([None] * 3 + wandering + [(0, 0, 2.0)] * 60), cycle=0.1)
+    told = stepctl("find", "--gpsd", address, "--to", place(0, -200), "--json", "--timeout", "60", patience=90)
+    assert told.status == 0, told
+    assert told.json["bearing_deg"] == pytest.approx(270, abs=1)
+    assert told.json["distance_m"] == pytest.approx(200, abs=3)
+
+
+def test_a_receiver_that_never_has_a_fix(stepctl, gpsfake):
+    address = gpsfake(receiver_log([None] * 30), cycle=0.3)
+    ended = stepctl("find", "--gpsd", address, "--to", place(0, -200), "--timeout", "4")
+    assert ended.status == 3 and ("no fix yet" in ended.stdout or "no receiver yet" in ended.stdout), ended

@@ -1,0 +1,521 @@
+"""Our bridge, with publishers and clients that are not ours (Python's websockets), good and bad."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import websockets
+
+from programs import PATIENCE, REPOSITORY, wait_until
+from test_feed import OBJECT, frame
+
+PLACE = {"latitude": 48.7758, "longitude": 9.1829}
+
+
+class Authority:
+    """Certificates as the manual has them made: its commands, for other names."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        folder.mkdir()
+        page = (REPOSITORY / "man/stepctl-traffic-serve.1").read_text()
+        block = page.partition(".Ss Certificates")[2].partition(".Bd -literal")[2]
+        lines = [line.replace("\\e", "\\") for line in block.partition(".Ed")[0].splitlines()[1:]]
+        self.script = "\n".join(line.removeprefix("$ ") for line in lines)
+        subprocess.run(["sh", "-ec", self.script], cwd=folder, check=True, capture_output=True)
+
+    def issue(self, file: str, name: str, *extra: str, days: str = "2") -> tuple[Path, Path]:
+        """Another one from this authority."""
+        certificate, key = self.folder / f"{file}.pem", self.folder / f"{file}.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days,
+             "-CA", self.folder / "ca.pem", "-CAkey", self.folder / "ca.key", "-subj", name, *extra, "-addext",
+             "basicConstraints=critical,CA:FALSE", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True)
+        return certificate, key
+
+    def files(self, name: str) -> tuple[Path, Path]:
+        return self.folder / f"{name}.pem", self.folder / f"{name}.key"
+
+    def context(self, name: str | None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.folder / "ca.pem")
+        if name:
+            context.load_cert_chain(*self.files(name))
+        return context
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    authority = Authority(tmp_path_factory.mktemp("ca") / "ca")
+    authority.issue("third", "/CN=publisher:S3")
+    return authority
+
+
+@pytest.fixture
+def serve(stepctl, authority, tmp_path):
+    """Starts bridges, which end with the test."""
+    with contextlib.ExitStack() as stack:
+        count = 0
+
+        def start(*arguments, **options):
+            nonlocal count
+            count += 1
+            certificate, key = authority.files("bridge")
+            bridge = stepctl.start(
+                tmp_path / f"bridge{count}.log", "traffic", "serve", "--ca", authority.folder / "ca.pem", "--cert",
+                certificate, "--key", key, "--port", "0", "--address", "127.0.0.1", "--json", *arguments, **options)
+            stack.callback(bridge.close)
+            bridge.port = int(bridge.says("listening at port ").rpartition(" ")[2])
+            return bridge
+
+        yield start
+
+
+def counts(bridge) -> dict:
+    """What it says at its end."""
+    bridge.process.terminate()
+    ended = bridge.ends()
+    assert ended.status == 0, ended
+    return ended.objects[-1]
+
+
+def location(**members) -> str:
+    return json.dumps(PLACE | {"timestamp": time.time(), "locationAccuracy": 5, "course": -1, "speed": -1,
+                               "speedAccuracy": -1} | members)
+
+
+def connect(bridge, authority, name, path="/traffic", **options):
+    return websockets.connect(
+        f"wss://localhost:{bridge.port}{path}", ssl=authority.context(name), compression=None, max_size=1 << 21, **options)
+
+
+def run(what):
+    return asyncio.run(asyncio.wait_for(what, PATIENCE))
+
+
+def closes(bridge, authority, name, path, message) -> tuple[int, str]:
+    """With what it answers a message."""
+
+    async def send():
+        async with connect(bridge, authority, name, path) as client:
+            await client.send(message)
+            with pytest.raises(websockets.ConnectionClosed) as ended:
+                while True:
+                    await client.recv()
+            return ended.value.rcvd.code, ended.value.rcvd.reason
+
+    return run(send())
+
+
+def test_a_frame_goes_from_publisher_to_client_with_four_stamps(serve, authority):
+    bridge = serve()
+
+    async def pass_on():
+        async with connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            # Nothing before a place came.
+            await publisher.send(json.dumps(frame()))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.recv(), 0.3)
+            sent = time.time()
+            await client.send(location(timestamp=1700000000.25))
+            scenarios = {"wrongWay": True, "tailGateLevel": 2}
+            await publisher.send(json.dumps(frame(vehicles=[OBJECT | {"scenarios": scenarios, "other": 1}], more=2)))
+            seen = []
+            while not seen or "scenarios" not in seen[-1]["vehicles"][0]:
+                seen.append(json.loads(await client.recv()))
+            got = seen[-1]
+            assert got["section"] == "S1" and got["vehicles"][0]["scenarios"] == scenarios
+            assert got["vehicles"][0]["position"] == OBJECT["position"]
+            assert got["vehicles"][0]["shape"]["length"] == 1.8 and "other" not in got["vehicles"][0]
+            assert got["timestampFull"] == got["timestampSecs"] + "." + got["timestampNsecs"].zfill(9)
+            stamps = got["bridge"]
+            assert stamps["echo"] == 1700000000.25
+            assert sent - 0.1 < stamps["echoReceived"] <= stamps["sent"] < time.time() + 0.1
+            assert stamps["received"] <= stamps["sent"]
+
+    run(pass_on())
+    said = counts(bridge)
+    assert said["received"] == 2 and said["sent"] >= 1 and said["refused"] == 0 and said["dropped"] == 0
+
+
+def test_it_stops_five_seconds_after_the_last_place(serve, authority):
+    bridge = serve()
+
+    async def listen():
+        async with connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            began = time.monotonic()
+            await client.send(location())
+            last = began
+            while time.monotonic() < began + 6.5:
+                await publisher.send(json.dumps(frame()))
+                await asyncio.sleep(0.05)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(client.recv(), 0.05)
+                    last = time.monotonic()
+            assert 4.5 < last - began < 5.5
+            # And goes on with the next one.
+            await client.send(location())
+            await publisher.send(json.dumps(frame()))
+            await client.recv()
+
+    run(listen())
+
+
+MAP = {"sections": [
+    {"section": name, "from": {"latitude": 48.7758 + 0.01 * place, "longitude": 9.1829},
+     "to": {"latitude": 48.7758 + 0.01 * (place + 1), "longitude": 9.1829}}
+    for place, name in enumerate(["S1", "S2", "S3", "S4"])
+]}
+
+
+@pytest.mark.parametrize(
+    "where, expected",
+    [
+        (location(), {"S1", "S2"}),
+        (location(latitude=48.7758 + 0.015), {"S1", "S2", "S3"}),
+        (location(latitude=48.7758 + 0.015, radius=100), {"S2"}),
+        (location(latitude=48.7758 + 0.0105, radius=500), {"S1", "S2"}),
+        (location(latitude=49.5), set()),
+        (location(latitude=49.5, radius=1000), set()),
+    ],
+    ids=["at the end", "between", "radius", "radius over a joint", "elsewhere", "elsewhere, radius"],
+)
+def test_a_client_gets_the_sections_that_are_near_or_what_is_in_its_radius(
+        serve, authority, tmp_path, where, expected):
+    (tmp_path / "map.json").write_text(json.dumps(MAP))
+    bridge = serve("--map", tmp_path / "map.json")
+    near = json.loads(where)
+    objects = [OBJECT | {"id": str(step), "position": {"x": near["latitude"] + step * 1e-4, "y": 9.1829, "z": 0}}
+               for step in range(20)]  # 11 m from each to the next
+
+    async def listen():
+        async with connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as one, \
+                connect(bridge, authority, "publisher", "/publish/S2") as two, \
+                connect(bridge, authority, "third", "/publish/S3") as three:
+            await client.send(where)
+            seen = {}
+            for _ in range(8):
+                for publisher, name in ((one, "S1"), (two, "S2"), (three, "S3")):
+                    await publisher.send(json.dumps(frame(section=name, vehicles=objects)))
+                with contextlib.suppress(TimeoutError):
+                    while True:
+                        got = json.loads(await asyncio.wait_for(client.recv(), 0.05))
+                        seen[got["section"]] = {int(vehicle["id"]) for vehicle in got["vehicles"]}
+            assert set(seen) == expected
+            for ids in seen.values():
+                reach = near.get("radius", 1e9) / 11.12
+                assert ids == {step for step in range(20) if step <= reach}
+
+    run(listen())
+
+
+def test_who_may_do_what_is_in_the_certificate(serve, authority, tmp_path):
+    bridge = serve()
+    for file, name in [
+        ("nobody", "/CN=anybody"), ("some", "/CN=client:S2"),
+        # What tools that look for CN= in a line would find.
+        ("forged", "/O=a\\/CN=publisher:S1/CN=anybody"), ("twice", "/CN=client/CN=client"),
+    ]:
+        authority.issue(file, name)
+
+    async def status(name, path, **options) -> int:
+        try:
+            async with connect(bridge, authority, name, path, **options):
+                return 101
+        except websockets.InvalidStatus as refused:
+            return refused.response.status_code
+
+    for name, path, expected in [
+        ("client", "/traffic", 101), ("publisher", "/publish/S1", 101), ("publisher", "/publish/S2", 101),
+        ("client", "/publish/S1", 403), ("publisher", "/traffic", 403), ("third", "/publish/S1", 403),
+        ("publisher", "/publish/", 403), ("publisher", "/publish/S1/", 403), ("publisher", "/publish/%53%31", 101),
+        ("client", "/", 403), ("client", "/traffic?a=1", 403), ("nobody", "/traffic", 403),
+        ("forged", "/publish/S1", 403), ("twice", "/traffic", 403),
+    ]:
+        assert run(status(name, path)) == expected, (name, path)
+    # A page in a browser is not to use the certificate that the browser has.
+    assert run(status("client", "/traffic", origin="https://a.example")) == 403
+
+    async def limited():
+        """Two sections are published, and the certificate names one of them."""
+        async with connect(bridge, authority, "some") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as one, \
+                connect(bridge, authority, "publisher", "/publish/S2") as two:
+            await client.send(location())
+            for _ in range(5):
+                await one.send(json.dumps(frame()))
+                await two.send(json.dumps(frame(section="S2")))
+                assert json.loads(await client.recv())["section"] == "S2"
+
+    run(limited())
+    assert counts(bridge)["refused"] >= 10
+
+
+def test_without_a_good_certificate_there_is_no_connection(serve, authority, tmp_path):
+    bridge = serve()
+    stranger = Authority(tmp_path / "stranger")
+    expired = authority.issue("expired", "/CN=client", "-not_before", "20200101000000Z") \
+        if "-not_before" in subprocess.run(["openssl", "req", "-help"], capture_output=True, text=True).stderr else None
+
+    async def fails(context):
+        with pytest.raises((ssl.SSLError, ConnectionError, websockets.InvalidMessage, EOFError)):
+            async with websockets.connect(f"wss://localhost:{bridge.port}/traffic", ssl=context):
+                pass
+
+    run(fails(authority.context(None)))
+    mixed = ssl.create_default_context(cafile=authority.folder / "ca.pem")
+    mixed.load_cert_chain(*stranger.files("client"))
+    run(fails(mixed))
+    # One that vouches for itself, with the right name.
+    mixed = ssl.create_default_context(cafile=authority.folder / "ca.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+         "/CN=client", "-keyout", tmp_path / "own.key", "-out", tmp_path / "own.pem"], check=True, capture_output=True)
+    mixed.load_cert_chain(tmp_path / "own.pem", tmp_path / "own.key")
+    run(fails(mixed))
+    if expired:
+        run(fails(authority.context("expired")))
+    # Neither without TLS.
+    with socket.create_connection(("localhost", bridge.port), 5) as plain:
+        plain.sendall(b"GET /traffic HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert b"101" not in plain.recv(4096)
+    old = subprocess.run(
+        ["openssl", "s_client", "-connect", f"localhost:{bridge.port}", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert "Protocol  : TLSv1.1" not in old.stdout or "Cipher    : 0000" in old.stdout
+    assert counts(bridge)["clients"] == 0
+
+
+@pytest.mark.parametrize(
+    "path, message, code, reason",
+    [
+        ("/publish/S1", b"{}", 1003, "text"),
+        ("/publish/S1", "{}", 1007, "frame.section"),
+        ("/publish/S1", '{"section":"a","section":"b"}', 1007, "each name once"),
+        ("/publish/S1", json.dumps(frame()).replace("48.7758", "NaN"), 1007, "not JSON"),
+        ("/publish/S1", json.dumps(frame(section="S2")), 1008, "another section"),
+        ("/publish/S1", json.dumps(frame(vehicles=[OBJECT | {"id": str(i)} for i in range(2001)])), 1007, "at most 2000"),
+        ("/publish/S1", "x" * ((1 << 20) + 1), 1009, "at most 1048576"),
+        ("/publish/S1", json.dumps(frame(vehicles=[OBJECT] * 2)), 1007, "each id once"),
+        ("/traffic", b"{}", 1003, "text"),
+        ("/traffic", "{}", 1007, "location.timestamp"),
+        ("/traffic", " " * 4097, 1009, "at most 4096"),
+        ("/traffic", location(latitude=91), 1007, "-90 to 90"),
+        ("/traffic", location(radius=5), 1007, "10 to 1000"),
+        ("/traffic", location().replace("{", '{"latitude":1,', 1), 1007, "each name once"),
+    ],
+)
+def test_what_is_not_as_it_should_be_ends_the_connection_with_the_reason(
+        serve, authority, path, message, code, reason):
+    bridge = serve()
+    name = "client" if path == "/traffic" else "publisher"
+    ended = closes(bridge, authority, name, path, message)
+    assert ended[0] == code and reason in ended[1], ended
+    assert counts(bridge)["refused"] == 1
+
+
+def test_broken_utf_8_is_refused(serve, authority):
+    bridge = serve()
+
+    async def send():
+        async with connect(bridge, authority, "client") as client:
+            text = location().encode().replace(b"course", b"cour\xc3\x28", 1)
+            # As text, which the library would not send.
+            client.protocol.send_text(text)
+            client.transport.write(b"".join(client.protocol.data_to_send()))
+            with pytest.raises(websockets.ConnectionClosed) as ended:
+                await client.recv()
+            return ended.value.rcvd.code
+
+    assert run(send()) == 1007
+
+
+def test_who_tells_its_place_too_often_is_sent_away(serve, authority):
+    bridge = serve()
+
+    async def flood():
+        async with connect(bridge, authority, "client") as client:
+            with pytest.raises(websockets.ConnectionClosed) as ended:
+                for _ in range(100):
+                    await client.send(location())
+                    await asyncio.sleep(0.005)
+                await client.recv()
+            return ended.value.rcvd.code
+
+    async def often():
+        """Nine times a second is allowed."""
+        async with connect(bridge, authority, "client") as client:
+            for _ in range(36):
+                await client.send(location())
+                await asyncio.sleep(0.11)
+
+    assert run(flood()) == 1008
+    run(often())
+    assert counts(bridge)["refused"] == 1
+
+
+def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority):
+    bridge = serve()
+    objects = [OBJECT | {"id": str(i)} for i in range(40)]
+
+    # Little waits on the way to it.
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.connect(("127.0.0.1", bridge.port))
+
+    async def play():
+        async with connect(bridge, authority, "client") as quick, \
+                connect(bridge, authority, "client", max_queue=1, sock=narrow, server_hostname="localhost") as slow, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            slow.transport.pause_reading()
+            delays = []
+
+            async def listen():
+                async for message in quick:
+                    delays.append(time.time() - json.loads(message)["bridge"]["received"])
+
+            listening = asyncio.create_task(listen())
+            for count in range(80):
+                if count % 10 == 0:
+                    await quick.send(location())
+                    await slow.send(location())
+                await publisher.send(json.dumps(frame(vehicles=objects)))
+                await asyncio.sleep(0.02)
+            listening.cancel()
+            assert len(delays) > 40 and sorted(delays)[len(delays) // 2] < 0.1
+            slow.transport.resume_reading()
+            numbers = [0]
+            while numbers[-1] <= 80:
+                await slow.send(location())
+                await publisher.send(json.dumps(frame(vehicles=objects)))
+                with contextlib.suppress(TimeoutError):
+                    while True:
+                        numbers.append(int(json.loads(await asyncio.wait_for(slow.recv(), 0.1))["id"]))
+            # What waited on the way comes first, and then, without what came in between, the newest.
+            assert numbers == sorted(numbers) and len(numbers) < 70
+
+    run(play())
+    assert counts(bridge)["dropped"] > 10
+
+
+def test_who_answers_no_ping_is_disconnected(serve, authority):
+    bridge = serve()
+
+    async def freeze():
+        async with connect(bridge, authority, "client", close_timeout=0.1) as client:
+            await client.send(location())
+            client.transport.pause_reading()
+            # Asked after 5 s, given up after 10, and then the library waits for a word of farewell.
+            await asyncio.to_thread(
+                wait_until, lambda: "client disconnected" in bridge.stderr.read_text(), "it is given up", 40)
+
+    asyncio.run(freeze())
+
+
+def test_no_place_is_said_or_kept(serve, authority, tmp_path):
+    bridge = serve("--verbose")
+
+    async def tell():
+        async with connect(bridge, authority, "client") as client:
+            await client.send(location(latitude=47.123456, longitude=8.654321))
+            await asyncio.sleep(0.2)
+
+    run(tell())
+    process = bridge.process.pid
+    opened = [str(path.readlink()) for path in Path(f"/proc/{process}/fd").iterdir()]
+    counts(bridge)
+    said = bridge.stderr.read_text() + bridge.stdout.read_text()
+    assert "47.12" not in said and "8.65" not in said
+    assert not [path for path in opened if path.startswith(str(tmp_path)) and "bridge" not in path]
+
+
+def test_a_recording_is_replayed_as_if_it_were_now(serve, authority, stepctl, tmp_path):
+    lines = [{"received": 1_600_000_000 + count * 0.04 + 0.2, "frame": frame() | {
+        "timestampSecs": str(1_600_000_000 + count // 25), "timestampNsecs": str(count % 25 * 40_000_000)}}
+        for count in range(50)]
+    (tmp_path / "road.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    bridge = serve("--replay", tmp_path / "road.jsonl")
+    certificate, key = authority.files("client")
+    told = stepctl("traffic", "delay", "--feed", f"wss://localhost:{bridge.port}/traffic", "--at", "48.7758,9.1829",
+                   "--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--for", "5", "--json").json
+    # Over the end of the recording, too.
+    assert told["count"] > 100 and told["dropped"] <= 2
+    assert told["p50_ms"] == pytest.approx(200, abs=30 + told["uncertainty_ms"])
+    assert abs(told["clock_offset_ms"]) < 1 + told["uncertainty_ms"]
+
+
+def test_a_bridge_that_cannot_begin_says_why(stepctl, authority, tmp_path):
+    certificate, key = authority.files("bridge")
+    files = ("--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key)
+    broken = tmp_path / "broken"
+    broken.write_text("{}")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for arguments, status, words in [
+            ((*files, "--port", port, "--address", "127.0.0.1"), 69, "already in use"),
+            ((*files, "--port", "0", "--address", "300.1.1.1"), 69, "cannot listen"),
+            ((*files[:4], "--key", tmp_path / "none"), 66, "none"),
+            ((*files[:4], "--key", broken, "--port", "0"), 78, "TLS cannot be set up"),
+            ((*files[:4], "--key", authority.files("client")[1], "--port", "0"), 78, "TLS cannot be set up"),
+            ((*files, "--map", broken), 65, "map.sections: expected a value"),
+            ((*files, "--replay", broken), 65, "line 1"),
+            (files[:4], 64, "--key"),
+        ]:
+            ended = stepctl("traffic", "serve", *arguments)
+            assert (ended.status, words in ended.error) == (status, True), ended
+
+
+def test_the_child_ends_with_its_parent(serve):
+    bridge = serve()
+    bridge.kill()
+    wait_until(lambda: socket.socket().connect_ex(("localhost", bridge.port)) != 0, "nobody listens")
+
+
+def test_on_the_wire_there_is_nothing_to_read(serve, authority, tmp_path):
+    """As tshark sees it: TLS 1.2 or later, and no word of a frame or a place."""
+    capture = tmp_path / "wire.pcapng"
+    bridge = serve()
+    if not shutil.which("dumpcap"):
+        pytest.skip("there is no dumpcap: apt-get install tshark")
+    recorder = subprocess.Popen(
+        ["dumpcap", "-q", "-i", "lo", "-f", f"tcp port {bridge.port}", "-w", capture], stderr=subprocess.PIPE, text=True)
+    try:
+        started = recorder.stderr.readline()
+        if "Capturing" not in started:
+            pytest.skip(f"dumpcap may not capture here: {started.strip()}")
+        wait_until(lambda: "File:" in recorder.stderr.readline(), "it captures")
+
+        async def pass_on():
+            async with connect(bridge, authority, "client") as client, \
+                    connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+                await client.send(location())
+                await asyncio.sleep(0.1)
+                await publisher.send(json.dumps(frame()))
+                assert json.loads(await client.recv())["section"] == "S1"
+
+        run(pass_on())
+        time.sleep(0.5)
+    finally:
+        recorder.terminate()
+        recorder.wait(PATIENCE)
+    content = capture.read_bytes()
+    for word in (b"section", b"vehicles", b"latitude", b"48.77", b"/traffic", b"publisher", b"Sec-WebSocket"):
+        assert word not in content
+    told = subprocess.run(
+        ["tshark", "-r", capture, "-d", f"tcp.port=={bridge.port},tls", "-Y", "tls.handshake.type==2", "-T", "fields",
+         "-e", "tls.handshake.version", "-e", "tls.handshake.extensions.supported_version"],
+        capture_output=True, text=True, check=True).stdout.splitlines()
+    # TLS 1.3 is told in an extension.
+    assert len(told) == 2 and all(line.split()[-1] in ("0x0303", "0x0304") for line in told), told

@@ -1,0 +1,61 @@
+import Geography
+import Positioning
+import Testing
+
+@Suite("gpsd's protocol") struct GPSReportTests {
+  private func read(_ line: String) throws -> GPSReport { try GPSReport(parsing: Array(line.utf8), at: 7) }
+
+  @Test("a fix is read, with the time when it came")
+  func fix() throws {
+    // As gpsd 3.22 writes it for a receiver of 2005.
+    let line = """
+      {"class":"TPV","device":"/dev/pts/1","mode":3,"time":"2025-01-23T14:34:48.280Z","ept":0.005,"lat":46.498306886,\
+      "lon":7.567400477,"epx":25.475,"epy":25.404,"track":10.3788,"speed":0.091,"eph":45.600,"sep":80.445}
+      """
+    let place = try #require(Coordinate(latitude: 46.498306886, longitude: 7.567400477))
+    #expect(
+      try read(line) == .fix(Fix(time: 7, position: place, accuracy: 45.6, course: 10.3788, speed: 0.091)))
+  }
+
+  @Test("without an error of the place, those of its two axes do")
+  func axes() throws {
+    let place = try #require(Coordinate(latitude: 1, longitude: 2))
+    let told = try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"epx":3,"epy":4}"#)
+    #expect(told == .fix(Fix(time: 7, position: place, accuracy: 5)))
+    // A receiver that says 0 does not know.
+    #expect(
+      try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"eph":0}"#)
+        == .fix(Fix(time: 7, position: place, accuracy: nil)))
+  }
+
+  @Test("what is no fix is none")
+  func none() throws {
+    #expect(try read(#"{"class":"TPV","mode":1,"time":"2022-06-26T00:06:01.970Z"}"#) == .noFix)
+    #expect(try read(#"{"class":"TPV","mode":0}"#) == .noFix)
+    #expect(try read(#"{"class":"TPV","mode":3,"lat":1}"#) == .noFix)
+    #expect(try read(#"{"class":"DEVICES","devices":[]}"#) == .receivers(0))
+    #expect(try read(#"{"class":"SKY","satellites":[{"PRN":1}]}"#) == .other)
+    #expect(try read(#"{"class":"ERROR","message":"no"}"#) == .error("no"))
+  }
+
+  @Test(
+    "what gpsd does not say is refused",
+    arguments: [
+      "", "x", "[]", "{}", #"{"class":1}"#, #"{"class":"TPV"}"#, #"{"class":"TPV","mode":4}"#,
+      #"{"class":"TPV","mode":3,"lat":91,"lon":0}"#, #"{"class":"TPV","mode":3,"lat":"1","lon":0}"#,
+      #"{"class":"TPV","mode":3,"lat":1e999,"lon":0}"#, #"{"class":"TPV","mode":3,"lat":1,"lat":2,"lon":0}"#,
+      #"{"class":"DEVICES"}"#,
+    ])
+  func malformed(line: String) { #expect(throws: GPSReport.Malformed.self) { try read(line) } }
+
+  @Test("an address of gpsd is read")
+  func addresses() {
+    #expect(GPSConnection.Address("a.example") == .init(host: "a.example", port: 2947))
+    #expect(GPSConnection.Address("a.example:99") == .init(host: "a.example", port: 99))
+    #expect(GPSConnection.Address("[::1]:99") == .init(host: "::1", port: 99))
+    #expect(GPSConnection.Address("[::1]") == .init(host: "::1", port: 2947))
+    for text in ["", ":1", "a:", "a:0", "a:65536", "a:+1", "::1", "[]", "a b", "a:1:2"] {
+      #expect(GPSConnection.Address(text) == nil, "\(text)")
+    }
+  }
+}
