@@ -37,6 +37,40 @@ enum Examples {
       ("stepctl locate", "once"), ("stepctl locate --watch", "as you walk"),
       ("stepctl locate --radio btsnoop:walk.btsnoop", "from a recording"),
     ],
+    "stepctl find": [
+      ("stepctl find", "how far, and in which direction"), ("stepctl find --watch", "as you walk"),
+    ],
+    "stepctl login": [("stepctl login https://fleet.example", "once on each device")],
+    "stepctl logout": [("stepctl logout", "from this device")],
+    "stepctl whoami": [("stepctl whoami", "which account, and on which devices")],
+    "stepctl vehicles": [("stepctl vehicles", "what can be booked")],
+    "stepctl book": [
+      ("stepctl book van --for 2h", "from now on"), ("stepctl book van --from 08:00 --for 1d", "later"),
+    ],
+    "stepctl bookings": [
+      ("stepctl bookings", "those that you have"), ("stepctl bookings extend --for 30m", "the one that is under way"),
+    ],
+    "stepctl bookings list": [("stepctl bookings list", "those that you have")],
+    "stepctl bookings show": [("stepctl bookings show 3f9a", "by the beginning of its id")],
+    "stepctl bookings extend": [("stepctl bookings extend --for 30m", "half an hour more")],
+    "stepctl bookings cancel": [("stepctl bookings cancel 3f9a", "before it begins")],
+    "stepctl bookings end": [("stepctl bookings end", "now")],
+    "stepctl account": [("stepctl account create https://fleet.example --email anna@example.org", "a new one")],
+    "stepctl account create": [
+      ("stepctl account create https://fleet.example --email anna@example.org", "a code comes by mail")
+    ],
+    "stepctl account confirm": [("stepctl account confirm 123456", "the code that came by mail")],
+    "stepctl account password": [("stepctl account password", "have a code sent, to choose a new one")],
+    "stepctl account export": [("stepctl account export", "everything that the server keeps of you")],
+    "stepctl account delete": [("stepctl account delete", "asks first")],
+    "stepctl operator log": [
+      ("stepctl operator log car", "what the vehicle did"),
+      ("stepctl operator log car --verify", "and nothing is missing"),
+    ],
+    "stepctl traffic serve": [
+      ("stepctl traffic serve --ca ca.pem --cert bridge.pem --key bridge.key", "a bridge of your own")
+    ],
+    "stepctl traffic watch": [("stepctl traffic watch --feed file:road.jsonl", "a picture of the road")],
     "stepctl enroll": [
       ("stepctl enroll --name anna --output request", "a file for the operator"),
       ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),

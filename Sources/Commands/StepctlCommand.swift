@@ -21,11 +21,6 @@ package struct StepctlCommand: ParsableCommand {
           Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
         ]),
       CommandGroup(
-        name: "Booking",
-        subcommands: [
-          Login.self, Book.self, Bookings.self, Vehicles.self, Whoami.self, Logout.self, AccountGroup.self,
-        ]),
-      CommandGroup(
         name: "Technician",
         subcommands: [
           Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, TrafficGroup.self,

@@ -3,6 +3,7 @@
 import copy
 import json
 from functools import cache
+from itertools import dropwhile
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
@@ -35,17 +36,17 @@ def _validator(name: str) -> Draft202012Validator:
 
 def name(arguments: tuple[str, ...]) -> str:
     """The definition for what was typed."""
+    known = definitions()
     words = []
-    for word in arguments:
-        if word.startswith("-"):
-            break
-        if "-".join([*words, word]) not in definitions() and not any(
-            known.startswith("-".join([*words, word]) + "-") for known in definitions()
-        ):
+    for word in dropwhile(lambda word: word in ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color"), arguments):
+        longer = "-".join([*words, word])
+        if not any(name == longer or name.startswith(f"{longer}-") for name in known):
             break
         words.append(word)
     found = "-".join(words)
-    return found if found in definitions() else "failure" if words or arguments[:1] != ("--json",) else "bare"
+    if found == "bookings":
+        return "bookings-list"
+    return found if found in known else "failure" if words else "bare"
 
 
 def check(arguments: tuple, output: str):

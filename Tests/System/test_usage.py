@@ -88,6 +88,14 @@ def test_what_is_typed_wrongly_is_a_usage_error(stepctl, tmp_path, arguments):
     assert list(tmp_path.iterdir()) == [], "nothing was made"
 
 
+@pytest.mark.parametrize("command", COMMANDS[1:], ids=" ".join)
+def test_every_command_fails_with_an_object_where_json_is_asked_for(stepctl, command):
+    for arguments in ((*command, "--no-such-flag", "--json"), ("--json", *command, "--no-such-flag")):
+        ended = stepctl(*arguments)
+        failure = ended.outcome
+        assert (ended.status, failure) == (64, {"outcome": "failed"})
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [

@@ -47,13 +47,12 @@ struct ProvisionWatcher: ContextCommand {
     let own = place.path(summary.folder)
     try console.result("\(name) may watch until \(dateAndTime(summary.end)): \(own)")
     guard let broker else { return }
+    let login = ["--cafile", "\(own)/ca.pem", "--cert", "\(own)/watcher.pem", "--key", "\(own)/watcher.key"]
+    let topics = summary.topics.flatMap { ["-t", $0] }
+    let words = ["mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)"] + login + ["-q", "1", "-v"] + topics
+    console.note("try: \(words.map(shellWord).joined(separator: " "))")
     console.note(
-      """
-      a broker of an older vehicle has to let it in: \(shellCommand("stepctl", "provision", "vehicle", folder, "--update"))
-      try: \(shellCommand(
-        "mosquitto_sub", "-h", broker.host, "-p", "\(broker.port)", "--cafile", "\(own)/ca.pem", "--cert",
-        "\(own)/watcher.pem", "--key", "\(own)/watcher.key", "-q", "1", "-v")) \
-      \(summary.topics.map { "-t \(shellWord($0))" }.joined(separator: " "))
-      """)
+      "an older vehicle's broker has to be told: \(shellCommand("stepctl", "provision", "vehicle", folder, "--update"))"
+    )
   }
 }

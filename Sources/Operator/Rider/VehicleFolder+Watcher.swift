@@ -56,7 +56,10 @@ extension VehicleFolder {
       files.append(NewFile("homeassistant.jsonl", messages.joined()))
     }
     try Files.createFolder(path(VehiclePaths.watchers), mode: 0o700)
-    let staging = try StagingFolder(path("\(VehiclePaths.watchers)/.\(plan.name).new"))
+    let new = path("\(VehiclePaths.watchers)/.\(plan.name).new")
+    // What an interrupted run left here is useless.
+    try StagingFolder.remove(new)
+    let staging = try StagingFolder(new)
     for file in files { try staging.write(file) }
     try staging.synchronize()
     try staging.become(path(name))

@@ -1,0 +1,74 @@
+"""`doctor` beyond the radio: files, token, broker, controller; what is broken, and the line that mends it."""
+
+import shlex
+import subprocess
+import time
+
+import pytest
+
+from programs import wait_until
+
+AREAS = ("vehicle", "broker", "controller")
+
+
+def examined(rider, *more) -> tuple[int, dict[str, dict]]:
+    """The status, and each area's findings that are not ok, by their subjects. The clock is this machine's."""
+    ended = rider.types("doctor", *AREAS, "--json", "--timeout", "2", *more)
+    report = ended.json
+    assert report["exit"] == ended.status
+    assert (report["state"] == "broken") == (ended.status != 0)
+    return ended.status, {
+        area["area"]: {
+            finding["subject"]: finding
+            for finding in area["findings"] if finding["state"] != "ok" and finding["subject"] != "clock"
+        }
+        for area in report["areas"]
+    }
+
+
+def test_a_vehicle_that_works_has_nothing_broken(shared_rider):
+    assert examined(shared_rider) == (0, {"vehicle": {}, "broker": {}, "controller": {}})
+    lines = shared_rider.types("doctor", *AREAS).lines
+    assert any("TLSv1.3" in line for line in lines)
+    assert any("left closed, right closed" in line for line in lines)
+
+
+def test_nothing_moves_and_the_controller_sees_a_question_alone(shared_vehicle, shared_rider):
+    assert examined(shared_rider)[0] == 0
+    assert shared_vehicle.is_unmoved()
+
+
+def test_a_controller_that_is_gone(vehicle, alice):
+    vehicle.stepd.close()
+    status, found = examined(alice)
+    assert (status, found["broker"], found["controller"]["answer"]["state"]) == (69, {}, "warning")
+    assert "offline" in found["controller"]["answer"]["text"]
+
+
+def test_a_broker_that_is_gone(vehicle, alice):
+    vehicle.broker.kill()
+    status, found = examined(alice)
+    assert status == 69 and "Connection refused" in found["broker"]["connection"]["text"]
+
+
+def test_a_key_that_others_can_read_and_the_line_that_mends_it(vehicle, alice):
+    (alice.folder / "device.jwk").chmod(0o644)
+    status, found = examined(alice)
+    assert status == 77
+    subprocess.run(shlex.split(found["vehicle"]["keys"]["remedy"]), check=True, cwd=vehicle.stepctl.home)
+    assert examined(alice)[0] == 0
+
+
+def test_a_token_that_has_ended(vehicle):
+    dora = vehicle.rider("dora", "--for", "1s")
+    wait_until(lambda: dora.types("--json").json["vehicles"][0]["expires"] <= time.time(), "its end")
+    status, found = examined(dora)
+    assert (status, found["vehicle"]["token"]["state"]) == (77, "broken")
+    assert found["controller"], "the vehicle refuses it, too"
+
+
+@pytest.mark.parametrize("area", ["broker", "controller"])
+def test_without_a_vehicle_that_is_what_is_said(stepctl, area):
+    ended = stepctl("doctor", area, "--json")
+    (found,) = ended.json["areas"]
+    assert (ended.status, found["area"], found["state"]) == (0, "vehicle", "warning")
