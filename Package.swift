@@ -163,7 +163,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", "Positioning", argumentParser, crypto,
+        "Traffic", "TrafficFeed", "Positioning", "StepController", argumentParser, crypto,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.

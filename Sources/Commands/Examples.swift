@@ -114,6 +114,9 @@ enum Examples {
       ("stepctl provision vehicle van --steps right", "with one step"),
       ("stepctl provision vehicle car --renew", "new certificates"),
     ],
+    "stepctl provision keys": [
+      ("stepctl provision keys car --output keys.txt", "on the vehicle; the file is for the operator")
+    ],
     "stepctl provision token": [
       ("stepctl provision token car --rider anna --for 8h", "on this computer"),
       ("stepctl provision token car --device request -o access", "for the device that made the request"),

@@ -28,6 +28,8 @@ import Testing
     "ControllerFile.InputsKey": [("stepd.toml.5", "[inputs]")],
     "ControllerFile.StepInputsKey": [("stepd.toml.5", "[inputs.steps.ID]")],
     "ControllerFile.InterlockKey": [("stepd.toml.5", "[interlock]")],
+    "ControllerFile.GuardKey": [("stepd.toml.5", "[guard]")],
+    "ControllerFile.GuardStepKey": [("stepd.toml.5", "[guard.steps.ID]")],
     "ControllerFile.WatchdogKey": [("stepd.toml.5", "[watchdog]")],
   ]
 
@@ -88,6 +90,7 @@ import Testing
       ("driver = \"pwm\"\n", "driver = \"pwm\"\nroot = \"pwm\"\n"), ("gpio:/dev/gpiochip0:", "file:line"),
       ("file:/run/vehicle/", "file:"),
     ]
+    for name in ["tls/feed.pem", "tls/feed.key"] { _ = try folder.write("car/\(name)", "", mode: 0o600) }
     for name in ["line3", "line7", "standing"] { _ = try folder.write("car/\(name)", "1") }
     for example in examples {
       var text = example
