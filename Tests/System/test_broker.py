@@ -233,7 +233,7 @@ def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
     assert ended.stderr.splitlines()[-1] == "hint: is stepd running, and is this vehicle file its own?"
     assert parked.published("left") == 1, "the question alone"
     status = alice.types("status", "--json", "--timeout", "3")
-    assert (status.status, status.stdout) == (69, "")
+    assert (status.status, status.outcome) == (69, {"outcome": "failed"})
 
 
 # --- A broker that goes away ---

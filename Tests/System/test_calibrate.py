@@ -193,7 +193,7 @@ def test_what_makes_it_worse_is_not_written_unless_somebody_says_so(calibrate, f
         (folder / f"heard/left-{distance}-pocket.btsnoop").write_bytes(captures.HEADER + content)
     arguments = ("--captures", "heard", "--step", "left")
     ended = calibrate(*arguments, "--yes", "--json")
-    assert (ended.status, ended.json["written"]) == (1, False)
+    assert (ended.status, ended.objects[0]["written"]) == (1, False)
     assert ended.error == "not written: the correct zone would be found less often than before"
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
     assert calibrate(*arguments, input=b"\n").status == 0
@@ -237,8 +237,9 @@ def test_what_was_measured_is_told_also_when_it_cannot_be_written(calibrate, fol
     ended = calibrate("--captures", "heard", "--yes", "--json", prefix=AS_ANYBODY)
     folder.chmod(0o755)
     assert ended.status == 77
-    assert ended.json["written"] is False
-    assert ended.json["steps"][0]["measured_power_dbm"] == pytest.approx(-74, abs=1)
+    measured, _ = ended.objects
+    assert measured["written"] is False
+    assert measured["steps"][0]["measured_power_dbm"] == pytest.approx(-74, abs=1)
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
 

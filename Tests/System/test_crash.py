@@ -249,7 +249,8 @@ def test_a_step_does_not_move_when_the_journal_cannot_be_written(vehicle, alice)
     journal.unlink()
     journal.mkdir()  # what is renamed to it cannot take its place
     refused = alice.moves("open", "left", "--json")
-    assert (refused.status, refused.outcome) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
+    told = {"outcome": "refused", "step": "left", "refusal": "unavailable", "retry": True}
+    assert (refused.status, refused.outcome) == (5, told)
     assert "left: the journal cannot be written: " in vehicle.stepd.stderr.read_text()
     assert vehicle.is_unmoved()
     # What is written after the refusal cannot be, either.
@@ -339,7 +340,8 @@ def test_a_pwm_channel_that_cannot_be_set_is_refused(pwm):
     vehicle, chip = pwm
     (chip / "export").unlink()
     refused = vehicle.rider("alice").moves("open", "right", "--json", at="right")
-    assert (refused.status, refused.outcome) == (5, {"outcome": "refused", "refusal": "unavailable", "retry": True})
+    told = {"outcome": "refused", "step": "right", "refusal": "unavailable", "retry": True}
+    assert (refused.status, refused.outcome) == (5, told)
     assert f"right: fault driver: cannot open {chip}/export: No such file or directory" in (
         vehicle.stepd.stderr.read_text()
     )

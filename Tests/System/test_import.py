@@ -131,7 +131,7 @@ def test_a_code_that_riders_would_refuse_is_not_made(new_vehicle):
     file = vehicle.folder / "vehicle.toml"
     file.write_text(re.sub(r'^host = ".*"', 'host = "my_broker"', file.read_text(), count=1, flags=re.MULTILINE))
     ended = vehicle.stepctl("provision", "qr", "--vehicle", file, "--json")
-    assert (ended.status, ended.stdout) == (78, "")
+    assert (ended.status, ended.outcome) == (78, {"outcome": "failed"})
     reason = "not well formed: host is not the name or the address of a computer"
     assert ended.error == f"{file}: makes a code that riders would refuse: {reason}"
 

@@ -30,7 +30,7 @@ def test_a_program_in_python_moves_a_step(vehicle, alice):
     assert (asked.status, asked.json) == (0, {"position": "open", "phase": "idle"})
     carol = vehicle.rider("carol", "--steps", "right")
     refused = python(vehicle, client, "close", "--vehicle", carol.file, "--step", "left").ends()
-    assert (refused.status, refused.outcome) == (5, {"refusal": "wrong_step", "retry": False})
+    assert (refused.status, refused.json) == (5, {"refusal": "wrong_step", "retry": False})
     assert vehicle.motions == [("left", "close", "open")]
     assert vehicle.stepd.lives
 
@@ -302,7 +302,7 @@ def test_a_refusal_that_is_not_known_is_a_refusal_with_the_retry_that_it_carries
     with PlayedController(played.vehicle, answering({"refusal": {"code": "token_revoked", "retry": retry}})):
         ended = played.moves("open", "left", "--json")
     assert ended.status == 5
-    assert ended.outcome == {"outcome": "refused", "refusal": "token_revoked", "retry": retry}
+    assert ended.outcome == {"outcome": "refused", "step": "left", "refusal": "token_revoked", "retry": retry}
     assert ended.error.startswith("the vehicle refused (token_revoked): ")
     assert ("hint: trying again can help" in ended.stderr) == retry
 
@@ -319,7 +319,8 @@ def test_every_refusal_is_told(played, code):
     with PlayedController(played.vehicle, answering({"refusal": {"code": code, "retry": proto.REFUSALS[code]}})):
         ended = played.moves("open", "left", "--json")
     assert ended.status == 5
-    assert ended.outcome == {"outcome": "refused", "refusal": code, "retry": proto.REFUSALS[code]}
+    told = {"outcome": "refused", "step": "left", "refusal": code, "retry": proto.REFUSALS[code]}
+    assert ended.outcome == told
     assert ended.error.startswith(f"the vehicle refused ({code}): ")
     assert ("hint: trying again can help" in ended.stderr) == proto.REFUSALS[code]
 

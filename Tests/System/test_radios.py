@@ -72,7 +72,7 @@ def scan(stepctl, tmp_path):
 def test_a_file_that_is_no_capture_is_told(scan, locate, content, fault):
     for program in (scan, locate):
         ended = program(content)
-        assert (ended.status, ended.stdout) == (65, "")
+        assert (ended.status, ended.outcome) == (65, {"outcome": "failed"})
         assert ended.stderr == f"stepctl: error: capture is not a btsnoop capture that can be read: {fault}\n"
 
 
@@ -83,13 +83,14 @@ def test_a_capture_that_is_torn_is_told_after_what_is_whole(scan, cut):
     ended = scan(torn)
     assert ended.status == 65
     assert ended.error.startswith(f"capture is damaged at byte {len(torn)}: expected ")
-    assert len(ended.lines) == (0 if cut < 40 else 9)
+    # What is whole, and the failure.
+    assert len(ended.lines) == (0 if cut < 40 else 9) + 1
 
 
 def test_a_capture_with_garbage_in_the_middle_is_told_after_what_is_whole(scan):
     whole = HEADER + heard(VEHICLE, {1: HERE}, seconds=1)
     ended = scan(whole + b"\xff" * 100)
-    assert (ended.status, len(ended.lines)) == (65, 10)
+    assert (ended.status, len(ended.lines)) == (65, 10 + 1)
     assert ended.error.startswith(f"capture is damaged at byte {len(whole) + 4}: expected ")
 
 

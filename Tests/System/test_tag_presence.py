@@ -229,11 +229,11 @@ def auto(file_vehicle, chip, tmp_path):
     """The arguments for a radio that decides nothing, a picture of this text, and the reader."""
     capture = captures.written(tmp_path / "between.btsnoop", captures.between(file_vehicle.uuid))
 
-    def given(code: str) -> tuple:
+    def given(code: str, source=None) -> tuple:
         picture = tmp_path / "code.png"
         picture.write_bytes(pictures.png(pictures.code(code)))
         file = file_vehicle.folder / "vehicle.toml"
-        return ("--vehicle", file, "--radio", f"btsnoop:{capture}", "--qr", picture, "--nfc", chip.connection)
+        return ("--vehicle", file, "--radio", f"btsnoop:{capture}", "--qr", source or picture, "--nfc", chip.connection)
 
     return given
 
@@ -249,7 +249,7 @@ def test_what_was_named_is_tried_until_it_locates(auto, stepctl, chip, file_vehi
     assert notes.keys() <= {"not located by radio", "not located by code"}
     code = "not located by code: the code holds something else than the name of a step"
     assert notes.get("not located by code", code) == code
-    none = stepctl("locate", *auto("https://example.org/"), "--qr", file_vehicle.folder / "none.png", "--json")
+    none = stepctl("locate", *auto("https://example.org/", file_vehicle.folder / "none.png"), "--json")
     assert (none.status, none.json["method"]) == (0, "nfc")
     assert any(note.startswith("not located by code: cannot open ") for note in none.stderr.splitlines())
 
@@ -261,7 +261,7 @@ def test_the_last_way_says_how_it_ended(auto, stepctl, chip):
 
 
 def test_control_c_ends_all_ways(auto, stepctl, chip, tmp_path):
-    given = (*auto("https://example.org/"), "--qr", "-")
+    given = auto("https://example.org/", "-")
     with closing(stepctl.start(tmp_path / "log", "locate", *given, stdin=subprocess.PIPE)) as running:
         running.says("not located by radio")
         running.signal(signal.SIGINT)

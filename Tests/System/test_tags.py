@@ -812,7 +812,8 @@ def test_a_tag_that_was_written_is_told_where_listing_it_fails(arguments, stepct
     finally:
         parked.folder.chmod(0o755)
     assert (ended.status, ended.error) == (77, f"cannot write {file}: Permission denied")
-    assert (ended.json["uid"], ended.json["outcome"], ended.json["registered"]) == (UID, "written", False)
+    written = ended.objects[0]
+    assert (written["uid"], written["outcome"], written["registered"]) == (UID, "written", False)
     assert texts(chip.tag) == [label(parked, "left")]
 
 
