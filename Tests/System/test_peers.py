@@ -317,7 +317,7 @@ def test_the_retry_of_a_known_refusal_is_the_controllers(played):
 @pytest.mark.parametrize("code", [code for code in proto.REFUSALS if code != "replayed"])
 def test_every_refusal_is_told(played, code):
     with PlayedController(played.vehicle, answering({"refusal": {"code": code, "retry": proto.REFUSALS[code]}})):
-        ended = played.moves("open", "left", "--json")
+        ended = played.moves("open", "left", "--json", "--wait", "0")
     assert ended.status == 5
     told = {"outcome": "refused", "step": "left", "refusal": code, "retry": proto.REFUSALS[code]}
     assert ended.outcome == told

@@ -238,8 +238,8 @@ def test_a_full_disk_is_told_and_what_was_saved_can_be_replayed(stepctl, folder)
     replayed = stepctl("scan", "--json", "--radio", "btsnoop:saved.btsnoop", folder=folder)
     assert (replayed.status, replayed.stderr) == (0, "")
     assert len(replayed.lines) > 50
-    *heard, failure = ended.lines
-    assert replayed.lines == heard and json.loads(failure)["exit"] == 74
+    *whole, failure = ended.lines
+    assert replayed.lines == whole and json.loads(failure)["exit"] == 74
     assert json.loads(replayed.lines[0])["major"] == 1
 
 
