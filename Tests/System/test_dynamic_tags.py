@@ -89,10 +89,10 @@ def test_the_tag_gets_keys_of_its_own_and_says_something_new_each_time(operator,
         assert (operator.vehicle.folder / file).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_pile_says_whether_the_controller_has_to_start_again(operator):
+def test_a_pile_says_whether_the_controller_has_to_read_its_tags_again(operator):
     for arguments, told in ((["--dry-run"], False), ([], True), ([], False)):
         ended = operator.provisions("--batch", "--count", "1", *arguments)
-        assert ended.status == 0 and ("restart stepd" in ended.stderr) == told
+        assert ended.status == 0 and ("reload stepd" in ended.stderr) == told
 
 
 def test_doing_it_again_changes_nothing(operator, chip):
