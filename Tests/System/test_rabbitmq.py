@@ -149,7 +149,8 @@ def test_nobody_connects_without_a_certificate_of_the_operators(fleet):
 def test_its_definitions_name_every_vehicle_and_follow_a_new_one(fleet, stepctl):
     file = fleet.folder / "fleet/rabbitmq-definitions.json"
     users = {user["name"] for user in json.loads(file.read_text())["users"]}
-    assert users == {f"{role}:{fleet.uuid(name)}" for role in ("rider", "controller") for name in ("car", "van")} | {
+    roles = ("rider", "watcher", "controller")
+    assert users == {f"{role}:{fleet.uuid(name)}" for role in roles for name in ("car", "van")} | {
         "operator"
     }
     made = stepctl("provision", "vehicle", fleet.folder / "bus", "--operator", fleet.folder / "fleet")

@@ -166,7 +166,7 @@ def test_what_is_no_frame_ends_it_with_one_line(stepctl, bridge, road, scene, tm
     broken.write_text(broken.read_text() + "x\n")
     ended = stepctl("traffic", "watch", "--feed", f"file:{broken}", "--json")
     # What came before it was shown.
-    assert ended.status == 65 and f"{broken}, line 11" in ended.error and len(ended.lines) == 10
+    assert ended.status == 65 and f"{broken}, line 11" in ended.error and len(ended.lines) == 10 + 1
     scene.write_text("{}")
     ended = stepctl("traffic", "watch", "--feed", f"file:{broken}", "--scene", scene)
     assert ended.status == 65 and "scene" in ended.error
