@@ -85,7 +85,7 @@ def test_the_python_example_opens_and_says_why_it_does_not(vehicle, alice, tmp_p
 
 
 def test_the_statuses_of_the_page_are_those_of_the_manual():
-    listed = re.findall(r"^\| (\d+) \| `?(\w*)`? \|", PAGE, re.MULTILINE)
+    listed = re.findall(r"^\| (\d+) \| ?`?(\w*)`? \|", PAGE, re.MULTILINE)
     manual = (REPOSITORY / "man/stepctl.1").read_text()
     statuses = re.findall(r"^\.It (\d+)$", manual.split(".Sh EXIT STATUS")[1].split(".Sh EXAMPLES")[0], re.MULTILINE)
     assert [number for number, _ in listed] == statuses
