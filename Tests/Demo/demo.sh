@@ -163,6 +163,8 @@ run 0 'echo 0 >car/new && mv car/new car/clear'
 ends 6 obstructed.log
 run 5 'stepctl open left'
 run 0 'echo 1 >car/new && mv car/new car/clear'
+# A contact has to stay clear for a moment before it is believed.
+sleep 1
 run 0 'stepctl close left'
 six='left open,left close,left open,left close,left open,left close'
 moved "$six" || fail 'expected that the left step closed'
