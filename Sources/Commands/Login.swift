@@ -14,7 +14,9 @@ struct Login: ContextCommand {
     commandName: "login", abstract: "Log in at your operator's server.",
     usage: "stepctl login [<options>] [<url>]")
 
-  @Argument(help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"))
+  @Argument(
+    help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"),
+    transform: { try FleetAddress($0) })
   var url: FleetAddress?
 
   @Option(help: "Log in here, with this address and a password, and not in a browser.")

@@ -9,10 +9,10 @@ package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
     package let text: String
 
     package var exitStatus: ExitStatus { .usage }
-    package var description: String { "\(text): not a server's address" }
-    package var hint: String? {
-      text.hasPrefix("http://")
-        ? "anybody on the way can change what http:// carries: use https://" : "it is https://HOST or https://HOST:PORT"
+    package var description: String {
+      text.lowercased().hasPrefix("http://")
+        ? "anybody on the way can change what http:// carries: use https://"
+        : "a server's address is https://HOST or https://HOST:PORT"
     }
   }
 

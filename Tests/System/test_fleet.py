@@ -268,6 +268,7 @@ def test_only_https_is_spoken(rider):
     for address in ("http://localhost:1", "https://user@localhost", "https://localhost/path", "https://", "ftp://a"):
         ended = rider("login", address)
         assert (ended.status, ended.stdout) == (64, ""), ended
+        assert "https://" in ended.error, "what to write instead"
 
 
 def test_logging_out_ends_the_login_at_the_server_too(anna, server):

@@ -9,7 +9,9 @@ struct AccountCreate: ContextCommand {
     commandName: "create", abstract: "Make an account.",
     usage: "stepctl account create [<options>] [<url>] --email <email>")
 
-  @Argument(help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"))
+  @Argument(
+    help: ArgumentHelp("The server's address (default: the one that is known).", valueName: "url"),
+    transform: { try FleetAddress($0) })
   var url: FleetAddress?
 
   @OptionGroup var address: EmailOptions

@@ -77,10 +77,6 @@ struct ServerOptions: ParsableArguments {
   }
 }
 
-extension FleetAddress: ExpressibleByArgument {
-  package init?(argument: String) { try? self.init(argument) }
-}
-
 extension Context {
   func fleetFolder() throws(ProvisioningError) -> FleetFolder {
     guard let user = folders.user else { throw .noHome }

@@ -63,7 +63,8 @@ struct ProvisionVehicle: ContextCommand {
   var operatorFolder: String?
 
   @Option(
-    help: ArgumentHelp("The fleet's server, whose vehicle it becomes; run this on the vehicle.", valueName: "url"))
+    help: ArgumentHelp("The fleet's server, whose vehicle it becomes; run this on the vehicle.", valueName: "url"),
+    transform: { try FleetAddress($0) })
   var fleet: FleetAddress?
 
   @Option(help: ArgumentHelp("The code that the fleet's operator gave: XXXX-XXXX-XXXX.", valueName: "code"))
