@@ -67,12 +67,16 @@ install_missing "${packages[@]}"
 environment() {
   local requirements=$1 folder=$2
   if ! cmp -s "$requirements" "$folder/requirements.txt"; then
-    python3 -m venv --clear "$folder"
-    "$folder/bin/python" -m pip install --quiet --requirement "$requirements"
-    cp "$requirements" "$folder/"
+    python3 -m venv --clear "$folder" &&
+      "$folder/bin/python" -m pip install --quiet --prefer-binary --no-compile --requirement "$requirements" &&
+      cp "$requirements" "$folder/requirements.txt"
   fi
 }
 case $1 in
-test) environment Tests/Peers/requirements.txt .build/venv ;;
+test)
+  environment Tests/Peers/requirements.txt .build/venv
+  # Its packages do not go with the others', and not each version of Python has them all.
+  environment Tests/Peers/homeassistant.txt .build/homeassistant || echo 'Home Assistant cannot be installed here' >&2
+  ;;
 test-fleet) environment Fleet/Tests/requirements.txt Fleet/.build/venv ;;
 esac
