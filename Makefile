@@ -40,11 +40,15 @@ demo: ## show the whole chain on this machine, with a simulated vehicle and ride
 	@$(MAKE) --no-print-directory release
 	Tests/Demo/demo.sh $(BIN)
 
+try: ## a vehicle on this machine, and a shell for its rider
+	Tests/prepare.sh demo
+	@$(MAKE) --no-print-directory release
+	@Tests/Demo/try.sh $(BIN)
+
 picture: release ## draw README's picture of the view again
 	Tests/prepare.sh test
 	$(python) Tests/Demo/picture.py $(BIN)
 
-.PHONY: demo-fleet
 demo-fleet: ## show a fleet on this machine: two vehicles, two riders, a race, and access that is taken back
 	Tests/prepare.sh fleet
 	@$(MAKE) --no-print-directory release fleet
@@ -154,5 +158,5 @@ help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 .DEFAULT_GOAL := release
-.PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
+.PHONY: release packages demo try demo-fleet picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
   test-fleet completions install deb uninstall clean help

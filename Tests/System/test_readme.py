@@ -62,3 +62,9 @@ def test_what_the_tour_makes_is_not_committed():
     for place in ("car/operator/token.jwk", "car/tls/ca.pem", "request", "access", "walk.btsnoop"):
         ignored = subprocess.run(["git", "check-ignore", "-q", place], cwd=REPOSITORY)
         assert ignored.returncode == 0, place
+
+
+def test_a_newcomer_opens_a_step_with_two_commands(stepctl):
+    ended = subprocess.run(
+        [REPOSITORY / "Tests/Demo/try.sh", STEPCTL.parent], input="stepctl open\n", capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, "the left step is open"), ended.stderr

@@ -7,74 +7,16 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bin=$(cd "${1:?usage: demo.sh BIN FLEETBIN}" && pwd)
 fleetbin=$(cd "${2:?usage: demo.sh BIN FLEETBIN}" && pwd)
-PATH=$bin:$fleetbin:$PATH:/usr/sbin
-
-bold='' dim='' plain=''
-if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
-  bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
-fi
-
-started=()
-folder=$(mktemp -d "${TMPDIR:-/tmp}/stepfleet-demo.XXXXXX")
-clean_up() {
-  trap '' INT TERM
-  kill "${started[@]}" 2>/dev/null || true
-  wait
-  rm -rf "$folder"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-cd "$folder"
-
-# Settings of whoever runs this would change what happens.
-unset STEPCTL_VEHICLE STEPCTL_RADIO STEPCTL_NFC STEPCTL_TIMEOUT XDG_CONFIG_HOME https_proxy HTTPS_PROXY
+PATH=$bin:$fleetbin:$PATH
+# shellcheck source-path=SCRIPTDIR source=../../../Tests/Demo/stage.sh
+source "$here/../../../Tests/Demo/stage.sh"
+unset XDG_CONFIG_HOME
 export STEPFLEET_DIR=$folder/fleet
-
-title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
-
-fail() {
-  printf 'demo: %s\n' "$1" >&2
-  for log in *.log; do
-    if [[ -s $log ]]; then printf -- '--- %s\n%s\n' "$log" "$(tail -n 20 "$log")" >&2; fi
-  done
-  exit 1
-}
-
-# run STATUS COMMAND: shows the command, runs it, shows its exit status, which has to be STATUS.
-run() {
-  local status=0
-  printf '%s$ %s%s\n' "$dim" "$2" "$plain"
-  eval "$2" || status=$?
-  ((status == 0)) || printf '%sexit %s%s\n' "$dim" "$status" "$plain"
-  ((status == $1)) || fail "expected exit $1"
-}
 
 # rider NAME STATUS COMMAND: the same, in a home of the rider's own.
 rider() {
   printf '%s%s: %s' "$dim" "$1" "$plain"
   HOME=$folder/$1 run "$2" "$3"
-}
-
-# start COMMAND: shows the command and leaves it running.
-start() {
-  printf '%s$ %s &%s\n' "$dim" "$1" "$plain"
-  eval "$1 &"
-  started+=($!)
-}
-
-# await FILE TEXT: until a line of the file has the text in it.
-await() {
-  local tries
-  for ((tries = 0; tries < 200; tries++)); do
-    if grep -qF -- "$2" "$1" 2>/dev/null; then return; fi
-    sleep 0.1
-  done
-  fail "there is no \"$2\" in $1"
-}
-
-free_port() {
-  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 title 'The operator: a server, and the broker of its vehicles'
@@ -150,7 +92,7 @@ case $first$second in
 50) winner=ben loser=anna ;;
 *) fail "one of them should have it, and not $first and $second" ;;
 esac
-rider $loser 0 'stepctl book Van --for 2h -y'
+rider "$loser" 0 'stepctl book Van --for 2h -y'
 
 title 'Each opens the step in front'
 for pair in "$winner chassis" "$loser van"; do
@@ -159,7 +101,7 @@ for pair in "$winner chassis" "$loser van"; do
   python3 "$here/../../../Tests/Demo/walk.py" --uuid "$uuid" --side left --out "$vehicle.btsnoop" >/dev/null
   rider "$name" 0 "stepctl open --radio btsnoop:$vehicle.btsnoop"
 done
-rider $winner 0 'stepctl bookings'
+rider "$winner" 0 'stepctl bookings'
 
 title 'The operator takes the access back'
 booking=$(HOME=$folder/$winner stepctl bookings --json | sed 's/.*"id":"\([^"]*\)".*/\1/')
@@ -173,6 +115,6 @@ for ((tries = 0; ; tries++)); do
 done
 printf '%s%s: $ stepctl close --radio btsnoop:chassis.btsnoop%s\n' "$dim" "$winner" "$plain"
 cat refused.log
-rider $loser 0 'stepctl close --radio btsnoop:van.btsnoop'
+rider "$loser" 0 'stepctl close --radio btsnoop:van.btsnoop'
 
 printf '\nAll of it happened as it should, in %s s.\n' "$SECONDS"
