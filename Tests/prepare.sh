@@ -7,7 +7,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # What the package says of its system libraries; toml++ is headers alone, zxing-cpp is C++, and Swift links with gcc's
 # libraries.
-mapfile -t libraries < <(sed -n 's/.*\.apt(\["\([^]]*\)"\]).*/\1/p' Package.swift | tr -d '" ' | tr ',' '\n')
+mapfile -t libraries < <(sed -n 's/^ *library(.*\[\(.*\)\]),$/\1/p' Package.swift | tr -d '" ' | tr ',' '\n' | sort -u)
+if ((${#libraries[@]} == 0)); then
+  echo 'prepare.sh: Package.swift names no library in the form that is read here' >&2
+  exit 70
+fi
 packages=(g++ git libtomlplusplus-dev libzxing-dev pkg-config "${libraries[@]}")
 case ${1-} in
 build) ;;
@@ -16,7 +20,8 @@ demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
     bluez dbus-daemon fish i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
-    gpsd gpsd-clients python3 python3-venv qrencode shellcheck spin systemd tshark zbar-tools zsh
+    gpsd gpsd-clients nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd tshark zbar-tools
+    zsh
   )
   ;;
 deb) packages=(debhelper dpkg-dev lintian) ;;
