@@ -126,8 +126,8 @@ package final class CurlTransport: HTTPTransport {
     library.easyReset(easy)
     set(CURLOPT_URL, url)
     set(CURLOPT_PROTOCOLS_STR, "https")
-    set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
-    set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+    set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     set(CURLOPT_USERAGENT, agent)
     // No signal handlers, and no wait for a name server's answer at the end.
     set(CURLOPT_NOSIGNAL, 1)
