@@ -58,14 +58,20 @@ package final class OperatorDesk: Sendable {
       return untold
     }
     if untold.isEmpty { return }
+    var left = untold
     do {
-      try place.publish(to: untold, now: clock(), until: .now + .seconds(10))
-      logger.info("notices published", metadata: ["vehicles": "\(untold.count)"])
-      publishing.async { self.work() }
+      let failures = try place.publish(to: untold, now: clock(), until: .now + .seconds(30))
+      for (vehicle, error) in failures {
+        logger.error("a notice is not published", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])
+      }
+      left = Set(failures.keys)
+      if failures.count < untold.count {
+        logger.info("notices published", metadata: ["vehicles": "\(untold.count - failures.count)"])
+      }
     } catch {
       logger.error("notices are not published", metadata: ["error": "\(error)"])
-      state.withLock { $0.untold.formUnion(untold) }
-      publishing.asyncAfter(deadline: .now() + 5) { self.work() }
     }
+    state.withLock { $0.untold.formUnion(left) }
+    publishing.asyncAfter(deadline: .now() + (left.isEmpty ? 0 : 5)) { self.work() }
   }
 }
