@@ -160,11 +160,16 @@ package final class LoginService: Sendable {
       }
       try await store.acceptTerms(settings.termsVersion, of: account.id, at: clock())
     }
+    // Before it is looked at: whoever tries codes to get at somebody else's device stops soon.
+    try limit(.code, network)
+    try limit(.code, account.id)
     guard try await store.decide(code, approved: decision.isApproved, account: account.id, at: clock()) else {
-      // Whoever tries codes to get at somebody else's device stops soon.
-      try limit(.code, network)
-      try limit(.code, account.id)
       throw Problem(.badRequest, "wrong_code", "nobody waits with this code, or it has expired")
+    }
+    // Only wrong ones count.
+    memory.withLock { memory in
+      memory.codes.giveBack(network)
+      memory.codes.giveBack(account.id)
     }
     logger.info(
       decision.isApproved ? "a login was allowed" : "a login was refused", metadata: ["account": "\(account.id)"])
@@ -173,9 +178,10 @@ package final class LoginService: Sendable {
   /// The account of that address and password.
   private func authenticate(email: String, password: String, from network: String) async throws -> Account {
     guard let email = EmailAddress(email), let password = Password(attempt: password) else { throw Self.wrongLogin }
-    try limit(.login, email.description)
+    // First what is by network, so that one network cannot use up what the account has.
     let guesser = "\(network) \(email)"
     if let wait = memory.withLock({ $0.guesses.take(guesser, at: clock()) }) { throw Problem.tooMany(seconds: wait) }
+    try limit(.login, email.description)
     let found = try await store.account(of: email)
     guard try await verify(password, hash: found?.password), let found else { throw Self.wrongLogin }
     // Only wrong ones count.
