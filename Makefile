@@ -109,6 +109,11 @@ test-fleet: ## check the fleet's server, with real databases, brokers and vehicl
 	Tests/prepare.sh test-fleet
 	Fleet/Tests/run.sh
 
+bench-fleet: release fleet ## measure the fleet's server beside others in the same run (PARTS=load for one part)
+	Tests/prepare.sh bench-fleet
+	STEPFLEET_BIN_DIR=Fleet/.build/release STEPCTL_BIN_DIR=$(BIN) Fleet/.build/bench/bin/python \
+	  Fleet/Tests/Benchmarks/bench.py $(PARTS)
+
 completions: release ## write completions/ anew
 	for program in stepctl stepd; do \
 	  $(BIN)/$$program --generate-completion-script bash >completions/$$program.bash && \
@@ -155,4 +160,4 @@ help: ## say what can be made
 
 .DEFAULT_GOAL := release
 .PHONY: release packages demo picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
-  test-fleet completions install deb uninstall clean help
+  test-fleet bench-fleet completions install deb uninstall clean help

@@ -320,7 +320,7 @@ package final class FleetService: Sendable {
     let account = caller.account
     let booking = UUID.random().description
     do {
-      return try await store.write { transaction in
+      return try await store.write { [limit] transaction in
         if let repeatable,
           let earlier = try transaction.run(
             "SELECT digest, answer FROM idempotency WHERE account = ? AND key = ?",
@@ -563,9 +563,10 @@ package final class FleetService: Sendable {
     ).map { ($0.text("jti"), $0.text("vehicle")) }
   }
 
-  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws {
-    guard !access.isEmpty else { return }
-    try await desk.revoke(
+  @discardableResult
+  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws -> Int {
+    guard !access.isEmpty else { return 0 }
+    return try await desk.revoke(
       access.map { .token($0.jti) }, of: Set(access.compactMap { UUID($0.vehicle) }), now: clock())
   }
 
@@ -587,9 +588,8 @@ package final class FleetService: Sendable {
         try Self.access("access.device = ?", .text(device.description), now, in: $0)
       }
       guard !concerned.isEmpty else { return 0 }
-      try await desk.revoke(
+      return try await desk.revoke(
         [.device(device)], of: Set(concerned.compactMap { UUID($0.vehicle) }), now: now)
-      return concerned.count
     case .booking(let id):
       _ = try await booking(id, of: nil)
       return try await cancelAll("booking.id = ?", id, now: now)
@@ -610,8 +610,7 @@ package final class FleetService: Sendable {
       }
       return try Self.access(condition, .text(value), now, in: transaction)
     }
-    try await withdraw(concerned)
-    return concerned.count
+    return try await withdraw(concerned)
   }
 
   /// Everything about an account, for its export.

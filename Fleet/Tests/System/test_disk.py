@@ -24,7 +24,7 @@ def disk(tmp_path):
     if mounted.returncode:
         pytest.skip(f"no small disk can be mounted: {mounted.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
