@@ -181,14 +181,25 @@ public struct FleetOperator: Sendable {
   ///   - steps: in any order; those of the vehicle.
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
+  /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
+  ///   withdrawn, and gets nothing more for now.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
-  ) throws -> AccessFile {
+  ) throws -> AccessFile? {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
     let plan = TokenPlan(
       rider: rider, steps: steps, notBefore: validity.lowerBound,
       lifetime: validity.upperBound - validity.lowerBound)
-    return try place.record(of: name).grantAccess(plan, to: request, now: now)
+    do { return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1) } catch
+      LedgerError.deviceRevoked
+    { return nil }
+  }
+
+  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is read
+  /// and written with every one of them.
+  public func tidy(now: Int64) throws {
+    let isDue = try place.ledger().tokens.contains { $0.expires < now - 2 * 86_400 }
+    if isDue { try place.change { $0.forget(endedBefore: now - 86_400) } }
   }
 
   /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
@@ -196,11 +207,6 @@ public struct FleetOperator: Sendable {
   /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
     do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
-  }
-
-  /// Whether a device was withdrawn, and gets nothing more for now.
-  public func isRevoked(_ device: Thumbprint, at now: Int64) throws -> Bool {
-    try place.ledger().isRevoked(device, at: now)
   }
 
   /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there.

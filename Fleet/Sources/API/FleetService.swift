@@ -517,13 +517,14 @@ package final class FleetService: Sendable {
     do throws(BookingProblem) { validity = try known.booking.validity(at: now) } catch { throw Problem(error) }
     let file: AccessFile
     do {
-      file = try await desk.perform {
-        guard try !$0.isRevoked(request.device.thumbprint, at: now) else {
-          throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
-        }
-        return try $0.grant(
+      let granted = try await desk.perform {
+        try $0.grant(
           known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
       }
+      guard let granted else {
+        throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
+      }
+      file = granted
     } catch let error as any Failure {
       if error.exitStatus == .badData { throw Problem(.unprocessableContent, "bad_request", error.description) }
       // The line is for the operator: it names files.
@@ -621,9 +622,10 @@ package final class FleetService: Sendable {
 
   // MARK: - Time
 
-  /// Writes down what the time has done: bookings that are over, and answers that nobody asks for again.
+  /// Writes down what the time has done: bookings that are over, and what nobody asks for again.
   package func tidy() async throws {
     let now = clock()
+    try await desk.perform { try $0.tidy(now: now) }
     try await store.write { transaction in
       let over = try transaction.run(
         """
