@@ -97,7 +97,8 @@ lint: ## check how sources, scripts and manual pages are written
 
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
-	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet
+	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet \
+	  -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) Fleet/.build/release/stepfleet
