@@ -181,6 +181,7 @@ public struct FleetOperator: Sendable {
   ///   - steps: in any order; those of the vehicle.
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
+  ///
   /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
   ///   withdrawn, and gets nothing more for now.
   public func grant(
@@ -190,16 +191,20 @@ public struct FleetOperator: Sendable {
     let plan = TokenPlan(
       rider: rider, steps: steps, notBefore: validity.lowerBound,
       lifetime: validity.upperBound - validity.lowerBound)
-    do { return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1) } catch
-      LedgerError.deviceRevoked
-    { return nil }
+    do {
+      return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1)
+    } catch LedgerError.deviceRevoked {
+      return nil
+    }
   }
 
   /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is read
   /// and written with every one of them.
   public func tidy(now: Int64) throws {
-    let isDue = try place.ledger().tokens.contains { $0.expires < now - 2 * 86_400 }
-    if isDue { try place.change { $0.forget(endedBefore: now - 86_400) } }
+    let known = try place.ledger()
+    var left = known
+    left.forget(endedBefore: now - 86_400)
+    if left != known { try place.change { $0.forget(endedBefore: now - 86_400) } }
   }
 
   /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
