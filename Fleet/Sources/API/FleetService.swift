@@ -92,15 +92,16 @@ package final class FleetService: Sendable {
     guard let vehicle = try await knownVehicles().first(where: { $0.id == id }) else {
       throw Problem.notFound("vehicle")
     }
-    let present = try await store.read { transaction in
+    // None overlaps another, so the one that ends next is the one that began first.
+    let next = try await store.read { transaction in
       try transaction.run(
         """
         SELECT begins, ends, state, has_access FROM booking
-        WHERE vehicle = ? AND begins <= ? AND ends > ? AND state IN ('booked', 'active')
-        """, [.text(id), .integer(now), .integer(now)]
+        WHERE vehicle = ? AND ends > ? AND state IN ('booked', 'active') ORDER BY ends LIMIT 1
+        """, [.text(id), .integer(now)]
       ).first.map(Self.booking)
     }
-    return (vehicle, present)
+    return (vehicle, next.flatMap { $0.interval.begin <= now ? $0 : nil })
   }
 
   private static func booking(_ row: Row) -> Booking {

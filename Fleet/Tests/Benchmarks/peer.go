@@ -37,8 +37,8 @@ const (
 	sessionByID   = `SELECT session.account, session.device, session.access, session.access_expires,
   session.former_access, session.former_access_expires, account.role, account.state
 FROM session JOIN account ON account.id = session.account WHERE session.id = ?`
-	presentBooking = `SELECT begins, ends, state, has_access FROM booking
-WHERE vehicle = ? AND begins <= ? AND ends > ? AND state IN ('booked', 'active')`
+	nextBooking = `SELECT begins, ends, state, has_access FROM booking
+WHERE vehicle = ? AND ends > ? AND state IN ('booked', 'active') ORDER BY ends LIMIT 1`
 	vehicleByID  = `SELECT id, name, folder, steps, service FROM vehicle WHERE id = ? AND service <> 'removed'`
 	openBookings = `SELECT count(*) FROM booking
 WHERE account = ? AND begins > ? AND ends > ? AND state IN ('booked', 'active')`
@@ -66,7 +66,7 @@ type server struct {
 	origin                   string
 	limit                    int
 	reader, writer           *sql.DB
-	session, present         *sql.Stmt
+	session, next            *sql.Stmt
 	known, open, book, event *sql.Stmt
 	made                     *sql.Stmt
 	vehicles                 map[string]vehicle
@@ -169,7 +169,8 @@ func (s *server) readVehicle(w http.ResponseWriter, r *http.Request) error {
 	now, state := time.Now().Unix(), "available"
 	var begins, ends, access int64
 	var written string
-	switch err := s.present.QueryRow(id, now, now).Scan(&begins, &ends, &written, &access); {
+	switch err := s.next.QueryRow(id, now).Scan(&begins, &ends, &written, &access); {
+	case err == nil && begins > now:
 	case err == nil && access != 0:
 		state = "on_trip"
 	case err == nil:
@@ -325,7 +326,7 @@ func main() {
 		must(err)
 		return statement
 	}
-	s.session, s.present = prepare(s.reader, sessionByID), prepare(s.reader, presentBooking)
+	s.session, s.next = prepare(s.reader, sessionByID), prepare(s.reader, nextBooking)
 	s.known, s.open, s.book = prepare(s.writer, vehicleByID), prepare(s.writer, openBookings), prepare(s.writer, newBooking)
 	s.event, s.made = prepare(s.writer, newEvent), prepare(s.writer, bookingByID)
 	rows, err := s.reader.Query("SELECT id, name, steps, service FROM vehicle WHERE service <> 'removed'")

@@ -29,8 +29,8 @@ MAXIMUM_AGE, MAXIMUM_LEAD, MAXIMUM_LENGTH = 120, 60, 31 * 86_400
 SESSION = """SELECT session.account, session.device, session.access, session.access_expires,
   session.former_access, session.former_access_expires, account.role, account.state
 FROM session JOIN account ON account.id = session.account WHERE session.id = ?"""
-PRESENT = """SELECT begins, ends, state, has_access FROM booking
-WHERE vehicle = ? AND begins <= ? AND ends > ? AND state IN ('booked', 'active')"""
+NEXT = """SELECT begins, ends, state, has_access FROM booking
+WHERE vehicle = ? AND ends > ? AND state IN ('booked', 'active') ORDER BY ends LIMIT 1"""
 VEHICLE = "SELECT id, name, folder, steps, service FROM vehicle WHERE id = ? AND service <> 'removed'"
 OPEN = """SELECT count(*) FROM booking
 WHERE account = ? AND begins > ? AND ends > ? AND state IN ('booked', 'active')"""
@@ -135,8 +135,8 @@ def vehicle(id: str, request: Request):
     if id not in vehicles:
         raise HTTPException(404, {"code": "not_found"})
     now = int(time.time())
-    row = read(PRESENT, id, now, now)
-    state = "available" if row is None else "on_trip" if row[3] else "reserved"
+    row = read(NEXT, id, now)
+    state = "available" if row is None or row[0] > now else "on_trip" if row[3] else "reserved"
     body = json.dumps({"id": id, "name": vehicles[id]["name"], "state": state, "steps": vehicles[id]["steps"]}).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
     return Response(body, media_type="application/json", headers={"ETag": etag})
