@@ -18,7 +18,7 @@ from joserfc.jwk import OKPKey
 
 import stepproto as proto
 from crowd import moment
-from programs import Stepctl, Transcript
+from programs import Stepctl, Transcript, wait_until
 
 NOW = datetime.now(timezone.utc)
 
@@ -241,6 +241,28 @@ def test_access_is_for_the_booking_and_the_device_alone(stored, parked, new_ride
     second = rider.books(parked[1], moment(1), moment(3)).json()
     other = asked(rider, second, "access", json={"request": device.request})
     assert proto.from_json(proto.from_base64url(json.loads(other.text)["token"].split(".")[1]))["sub"] != token["sub"]
+
+
+def test_access_that_has_ended_is_forgotten_and_its_certificate_ends_too(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    answer = asked(rider, made, "access", json={"request": device.request})
+    assert answer.status_code == 200, answer.text
+    file = stored.folder / "operator/operator/ledger.json"
+    stored.stops()
+    ledger = json.loads(file.read_text())
+    (present,) = ledger["tokens"]
+    now = time.time()
+    assert now + 86_000 < present["certificate"]["end"] < now + 90_000
+    # As it will be in three days.
+    old = present | {"jti": str(uuid.uuid4()), "exp": int(now) - 3 * 86_400}
+    old["certificate"] = present["certificate"] | {"end": int(now) - 2 * 86_400}
+    file.write_text(json.dumps(ledger | {"tokens": [old, present]}))
+    stored.starts()
+    wait_until(lambda: json.loads(file.read_text())["tokens"] == [present], "it is forgotten")
+    checked = stored.types("check", stored.folder)
+    assert checked.returncode == 0, checked
+    assert stored.types("revoke", "--booking", made["id"]).stdout == "1 token revoked\n"
 
 
 def test_access_is_not_given_for_another_device_too_early_or_when_it_is_over(stored, parked, new_rider, device, tmp_path):
