@@ -185,10 +185,13 @@ public struct FleetOperator: Sendable {
   ///   - steps: in any order; those of the vehicle.
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
+  ///
+  /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
+  ///   withdrawn, and gets nothing more for now.
   /// - Throws: also where so many tokens for the vehicle last that a notice could not revoke one more.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
-  ) throws -> AccessFile {
+  ) throws -> AccessFile? {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
     let vehicle = try place.record(of: name).vehicle().uuid
     let lasting = try place.ledger().tokens.filter { $0.vehicle == vehicle && $0.expires > now }
@@ -197,7 +200,20 @@ public struct FleetOperator: Sendable {
     let plan = TokenPlan(
       rider: rider, steps: steps, notBefore: validity.lowerBound,
       lifetime: validity.upperBound - validity.lowerBound)
-    return try place.record(of: name).grantAccess(plan, to: request, now: now)
+    do {
+      return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1)
+    } catch LedgerError.deviceRevoked {
+      return nil
+    }
+  }
+
+  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is read
+  /// and written with every one of them.
+  public func tidy(now: Int64) throws {
+    let known = try place.ledger()
+    var left = known
+    left.forget(endedBefore: now - 86_400)
+    if left != known { try place.change { $0.forget(endedBefore: now - 86_400) } }
   }
 
   /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
@@ -205,11 +221,6 @@ public struct FleetOperator: Sendable {
   /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
     do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
-  }
-
-  /// Whether a device was withdrawn, and gets nothing more for now.
-  public func isRevoked(_ device: Thumbprint, at now: Int64) throws -> Bool {
-    try place.ledger().isRevoked(device, at: now)
   }
 
   /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle that

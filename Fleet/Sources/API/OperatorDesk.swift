@@ -34,10 +34,13 @@ package final class OperatorDesk: Sendable {
   }
 
   /// Withdraws them: it is written down when this returns, and published as soon as the broker takes it.
-  package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws {
+  ///
+  /// - Returns: how many tokens it concerns; none that has ended or was withdrawn before.
+  package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
     let jtis = try await perform { try $0.revoke(subjects, now: now) }
     logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])
     publish(to: vehicles)
+    return jtis.count
   }
 
   /// Leaves new notices with the broker, in the background.

@@ -32,11 +32,8 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet: its bookings, its access. It is asked before the account is deleted, and again
-  /// afterwards, for what came between.
-  package var willDelete: @Sendable (_ account: String) async throws -> Void = { _ in }
-  /// Ends what an account may do in the fleet from now on: it was suspended.
-  package var didSuspend: @Sendable (_ account: String) async throws -> Void = { _ in }
+  /// Ends what an account has in the fleet: its bookings, its access. Returns how many of its tokens vehicles are to refuse.
+  package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
   /// What else is kept about an account: members of the export.
   package var export: @Sendable (_ account: String) async throws -> [JSON.Member] = { _ in [] }
 
@@ -575,15 +572,16 @@ package final class LoginService: Sendable {
   }
 
   func delete(_ id: String) async throws {
-    try await hooks.willDelete(id)
+    _ = try await hooks.revoke(id)
     try await store.delete(id)
-    try await hooks.willDelete(id)
+    // What came between.
+    _ = try await hooks.revoke(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
 
   func setSuspended(_ isSuspended: Bool, _ id: String) async throws {
     try await store.setState(suspended: isSuspended, of: id)
-    if isSuspended { try await hooks.didSuspend(id) }
+    if isSuspended { _ = try await hooks.revoke(id) }
     logger.info(isSuspended ? "an account was suspended" : "an account was resumed", metadata: ["account": "\(id)"])
   }
 

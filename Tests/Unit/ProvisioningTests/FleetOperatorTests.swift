@@ -32,9 +32,10 @@ import Testing
   func grant(to device: SigningKey, now: Int64 = now) throws -> String {
     let text = DeviceRequest.signed(
       name: "anna", certificateRequest: try Self.request("rider"), issued: now, by: device)
-    return try fleet.grant(
-      vehicle.uuid.description, subject: "b-1", steps: [.left], validity: now..<now + hour,
-      to: DeviceRequest(verifying: text), now: now
+    return try #require(
+      try fleet.grant(
+        vehicle.uuid.description, subject: "b-1", steps: [.left], validity: now..<now + hour,
+        to: DeviceRequest(verifying: text), now: now)
     ).token.id
   }
 
