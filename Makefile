@@ -101,7 +101,8 @@ lint: ## check how sources, scripts and manual pages are written
 
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
-	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet
+	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet \
+	  -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) Fleet/.build/release/stepfleet
@@ -112,6 +113,11 @@ install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 test-fleet: ## check the fleet's server, with real databases, brokers and vehicles
 	Tests/prepare.sh test-fleet
 	Fleet/Tests/run.sh
+
+bench-fleet: release fleet ## measure the fleet's server beside others in the same run (PARTS=load for one part)
+	Tests/prepare.sh bench-fleet
+	STEPFLEET_BIN_DIR=Fleet/.build/release STEPCTL_BIN_DIR=$(BIN) Fleet/.build/bench/bin/python \
+	  Fleet/Tests/Benchmarks/bench.py $(PARTS)
 
 completions: release ## write completions/ anew
 	for program in stepctl stepd; do \
@@ -159,4 +165,4 @@ help: ## say what can be made
 
 .DEFAULT_GOAL := release
 .PHONY: release packages demo try demo-fleet picture test check rig bench ranging model fuzz sanitize lint fleet install-fleet \
-  test-fleet completions install deb uninstall clean help
+  test-fleet bench-fleet completions install deb uninstall clean help

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that a goal of the Makefile needs and that are not there:
-# prepare.sh build|demo|test|rig|deb|fleet|test-fleet.
+# prepare.sh build|demo|test|rig|deb|fleet|test-fleet|bench-fleet.
 # Finds out whether Swift is there, too, which Debian does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,13 +25,14 @@ test)
   )
   ;;
 deb) packages=(debhelper dpkg-dev lintian) ;;
-fleet | test-fleet)
+fleet | test-fleet | bench-fleet)
   mapfile -t -O "${#packages[@]}" packages < <(sed -n 's/.*pkgConfig: "[a-z]*", "\([a-z0-9-]*\)").*/\1/p' Fleet/Package.swift)
   packages+=(libsqlite3-dev)
-  if [[ $1 == test-fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
+  if [[ $1 != fleet ]]; then packages+=(mosquitto postgresql python3 python3-venv); fi
+  if [[ $1 == bench-fleet ]]; then packages+=(curl golang-go golang-github-mattn-go-sqlite3-dev wrk); fi
   ;;
 *)
-  echo 'usage: prepare.sh build|demo|test|rig|deb|fleet|test-fleet' >&2
+  echo 'usage: prepare.sh build|demo|test|rig|deb|fleet|test-fleet|bench-fleet' >&2
   exit 64
   ;;
 esac
@@ -84,4 +85,5 @@ test)
   environment Tests/Peers/homeassistant.txt .build/homeassistant || echo 'Home Assistant cannot be installed here' >&2
   ;;
 test-fleet) environment Fleet/Tests/requirements.txt Fleet/.build/venv ;;
+bench-fleet) environment Fleet/Tests/Benchmarks/requirements.txt Fleet/.build/bench ;;
 esac

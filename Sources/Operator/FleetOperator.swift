@@ -12,6 +12,10 @@ import SystemIO
 public struct FleetOperator: Sendable {
   private let place: OperatorPlace
 
+  /// How many tokens that have not ended a vehicle can have, revoked ones included, and a device for it. Nobody decides
+  /// here who asks: whatever was handed out has to fit into one notice when it is taken back.
+  static let mostTokens = (vehicle: 64, device: 16)
+
   /// - Parameter path: of the folder that `create`, or `stepctl operator init`, has made.
   public init(_ path: String) { place = OperatorPlace(path) }
 
@@ -181,14 +185,35 @@ public struct FleetOperator: Sendable {
   ///   - steps: in any order; those of the vehicle.
   ///   - validity: Unix time, the end exclusive.
   ///   - now: Unix time.
+  ///
+  /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
+  ///   withdrawn, and gets nothing more for now.
+  /// - Throws: also where so many tokens for the vehicle last that a notice could not revoke one more.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
-  ) throws -> AccessFile {
+  ) throws -> AccessFile? {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
+    let vehicle = try place.record(of: name).vehicle().uuid
+    let lasting = try place.ledger().tokens.filter { $0.vehicle == vehicle && $0.expires > now }
+    let own = lasting.count { $0.device == request.device.thumbprint }
+    guard lasting.count < Self.mostTokens.vehicle, own < Self.mostTokens.device else { throw LedgerError.tooManyTokens }
     let plan = TokenPlan(
       rider: rider, steps: steps, notBefore: validity.lowerBound,
       lifetime: validity.upperBound - validity.lowerBound)
-    return try place.record(of: name).grantAccess(plan, to: request, now: now)
+    do {
+      return try place.record(of: name).grantAccess(plan, to: request, now: now, days: 1)
+    } catch LedgerError.deviceRevoked {
+      return nil
+    }
+  }
+
+  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is read
+  /// and written with every one of them.
+  public func tidy(now: Int64) throws {
+    let known = try place.ledger()
+    var left = known
+    left.forget(endedBefore: now - 86_400)
+    if left != known { try place.change { $0.forget(endedBefore: now - 86_400) } }
   }
 
   /// Withdraws tokens and devices. It counts for a vehicle from when its notice arrives there.
@@ -198,18 +223,32 @@ public struct FleetOperator: Sendable {
     do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
   }
 
-  /// Whether a device was withdrawn, and gets nothing more for now.
-  public func isRevoked(_ device: Thumbprint, at now: Int64) throws -> Bool {
-    try place.ledger().isRevoked(device, at: now)
-  }
-
-  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there.
+  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle that
+  /// cannot be told keeps no other one from it.
   ///
-  /// - Parameter vehicles: those that have to know; nil for all.
+  /// - Parameters:
+  ///   - vehicles: those that have to know.
+  ///   - patience: how long one notice may take.
+  ///   - deadline: after which no other one is begun.
+  /// - Returns: those that do not know it, and why.
   public func publish(
-    to vehicles: Set<UUID>? = nil, now: Int64, until deadline: ContinuousClock.Instant
-  ) throws {
-    for letter in try place.letters(to: vehicles, now: now) { try letter.publish(until: deadline) }
+    to vehicles: Set<UUID>, now: Int64, patience: Duration = .seconds(10), until deadline: ContinuousClock.Instant
+  ) throws -> [UUID: any Error] {
+    var untold: [UUID: any Error] = [:]
+    // In another order each time: those that take long are not always the first.
+    for folder in try place.vehicles().shuffled() {
+      // One whose file cannot be read is known by its folder.
+      guard let vehicle = (try? folder.vehicle().uuid) ?? UUID(folder.name), vehicles.contains(vehicle) else {
+        continue
+      }
+      do {
+        guard .now < deadline else { throw LedgerError.noAnswer("the broker") }
+        try place.letter(for: folder, now: now).publish(until: .now + patience)
+      } catch {
+        untold[vehicle] = error
+      }
+    }
+    return untold
   }
 
   /// Takes the next step of a change of keys; `publish` has to tell the vehicles.
@@ -222,8 +261,11 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Ends a change of keys, and tells the vehicles.
+  /// Ends a change of keys, and tells the vehicles. Refused while a vehicle that was there when the key changed has not told
+  /// by an event that it has the new one: it would obey nobody from the next notice on.
   public func retireKey(now: Int64, until deadline: ContinuousClock.Instant) throws {
-    for letter in try place.retireKey(now: now, force: false).letters { try letter.publish(until: deadline) }
+    for letter in try place.retireKey(now: now, force: false, unheard: false).letters {
+      try letter.publish(until: deadline)
+    }
   }
 }

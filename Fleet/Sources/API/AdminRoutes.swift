@@ -44,17 +44,15 @@ extension FleetService {
         ])
     }
     router.post("/revoke") { [self] request, _ in
-      let body = try await Body(of: request, members: ["booking", "device", "account"])
+      let body = try await Body(of: request, members: ["booking", "device"])
       let revocation: Revocation
       if let id = try body.optionalString("booking") {
         revocation = .booking(id.lowercased())
-      } else if let text = try body.optionalString("device") {
-        guard let device = Thumbprint(text) else {
+      } else {
+        guard let device = Thumbprint(try body.string("device")) else {
           throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
         }
         revocation = .device(device)
-      } else {
-        revocation = .account(try body.string("account"))
       }
       return Response(json: ["tokens": .integer(Int64(try await revoke(revocation)))])
     }

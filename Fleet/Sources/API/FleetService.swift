@@ -16,6 +16,9 @@ package final class FleetService: Sendable {
   let desk: OperatorDesk
   let clock: Clock
   let logger: Logger
+  /// How many bookings an account can have that are not over.
+  let limit: Int64
+  package static let limit: Int64 = 20
   /// The vehicles, which change seldom and are read with every request. Whoever changes one announces it.
   private let known = Mutex(Known())
 
@@ -26,8 +29,10 @@ package final class FleetService: Sendable {
     var age = 0
   }
 
-  package init(store: any Store, desk: OperatorDesk, logger: Logger, clock: @escaping Clock) {
-    (self.store, self.desk, self.logger, self.clock) = (store, desk, logger, clock)
+  package init(
+    store: any Store, desk: OperatorDesk, logger: Logger, limit: Int64 = limit, clock: @escaping Clock
+  ) {
+    (self.store, self.desk, self.logger, self.limit, self.clock) = (store, desk, logger, limit, clock)
   }
 
   private static func event(
@@ -81,12 +86,22 @@ package final class FleetService: Sendable {
     }
   }
 
-  package func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, bookings: [Booking]) {
+  /// - Returns: the vehicle, and the booking whose time it is.
+  package func vehicle(_ id: String) async throws -> (vehicle: FleetVehicle, present: Booking?) {
     let now = clock()
     guard let vehicle = try await knownVehicles().first(where: { $0.id == id }) else {
       throw Problem.notFound("vehicle")
     }
-    return (vehicle, try await store.read { try Self.open(id, from: now, in: $0) })
+    // None overlaps another, so the one that ends next is the one that began first.
+    let next = try await store.read { transaction in
+      try transaction.run(
+        """
+        SELECT begins, ends, state, has_access FROM booking
+        WHERE vehicle = ? AND ends > ? AND state IN ('booked', 'active') ORDER BY ends LIMIT 1
+        """, [.text(id), .integer(now)]
+      ).first.map(Self.booking)
+    }
+    return (vehicle, next.flatMap { $0.interval.begin <= now ? $0 : nil })
   }
 
   private static func booking(_ row: Row) -> Booking {
@@ -215,8 +230,11 @@ package final class FleetService: Sendable {
       }
       forgetVehicles()
       guard let error = error as? any Failure else { throw error }
-      if error.exitStatus == .usage { throw Problem(.conflict, "taken", error.description) }
-      throw Problem.malformed("\(error)")
+      if error.exitStatus == .badData { throw Problem.malformed("\(error)") }
+      // The line is for the operator: it names files.
+      logger.error("a vehicle has not joined", metadata: ["vehicle": "\(enrolment.id)", "error": "\(error)"])
+      if error.exitStatus == .usage { throw Problem(.conflict, "taken", "a vehicle with that id or topic is there") }
+      throw Problem.busy("no vehicle can join at present", seconds: 5)
     }
   }
 
@@ -303,7 +321,7 @@ package final class FleetService: Sendable {
     let account = caller.account
     let booking = UUID.random().description
     do {
-      return try await store.write { transaction in
+      return try await store.write { [limit] transaction in
         if let repeatable,
           let earlier = try transaction.run(
             "SELECT digest, answer FROM idempotency WHERE account = ? AND key = ?",
@@ -330,6 +348,12 @@ package final class FleetService: Sendable {
           throw Problem(.unprocessableContent, "no_such_step", "the vehicle has no step \(unknown)")
         }
         let wanted = known.filter { steps?.contains($0) ?? true }
+        // Of requests that come at once, each sees those before it.
+        try transaction.reserve(account)
+        guard try Self.openBookings(of: account, at: now, in: transaction) < limit else {
+          throw Problem(
+            .conflict, "too_many_bookings", "the account has \(limit) bookings that are not over, and cannot have more")
+        }
         let subject = "b-" + hexadecimal(SymmetricKey(size: .init(bitCount: 64)).withUnsafeBytes { Array($0) })
         try transaction.run(
           """
@@ -367,6 +391,18 @@ package final class FleetService: Sendable {
     } catch StoreError.constraint("idempotency.account, idempotency.key") {
       return try await book(id, for: caller, asked, steps: steps, repeatable: repeatable)
     }
+  }
+
+  private static func openBookings(
+    of account: String, at now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Int64 {
+    // What is not over has begun within the longest time: so the years before need not be looked at.
+    try transaction.run(
+      """
+      SELECT count(*) AS n FROM booking
+      WHERE account = ? AND begins > ? AND ends > ? AND state IN ('booked', 'active')
+      """, [.text(account), .integer(now - BookingRules.maximumLength), .integer(now)]
+    )[0].integer("n")
   }
 
   private static let unavailable = Problem(.conflict, "unavailable", "the vehicle is out of service")
@@ -482,18 +518,19 @@ package final class FleetService: Sendable {
     do throws(BookingProblem) { validity = try known.booking.validity(at: now) } catch { throw Problem(error) }
     let file: AccessFile
     do {
-      file = try await desk.perform {
-        guard try !$0.isRevoked(request.device.thumbprint, at: now) else {
-          throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
-        }
-        return try $0.grant(
+      let granted = try await desk.perform {
+        try $0.grant(
           known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
       }
+      guard let granted else {
+        throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
+      }
+      file = granted
     } catch let error as any Failure {
-      let isRefused = error.exitStatus == .badData
-      if !isRefused { logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"]) }
-      throw Problem(
-        isRefused ? .unprocessableContent : .conflict, isRefused ? "bad_request" : "unavailable", error.description)
+      if error.exitStatus == .badData { throw Problem(.unprocessableContent, "bad_request", error.description) }
+      // The line is for the operator: it names files.
+      logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"])
+      throw Problem.busy("access cannot be given at present", seconds: 5)
     }
     let token = file.token
     let isOpen = try await store.write { transaction in
@@ -528,9 +565,10 @@ package final class FleetService: Sendable {
     ).map { ($0.text("jti"), $0.text("vehicle")) }
   }
 
-  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws {
-    guard !access.isEmpty else { return }
-    try await desk.revoke(
+  @discardableResult
+  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws -> Int {
+    guard !access.isEmpty else { return 0 }
+    return try await desk.revoke(
       access.map { .token($0.jti) }, of: Set(access.compactMap { UUID($0.vehicle) }), now: clock())
   }
 
@@ -539,7 +577,7 @@ package final class FleetService: Sendable {
     /// It is cancelled, too.
     case booking(String)
     case device(Thumbprint)
-    /// Its bookings are cancelled.
+    /// By its id. Its bookings are cancelled.
     case account(String)
   }
 
@@ -552,9 +590,8 @@ package final class FleetService: Sendable {
         try Self.access("access.device = ?", .text(device.description), now, in: $0)
       }
       guard !concerned.isEmpty else { return 0 }
-      try await desk.revoke(
+      return try await desk.revoke(
         [.device(device)], of: Set(concerned.compactMap { UUID($0.vehicle) }), now: now)
-      return concerned.count
     case .booking(let id):
       _ = try await booking(id, of: nil)
       return try await cancelAll("booking.id = ?", id, now: now)
@@ -575,8 +612,7 @@ package final class FleetService: Sendable {
       }
       return try Self.access(condition, .text(value), now, in: transaction)
     }
-    try await withdraw(concerned)
-    return concerned.count
+    return try await withdraw(concerned)
   }
 
   /// Everything about an account, for its export.
@@ -587,9 +623,10 @@ package final class FleetService: Sendable {
 
   // MARK: - Time
 
-  /// Writes down what the time has done: bookings that are over, and answers that nobody asks for again.
+  /// Writes down what the time has done: bookings that are over, and what nobody asks for again.
   package func tidy() async throws {
     let now = clock()
+    try await desk.perform { try $0.tidy(now: now) }
     try await store.write { transaction in
       let over = try transaction.run(
         """

@@ -34,10 +34,13 @@ package final class OperatorDesk: Sendable {
   }
 
   /// Withdraws them: it is written down when this returns, and published as soon as the broker takes it.
-  package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws {
+  ///
+  /// - Returns: how many tokens it concerns; none that has ended or was withdrawn before.
+  package func revoke(_ subjects: [Notice.Subject], of vehicles: Set<UUID>, now: Int64) async throws -> Int {
     let jtis = try await perform { try $0.revoke(subjects, now: now) }
     logger.notice("access revoked", metadata: ["tokens": "\(jtis.count)", "vehicles": "\(vehicles.count)"])
     publish(to: vehicles)
+    return jtis.count
   }
 
   /// Leaves new notices with the broker, in the background.
@@ -58,14 +61,20 @@ package final class OperatorDesk: Sendable {
       return untold
     }
     if untold.isEmpty { return }
+    var left = untold
     do {
-      try place.publish(to: untold, now: clock(), until: .now + .seconds(10))
-      logger.info("notices published", metadata: ["vehicles": "\(untold.count)"])
-      publishing.async { self.work() }
+      let failures = try place.publish(to: untold, now: clock(), until: .now + .seconds(30))
+      for (vehicle, error) in failures {
+        logger.error("a notice is not published", metadata: ["vehicle": "\(vehicle)", "error": "\(error)"])
+      }
+      left = Set(failures.keys)
+      if failures.count < untold.count {
+        logger.info("notices published", metadata: ["vehicles": "\(untold.count - failures.count)"])
+      }
     } catch {
       logger.error("notices are not published", metadata: ["error": "\(error)"])
-      state.withLock { $0.untold.formUnion(untold) }
-      publishing.asyncAfter(deadline: .now() + 5) { self.work() }
     }
+    state.withLock { $0.untold.formUnion(left) }
+    publishing.asyncAfter(deadline: .now() + (left.isEmpty ? 0 : 5)) { self.work() }
   }
 }

@@ -26,8 +26,8 @@ extension FleetService {
     }
     router.get("/v1/vehicles/:id") { [self] request, context in
       _ = try await authenticator.caller(of: request, context)
-      let (vehicle, bookings) = try await vehicle(context.id())
-      let json = Self.json(vehicle, bookings, nil, clock())
+      let (vehicle, present) = try await vehicle(context.id())
+      let json = JSON.object(vehicle.members(present?.state(at: clock())))
       let etag = "\"\(hexadecimal(SHA256.hash(data: Array(json.text.utf8)).prefix(8)))\""
       if let known = request.headers[.ifNoneMatch], known == etag || known == "*" {
         return Response(status: .notModified, headers: [.eTag: etag])

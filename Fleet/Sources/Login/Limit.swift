@@ -23,7 +23,12 @@ package struct Limit: Sendable {
     return nil
   }
 
-  /// Gives back what was taken for something that turned out to be right.
+  /// Gives back what was taken once for something that turned out to be right.
+  package mutating func giveBack(_ key: String) {
+    if let time = whole[key] { whole[key] = time - interval }
+  }
+
+  /// Gives back all that was taken.
   package mutating func forget(_ key: String) { whole[key] = nil }
 
   /// Those whose allowance is whole go. If all are waiting, the half goes that has the least left to wait for.

@@ -122,6 +122,9 @@ extension LoginService {
       try await setSuspended(false, account.id)
       return try await Response(json: self.account(account.id).summary)
     }
+    router.post("/accounts/:account/revoke") { [self] _, context in
+      try await Response(json: ["tokens": .integer(Int64(hooks.revoke(named(context).id)))])
+    }
     router.delete("/accounts/:account") { [self] _, context in
       try await delete(named(context).id)
       return Response(status: .noContent)

@@ -32,11 +32,8 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet: its bookings, its access. It is asked before the account is deleted, and again
-  /// afterwards, for what came between.
-  package var willDelete: @Sendable (_ account: String) async throws -> Void = { _ in }
-  /// Ends what an account may do in the fleet from now on: it was suspended.
-  package var didSuspend: @Sendable (_ account: String) async throws -> Void = { _ in }
+  /// Ends what an account has in the fleet: its bookings, its access. Returns how many of its tokens vehicles are to refuse.
+  package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
   /// What else is kept about an account: members of the export.
   package var export: @Sendable (_ account: String) async throws -> [JSON.Member] = { _ in [] }
 
@@ -160,11 +157,16 @@ package final class LoginService: Sendable {
       }
       try await store.acceptTerms(settings.termsVersion, of: account.id, at: clock())
     }
+    // Before it is looked at: whoever tries codes to get at somebody else's device stops soon.
+    try limit(.code, network)
+    try limit(.code, account.id)
     guard try await store.decide(code, approved: decision.isApproved, account: account.id, at: clock()) else {
-      // Whoever tries codes to get at somebody else's device stops soon.
-      try limit(.code, network)
-      try limit(.code, account.id)
       throw Problem(.badRequest, "wrong_code", "nobody waits with this code, or it has expired")
+    }
+    // Only wrong ones count.
+    memory.withLock { memory in
+      memory.codes.giveBack(network)
+      memory.codes.giveBack(account.id)
     }
     logger.info(
       decision.isApproved ? "a login was allowed" : "a login was refused", metadata: ["account": "\(account.id)"])
@@ -173,9 +175,10 @@ package final class LoginService: Sendable {
   /// The account of that address and password.
   private func authenticate(email: String, password: String, from network: String) async throws -> Account {
     guard let email = EmailAddress(email), let password = Password(attempt: password) else { throw Self.wrongLogin }
-    try limit(.login, email.description)
+    // First what is by network, so that one network cannot use up what the account has.
     let guesser = "\(network) \(email)"
     if let wait = memory.withLock({ $0.guesses.take(guesser, at: clock()) }) { throw Problem.tooMany(seconds: wait) }
+    try limit(.login, email.description)
     let found = try await store.account(of: email)
     guard try await verify(password, hash: found?.password), let found else { throw Self.wrongLogin }
     // Only wrong ones count.
@@ -569,15 +572,16 @@ package final class LoginService: Sendable {
   }
 
   func delete(_ id: String) async throws {
-    try await hooks.willDelete(id)
+    _ = try await hooks.revoke(id)
     try await store.delete(id)
-    try await hooks.willDelete(id)
+    // What came between.
+    _ = try await hooks.revoke(id)
     logger.info("an account was deleted", metadata: ["account": "\(id)"])
   }
 
   func setSuspended(_ isSuspended: Bool, _ id: String) async throws {
     try await store.setState(suspended: isSuspended, of: id)
-    if isSuspended { try await hooks.didSuspend(id) }
+    if isSuspended { _ = try await hooks.revoke(id) }
     logger.info(isSuspended ? "an account was suspended" : "an account was resumed", metadata: ["account": "\(id)"])
   }
 

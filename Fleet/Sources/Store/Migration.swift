@@ -21,7 +21,7 @@ extension Store {
     let isPostgres = self is PostgresStore
     try await write { transaction in
       // Two servers that start at once do not both make them.
-      if isPostgres { try transaction.run("SELECT 1 AS one FROM pg_advisory_xact_lock(7837459)") }
+      try transaction.reserve("migration")
       try transaction.run("CREATE TABLE IF NOT EXISTS migration (name TEXT NOT NULL PRIMARY KEY)")
       let made = Set(try transaction.run("SELECT name FROM migration").map { $0.text("name") })
       if let foreign = made.subtracting(migrations.map(\.name)).min() {

@@ -208,6 +208,10 @@ final class PostgresConnection: Connection, @unchecked Sendable {
     _ = try run("SELECT 1 AS one FROM (SELECT pg_notify('\(PostgresListener.channel)', ?)) AS sent", [.text(text)])
   }
 
+  func reserve(_ name: String) throws(StoreError) {
+    _ = try run("SELECT 1 AS one FROM pg_advisory_xact_lock(hashtextextended(?, 0))", [.text(name)])
+  }
+
   /// What has been announced since the last call; nil when the connection is lost.
   func received() -> [String]? {
     guard PQconsumeInput(handle) == 1 else { return nil }

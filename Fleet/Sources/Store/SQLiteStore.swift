@@ -204,6 +204,9 @@ private struct SQLiteConnection: Connection {
   }
 
   func announce(_ text: String) {}
+
+  /// There is one writer.
+  func reserve(_ name: String) {}
 }
 
 extension StoreError {

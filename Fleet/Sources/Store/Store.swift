@@ -41,6 +41,10 @@ package struct Transaction: ~Copyable {
     try connection.run(sql, values)
   }
 
+  /// Waits until no other transaction has that name to itself, and has it until this one ends: for rules about several
+  /// rows, which no constraint can express. Take one name only, so that two never wait for each other.
+  package borrowing func reserve(_ name: String) throws(StoreError) { try connection.reserve(name) }
+
   /// Tells every server of this database, once this is committed. A short text without anything secret.
   package borrowing func announce(_ text: String) throws(StoreError) {
     try connection.announce(text)
@@ -57,6 +61,7 @@ final class Announcements {
 protocol Connection {
   func run(_ sql: String, _ values: [Value]) throws(StoreError) -> [Row]
   func announce(_ text: String) throws(StoreError)
+  func reserve(_ name: String) throws(StoreError)
 }
 
 /// What a column holds, or a parameter.

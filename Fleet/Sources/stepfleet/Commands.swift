@@ -192,7 +192,8 @@ struct Revoke: ParsableCommand {
   @OptionGroup var server: ServerOption
   @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
   @Option(help: ArgumentHelp("A device, by its key's thumbprint.", valueName: "thumbprint")) var device: String?
-  @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "id")) var account: String?
+  @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "address or id"))
+  var account: String?
 
   func validate() throws {
     guard [booking, device, account].compactMap(\.self).count == 1 else {
@@ -201,10 +202,15 @@ struct Revoke: ParsableCommand {
   }
 
   func run() throws {
-    let members = [("booking", booking), ("device", device), ("account", account)].compactMap { name, value in
-      value.map { JSON.Member(name, .string($0)) }
-    }
-    let count = try server.ask("POST", "/revoke", .object(members))["tokens"]?.integer ?? 0
+    let (path, body): (String, JSON) =
+      if let booking {
+        ("/revoke", ["booking": .string(booking)])
+      } else if let device {
+        ("/revoke", ["device": .string(device)])
+      } else {
+        ("/accounts/\(escaped(account!))/revoke", [:])
+      }
+    let count = try server.ask("POST", path, body)["tokens"]?.integer ?? 0
     print(count == 1 ? "1 token revoked" : "\(count) tokens revoked")
   }
 }

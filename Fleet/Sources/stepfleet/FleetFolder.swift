@@ -35,11 +35,15 @@ struct FleetFolder: Sendable {
     var sendmail: String
     /// How many logins and mails one network may ask for at once.
     var burst = LoginSettings.burst
+    /// How many bookings an account can have that are not over.
+    var bookings = FleetService.limit
 
     var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
   }
 
   private static let settings = "stepfleet.json"
+  /// What a limit can be.
+  private static let counts: ClosedRange<Int64> = 1...1_000_000
   /// The largest port that there is.
   static let ports = 1...65_535
 
@@ -48,25 +52,26 @@ struct FleetFolder: Sendable {
     guard let data = FileManager.default.contents(atPath: path) else { throw .notFleet(self.path) }
     let json: JSON
     do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
-    let known = ["host", "port", "database", "mail_from", "sendmail", "burst"]
+    let known = ["host", "port", "database", "mail_from", "sendmail", "burst", "bookings"]
     guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
       throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
     }
     guard let host = json["host"]?.string, let port = json["port"]?.integer, Self.ports.contains(Int(port)),
       let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
       let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
-      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, (1...1_000_000).contains(burst)
-    else { throw .damaged(path, "host, port, mail_from, sendmail or burst is missing or cannot be used") }
+      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
+      let bookings = json["bookings"].map({ $0.integer }) ?? FleetService.limit, Self.counts.contains(bookings)
+    else { throw .damaged(path, "host, port, mail_from, sendmail, burst or bookings is missing or cannot be used") }
     return Settings(
       host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst)
+      burst: burst, bookings: bookings)
   }
 
   func write(_ settings: Settings) throws {
     var members: [JSON.Member] = [
       .init("host", .string(settings.host)), .init("port", .integer(Int64(settings.port))),
       .init("mail_from", .string(settings.mailFrom)), .init("sendmail", .string(settings.sendmail)),
-      .init("burst", .integer(settings.burst)),
+      .init("burst", .integer(settings.burst)), .init("bookings", .integer(settings.bookings)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
     try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)

@@ -45,7 +45,7 @@ struct Serve: AsyncParsableCommand {
     let store = try folder.store(settings)
     try await store.migrate(FleetFolder.migrations)
     let desk = OperatorDesk(folder.place, logger: logger, clock: clock)
-    let service = FleetService(store: store, desk: desk, logger: logger, clock: clock)
+    let service = FleetService(store: store, desk: desk, logger: logger, limit: settings.bookings, clock: clock)
     let login = LoginService(
       settings: LoginSettings(
         origin: settings.origin, terms: try folder.terms(), burst: settings.burst,
@@ -107,8 +107,7 @@ extension FleetService {
   /// What becomes of an account's bookings when the account ends.
   fileprivate var hooks: AccountHooks {
     var hooks = AccountHooks()
-    hooks.willDelete = { [self] in _ = try await revoke(.account($0)) }
-    hooks.didSuspend = { [self] in _ = try await revoke(.account($0)) }
+    hooks.revoke = { [self] in try await revoke(.account($0)) }
     hooks.export = { [self] in try await export($0) }
     return hooks
   }
@@ -163,6 +162,7 @@ private struct JSONLog: LogHandler {
         JSON.Member("time", .rounded(now, places: 3)), .init("level", .string(event.level.rawValue)),
         .init("message", .string("\(event.message)")),
       ] + all.sorted { $0.key < $1.key }.map { .init($0.key, .string("\($0.value)")) })
-    FileHandle.standardError.write(Data((json.text + "\n").utf8))
+    // Where the log cannot be written, its disk may be full: the server goes on.
+    try? FileHandle.standardError.write(contentsOf: Data((json.text + "\n").utf8))
   }
 }

@@ -358,6 +358,8 @@ struct LoginServiceTests {
     // An address that has no account gets the same answers.
     for _ in 0..<5 { #expect(await problem { try await bench.decide(code, "eve@example.org") } == "wrong_login") }
     #expect(await problem { try await bench.decide(code, "eve@example.org") } == "too_many")
+    // However often the first network tries: it uses up nothing of the account's.
+    for _ in 0..<80 { _ = await problem { try await bench.decide(code, email, "wrong horse") } }
     try await bench.decide(code, email, from: "home")
   }
 
@@ -371,6 +373,16 @@ struct LoginServiceTests {
     #expect(await problem { try await bench.decide("BCDF-GHJK", email) } == "too_many")
     // Another network does not help: it is the same account.
     #expect(await problem { try await bench.decide("BCDF-GHJK", email, from: "home") } == "too_many")
+    // The right one does not help either, and those who wait for it are not let in.
+    let right = try await bench.service.authorizeDevice(from: "net")
+    #expect(await problem { try await bench.decide(right.userCode.description, email) } == "too_many")
+    bench.wait(60)
+    try await bench.decide(right.userCode.description, email)
+    for _ in 0..<20 {
+      let next = try await bench.service.authorizeDevice(from: "net")
+      bench.wait(60)
+      try await bench.decide(next.userCode.description, email)
+    }
   }
 
   @Test("changed terms are accepted before the next login")

@@ -41,8 +41,8 @@ class Server:
         sendmail = folder.parent / f"{folder.name}-sendmail"
         sendmail.write_text(SENDMAIL.format(mails=self.mails))
         sendmail.chmod(0o755)
-        # All riders of a test come from one network.
-        self.changes(sendmail=str(sendmail), burst=100_000)
+        # All riders of a test come from one network, and some book without end.
+        self.changes(sendmail=str(sendmail), burst=100_000, bookings=100_000)
         self.logfile = folder.parent / f"{folder.name}.log"
         self.process: subprocess.Popen | None = None
 

@@ -18,7 +18,7 @@ from joserfc.jwk import OKPKey
 
 import stepproto as proto
 from crowd import moment
-from programs import Stepctl, Transcript
+from programs import Stepctl, Transcript, wait_until
 
 NOW = datetime.now(timezone.utc)
 
@@ -118,22 +118,46 @@ def test_a_request_that_comes_twice_is_one_booking(rider, parked):
     problem(rider.books(*wanted, key="not a key!"), 400, "malformed")
 
 
-def test_the_same_request_at_once_is_one_booking(stored, rider, parked, new_rider):
-    key, wanted, answers = uuid.uuid4().hex, (parked[0], moment(1), moment(2)), []
+def at_once(rider, wanted: list, **more) -> list:
+    """What a rider is answered who asks for all of these at the same time, by a connection each."""
+    answers = []
 
-    def ask():
+    def ask(one):
         copy = type(rider).__new__(type(rider))
         copy.__dict__ = rider.__dict__ | {"session": type(rider.session)()}
         copy.session.verify, copy.session.trust_env = rider.session.verify, False
-        answers.append(copy.books(*wanted, key=key))
+        answers.append(copy.books(*one, **more))
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=ask, args=(one,)) for one in wanted]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    return answers
+
+
+def test_the_same_request_at_once_is_one_booking(rider, parked):
+    answers = at_once(rider, [(parked[0], moment(1), moment(2))] * 8, key=uuid.uuid4().hex)
     assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
     assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+def test_an_account_has_only_so_many_bookings_however_fast_it_asks(stored, parked, new_rider):
+    stored.stops()
+    stored.changes(bookings=3)
+    stored.starts()
+    rider = new_rider(stored)
+    answers = at_once(rider, [(parked[hour % 2], moment(hour), moment(hour + 0.9)) for hour in range(1, 13)])
+    made = [answer.json() for answer in answers if answer.status_code == 201]
+    assert len(made) == 3
+    for answer in answers:
+        if answer.status_code != 201:
+            problem(answer, 409, "too_many_bookings")
+    # It is nobody else's limit, and what is cancelled does not count.
+    assert new_rider(stored).books(parked[0], moment(20), moment(21)).status_code == 201
+    problem(rider.books(parked[0], moment(22), moment(23)), 409, "too_many_bookings")
+    assert asked(rider, made[0], "cancel").status_code == 200
+    assert rider.books(parked[0], moment(22), moment(23)).status_code == 201
 
 
 def test_steps_are_the_vehicles(rider, parked):
@@ -219,6 +243,28 @@ def test_access_is_for_the_booking_and_the_device_alone(stored, parked, new_ride
     assert proto.from_json(proto.from_base64url(json.loads(other.text)["token"].split(".")[1]))["sub"] != token["sub"]
 
 
+def test_access_that_has_ended_is_forgotten_and_its_certificate_ends_too(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    answer = asked(rider, made, "access", json={"request": device.request})
+    assert answer.status_code == 200, answer.text
+    file = stored.folder / "operator/operator/ledger.json"
+    stored.stops()
+    ledger = json.loads(file.read_text())
+    (present,) = ledger["tokens"]
+    now = time.time()
+    assert now + 86_000 < present["certificate"]["end"] < now + 90_000
+    # As it will be in three days.
+    old = present | {"jti": str(uuid.uuid4()), "exp": int(now) - 3 * 86_400}
+    old["certificate"] = present["certificate"] | {"end": int(now) - 2 * 86_400}
+    file.write_text(json.dumps(ledger | {"tokens": [old, present]}))
+    stored.starts()
+    wait_until(lambda: json.loads(file.read_text())["tokens"] == [present], "it is forgotten")
+    checked = stored.types("check", stored.folder)
+    assert checked.returncode == 0, checked
+    assert stored.types("revoke", "--booking", made["id"]).stdout == "1 token revoked\n"
+
+
 def test_access_is_not_given_for_another_device_too_early_or_when_it_is_over(stored, parked, new_rider, device, tmp_path):
     rider = new_rider(stored, device.key)
     later = rider.books(parked[0], moment(30), moment(31)).json()
@@ -270,6 +316,22 @@ def test_an_account_that_is_deleted_leaves_no_booking_and_no_access(stored, park
     assert rider.asks("DELETE", "/v1/account").status_code == 204
     problem(asked(rider, made, method="GET"), 401, "unauthorized")
     assert new_rider(stored).books(parked[0], moment(0.1), moment(2)).status_code == 201
+
+
+def test_access_of_an_account_is_taken_back_by_its_address_or_id(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    assert stored.types("revoke", "--account", rider.email).stdout == "1 token revoked\n"
+    assert asked(rider, made, method="GET").json()["state"] == "cancelled"
+    # It is not kept out.
+    again = rider.books(parked[0], moment(0.1), moment(2)).json()
+    identity = rider.asks("GET", "/v1/account").json()["id"]
+    assert stored.types("revoke", "--account", identity).stdout == "0 tokens revoked\n"
+    assert asked(rider, again, method="GET").json()["state"] == "cancelled"
+    for stranger in ("nobody@example.org", str(uuid.uuid4()), "../vehicles"):
+        refused = stored.types("revoke", "--account", stranger)
+        assert (refused.returncode, refused.stderr) == (1, "stepfleet: error: no such account\n"), refused
 
 
 # --- A vehicle that joins ---

@@ -68,7 +68,7 @@ struct VehicleExamination {
       let access = try file.riderAccess()
       part.find("keys", .good, "nobody else can read them, and they fit")
       examine(access.token, &part)
-      try examineCertificates(access.broker, &part)
+      try examineCertificates(access.broker, for: access.token, &part)
       return access
     } catch let failure as any Failure {
       part.find("keys", failure)
@@ -83,17 +83,24 @@ struct VehicleExamination {
       "token", report.isValid ? .good : .broken, report.line, report.isValid ? nil : "stepctl enroll --output request")
   }
 
-  private func examineCertificates(_ broker: Broker, _ part: inout Examination) throws {
+  private func examineCertificates(_ broker: Broker, for token: Token, _ part: inout Examination) throws {
     for file in try broker.tls?.certificateFiles() ?? [] {
       let name = settings.folders.displayed(file.path)
-      examine(certificate: name, until: file.end, &part)
+      // The rider's own comes anew with the next token.
+      let isOwn = file.path == broker.tls?.identity?.certificate
+      examine(certificate: name, until: file.end, isEnough: isOwn && file.end >= token.expires, &part)
     }
   }
 
-  /// - Parameter end: its last second, Unix time.
-  private func examine(certificate name: String, until end: Int64, _ part: inout Examination) {
+  /// - Parameters:
+  ///   - end: its last second, Unix time.
+  ///   - isEnough: whether nobody needs it for longer.
+  private func examine(
+    certificate name: String, until end: Int64, isEnough: Bool = false, _ part: inout Examination
+  ) {
     let left = end - context.seconds
-    let state: Examination.State = left < 0 ? .broken : left < Broker.TLS.CertificateFile.notice ? .warning : .good
+    let isNear = left < Broker.TLS.CertificateFile.notice && !isEnough
+    let state: Examination.State = left < 0 ? .broken : isNear ? .warning : .good
     let time = left < 0 ? "expired \(dateAndTime(end))" : "until \(dateAndTime(end)) (\(span(left)))"
     if state == .broken { part.exitStatus = .configuration }
     part.find(

@@ -89,6 +89,7 @@ public struct TrafficGuard: Sendable {
     case beginning = "the feed has only begun"
     case place = "the vehicle's place is not known"
     case twins = "two objects in the feed may be the vehicle"
+    case crowded = "the feed has more than can be followed"
   }
 
   private var site: Site
@@ -100,8 +101,12 @@ public struct TrafficGuard: Sendable {
   /// wrong stamp from the future would hide everything after it.
   private var newest: [String: Double] = [:]
   private var newestOfAll = -Double.infinity
+  /// The sections that showed something near the vehicle, and when the last frame of each came, on this clock.
+  private var near: [String: Double] = [:]
   /// When the last frames came, on this clock.
   private var arrivals: [Double] = []
+  /// When something in a frame found no room, on this clock.
+  private var overflow = -Double.infinity
   private var lateness = 0.0
   private var clock = ClockOffset.Estimate.none
   private var states: [State]
@@ -134,6 +139,8 @@ public struct TrafficGuard: Sendable {
   public static let survey = 0.25
   /// Metres that the vehicle's place may be off.
   public static let mostPlaceError = 10.0
+  /// Metres from the vehicle within which what stands counts as near.
+  public static let nearby = 60.0
   /// Metres of error from which nobody can tell at which side of the vehicle something passes.
   public static let sidesError = 1.0
   /// What a feed may have: a hostile one must not take all of the processor.
@@ -172,30 +179,44 @@ public struct TrafficGuard: Sendable {
     if let last = arrivals.last, time < last { arrivals = [] }
     arrivals.append(time)
     arrivals.removeAll { $0 <= time - 1 }
-    guard abs(lateness) <= Self.oldest else { return forget() }
-    guard newest[frame.section] != nil || newest.count < Self.mostSections else { return }
+    // What was on its way still comes: a neighbouring section whose clock is wrong must not hide it.
+    guard abs(lateness) <= Self.oldest else {
+      for index in states.indices { states[index] = State() }
+      return
+    }
+    guard newest[frame.section] != nil || newest.count < Self.mostSections else {
+      overflow = time
+      return
+    }
     newest[frame.section] = stamp
     newestOfAll = max(newestOfAll, stamp)
     newest = newest.filter { newestOfAll - $0.value <= Self.sectionMemory }
-    for object in frame.objects where object.category != .pedestrian { follow(object, in: frame.section, at: stamp) }
+    near = near.filter { newest[$0.key] != nil }
+    if near[frame.section] != nil { near[frame.section] = time }
+    for object in frame.objects where object.category != .pedestrian {
+      follow(object, in: frame.section, at: stamp, time)
+    }
     tracks = tracks.filter { key, track in
       newest[key.section].map { $0 - track.time <= Self.memory } ?? false
     }
     for index in states.indices { settle(index, at: time) }
   }
 
-  private mutating func forget() {
-    tracks = [:]
-    for index in states.indices { states[index] = State() }
-  }
-
-  private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double) {
+  private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double, _ time: Double) {
     let point = plane.point(of: object.position)
-    // Nothing that far away gets here within the horizon.
-    guard point.length < 500 else { return }
+    let distance = (point - pose.position).length
+    if distance < Self.nearby { near[section] = time }
     let key = Key(section: section, id: object.id)
+    // Nothing beyond gets here within the horizon, even where it speeds up.
+    guard distance < Self.nearby + 2 * Self.horizon * object.velocity.length else {
+      tracks[key] = nil
+      return
+    }
     let noise = noise.deviation
-    guard tracks[key] != nil || tracks.count < Self.mostTracks else { return }
+    guard tracks[key] != nil || tracks.count < Self.mostTracks else {
+      overflow = time
+      return
+    }
     if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
       self.noise.take(residual, predictedWithin: before.uncertainty)
     } else {
@@ -228,6 +249,9 @@ public struct TrafficGuard: Sendable {
     if clock.uncertainty > 0.2 || lateness < -clock.uncertainty - 0.1 { return .clock }
     if lateness > Self.oldest { return .late }
     if time - last > Self.silence || time < last { return .silent }
+    // The others say nothing of what is here.
+    if near.values.contains(where: { time - $0 > Self.oldest }) { return .silent }
+    if abs(time - overflow) <= 1 { return .crowded }
     return Double(arrivals.count) < Self.leastRate ? .slow : nil
   }
 

@@ -38,10 +38,13 @@ struct CertificateAuthority: ~Copyable {
   }
 
   /// The same for a request, whose other content is not looked at.
+  ///
+  /// - Parameter days: at least; nil for as many as is usual.
   func issue(
-    _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, lastingUntil: Int64
+    _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
+    lastingUntil: Int64
   ) throws(OpenSSLError) -> Certificate {
-    try issue(role, to: request.key.pointer, now: now, lastingUntil: lastingUntil)
+    try issue(role, to: request.key.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
   /// The same for the key of another certificate.
@@ -53,9 +56,9 @@ struct CertificateAuthority: ~Copyable {
   }
 
   private func issue(
-    _ role: CertificateRole, to key: OpaquePointer, now: Int64, lastingUntil: Int64
+    _ role: CertificateRole, to key: OpaquePointer, now: Int64, days: Int64? = nil, lastingUntil: Int64
   ) throws(OpenSSLError) -> Certificate {
-    let end = min(max(now + role.days * Self.secondsADay, lastingUntil), try certificate.end())
+    let end = min(max(now + (days ?? role.days) * Self.secondsADay, lastingUntil), try certificate.end())
     let begin = min(now - Self.leeway, end)
     return try Certificate(
       role, key: key, validity: begin...end, signer: self.key, issuer: certificate.handle.pointer)

@@ -74,6 +74,12 @@ package struct Ledger: Sendable, Equatable {
     tokens.append(Entry(token, key: key, certificate: certificate))
   }
 
+  /// Forgets tokens that ended before a time, with their certificates: nothing of them can be withdrawn any more.
+  package mutating func forget(endedBefore time: Int64) {
+    tokens.removeAll { $0.expires < time && ($0.certificate?.end ?? 0) < time }
+    withdrawals.removeAll { $0.until < time }
+  }
+
   func isRevoked(_ number: SerialNumber) -> Bool {
     revokedCertificates.contains { $0.certificate.number == number }
   }

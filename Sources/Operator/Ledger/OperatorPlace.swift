@@ -109,12 +109,16 @@ package struct OperatorPlace: Sendable {
 
   /// Ends a change of keys: the key before counts no more.
   ///
-  /// - Parameter force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the
-  ///   present key.
+  /// - Parameters:
+  ///   - force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the present
+  ///     key.
+  ///   - unheard: whether that may be unknown of a vehicle that was there when the key changed.
   /// - Returns: the last notices by that key, which take it away, and the vehicles that have never sent an event, so that
   ///   nobody knows whether they have the present key.
   /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
-  package func retireKey(now: Int64, force: Bool) throws -> (letters: [Letter], unheard: [String]) {
+  package func retireKey(
+    now: Int64, force: Bool, unheard isAllowed: Bool = true
+  ) throws -> (letters: [Letter], unheard: [String]) {
     let keys = try keys()
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
     let name = previous.verificationKey.thumbprint
@@ -125,7 +129,7 @@ package struct OperatorPlace: Sendable {
         && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
     }.map(\.rider)
     guard force || riders.isEmpty else { throw LedgerError.tokensLast(Set(riders).sorted()) }
-    let (untold, unheard) = try untold(keys)
+    let (untold, unheard) = try untold(keys, unheard: isAllowed)
     guard force || untold.isEmpty else { throw LedgerError.notTold(untold) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     for letter in letters { try letter.checkSize() }
@@ -134,14 +138,15 @@ package struct OperatorPlace: Sendable {
   }
 
   /// The vehicles that have not said that a notice with the present key is in force, and those that never say anything.
-  private func untold(_ keys: Keys) throws -> (untold: [String], unheard: [String]) {
+  private func untold(_ keys: Keys, unheard isAllowed: Bool) throws -> (untold: [String], unheard: [String]) {
     var (untold, unheard): ([String], [String]) = ([], [])
     for folder in try vehicles() {
       let vehicle = try folder.readVehicleFile().vehicle
       let file = path("\(VehiclePaths.handover)/\(vehicle.uuid).jwt")
       let archive = archive(of: vehicle.uuid)
       guard archive.exists, Files.exists(file) else {
-        unheard.append(vehicle.name)
+        // One that came after the change has no handover, and needs none.
+        if !isAllowed, Files.exists(file) { untold.append(vehicle.name) } else { unheard.append(vehicle.name) }
         continue
       }
       let handover = try about(file) {
@@ -307,6 +312,8 @@ package enum LedgerError: Failure, Equatable {
   /// Nothing that has not ended is known by that name.
   case nothingToRevoke
   case noticeTooLarge(Int)
+  /// With one more, what was handed out for a vehicle could not be taken back.
+  case tooManyTokens
   /// Every token for the device is refused until the last that it had has ended.
   case deviceRevoked(Thumbprint)
   /// A key is to be made, and the one before still counts.
@@ -331,7 +338,8 @@ package enum LedgerError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold:
+    case .nothingToRevoke, .noticeTooLarge, .tooManyTokens, .deviceRevoked, .stillChanging, .nothingToRetire,
+      .tokensLast, .notTold:
       .failure
     case .notKept, .noAnswer: .unavailable
     case .noOperator, .notFleet: .noInput
@@ -345,6 +353,7 @@ package enum LedgerError: Failure, Equatable {
     case .damaged(let path): "\(path) is damaged: nothing was changed"
     case .nothingToRevoke: "no unexpired token matches"
     case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
+    case .tooManyTokens: "too many tokens for the vehicle or the device have not ended"
     case .deviceRevoked(let device): "the device \(device) is revoked"
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "there is no old key to retire"
@@ -365,6 +374,7 @@ package enum LedgerError: Failure, Equatable {
     case .damaged: "take the file from a backup"
     case .nothingToRevoke: "`stepctl operator tokens` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
+    case .tooManyTokens: "more can be had when some have ended"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"

@@ -52,12 +52,13 @@ extension VehicleFolder {
   /// - Parameters:
   ///   - plan: `deviceKey` is not looked at.
   ///   - now: Unix time, from which the certificate is valid.
+  ///   - days: how long the certificate lasts at least; nil for a year.
   package func grantAccess(
-    _ plan: TokenPlan, to request: DeviceRequest, now: Int64
+    _ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64? = nil
   ) throws -> AccessFile {
     try checkFinished()
     try plan.check()
-    return try Operator(of: self).grant(plan, to: request, now: now)
+    return try Operator(of: self).grant(plan, to: request, now: now, days: days)
   }
 }
 
@@ -144,11 +145,11 @@ struct Operator: ~Copyable {
       missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: issued.end)
   }
 
-  func grant(_ plan: TokenPlan, to request: DeviceRequest, now: Int64) throws -> AccessFile {
+  func grant(_ plan: TokenPlan, to request: DeviceRequest, now: Int64, days: Int64?) throws -> AccessFile {
     let token = try token(for: plan, device: request.device, now: now)
     let asked = try about("the request") { try CertificateRequest(der: request.certificateRequest) }
     let (certificate, issued) = try about(folder.path(VehiclePaths.authorityCertificate)) {
-      let certificate = try authority.issue(role, for: asked, now: now, lastingUntil: token.expires)
+      let certificate = try authority.issue(role, for: asked, now: now, days: days, lastingUntil: token.expires)
       return (
         try certificate.der(), Ledger.IssuedNumber(number: certificate.serialNumber, end: try certificate.end())
       )

@@ -9,8 +9,11 @@ import Testing
 
   @Test("each Swift test that it names is there")
   func swiftTests() throws {
-    let sources = try Repository.names(in: "Tests/Unit").flatMap { folder in
-      try Repository.names(in: "Tests/Unit/\(folder)").map { try Repository.text("Tests/Unit/\(folder)/\($0)") }
+    let folders =
+      try Repository.names(in: "Tests/Unit").map { "Tests/Unit/\($0)" }
+      + Repository.names(in: "Fleet/Tests").filter { $0.hasSuffix("Tests") }.map { "Fleet/Tests/\($0)" }
+    let sources = try folders.flatMap { folder in
+      try Repository.names(in: folder).map { try Repository.text("\(folder)/\($0)") }
     }
     let named = page.matches(of: /`([A-Za-z]+Tests)\.([A-Za-z0-9]+)`/)
     #expect(named.count > 20)
@@ -23,10 +26,11 @@ import Testing
 
   @Test("each Python test that it names is there")
   func pythonTests() throws {
-    let named = page.matches(of: /`(test_[a-z_]+\.py)::(test_[a-z0-9_]+)`/)
+    let named = page.matches(of: /`(Fleet\/)?(test_[a-z_]+\.py)::(test_[a-z0-9_]+)`/)
     #expect(named.count > 10)
-    for (_, file, function) in named.map(\.output) {
-      #expect(try Repository.text("Tests/System/\(file)").contains("def \(function)("), "\(file)::\(function)")
+    for (_, fleet, file, function) in named.map(\.output) {
+      let text = try Repository.text("\(fleet ?? "")Tests/System/\(file)")
+      #expect(text.contains("def \(function)("), "\(file)::\(function)")
     }
   }
 

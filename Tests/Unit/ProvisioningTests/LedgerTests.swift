@@ -62,6 +62,19 @@ import Testing
     #expect(restored.notice(for: car, keys: [key], now: 2_000).sequence > third.sequence)
   }
 
+  @Test("what ended long ago is forgotten, and not what can still be withdrawn or could still reach the broker")
+  func forgotten() {
+    var ledger = ledger(token("a", car, phone), token("b", car, phone, until: 5_000))
+    let certificate = Ledger.IssuedNumber(number: SerialNumber(bytes: [1]), end: 5_000)
+    ledger.note(token("c", car, tablet), key: key.thumbprint, certificate: certificate)
+    #expect(ledger.withdraw(.token("a"), now: 1_000).map(\.id) == ["a"])
+    #expect(ledger.withdraw(.token("b"), now: 1_000).map(\.id) == ["b"])
+    ledger.forget(endedBefore: 3_000)
+    #expect(ledger.tokens.map(\.id) == ["b", "c"])
+    #expect(ledger.withdrawals.map(\.subject) == [.token("b")])
+    #expect(ledger.current(at: 1_000).map(\.id) == ["c"])
+  }
+
   @Test("what has ended or is unknown cannot be withdrawn")
   func nothing() {
     var ledger = ledger(token("a", car, phone))

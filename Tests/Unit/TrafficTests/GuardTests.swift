@@ -270,6 +270,67 @@ import Traffic
     #expect(feed.verdict().holds)
   }
 
+  @Test("a neighbouring section whose clock is wrong does not hide what comes", arguments: [3.0, 30, -3])
+  func neighbourIsLate(late: Double) {
+    var feed = Feed()
+    feed.play(1) { [Self.object(ahead: -12 + 4 * $0, right: -1.8, speed: 4)] }
+    feed.give([], section: "S2", late: late)
+    #expect(feed.verdict(later: 0.002).holds)
+    feed.play(1)
+    feed.give([], section: "S2", late: late)
+    #expect(feed.verdict("right", later: 0.002) != .clear)
+  }
+
+  @Test("a section that showed something here and falls silent makes the guard blind, though another one goes on")
+  func neighbourGoesOn() {
+    var feed = Feed()
+    func play(_ seconds: Double, with sections: [String]) {
+      for _ in 0..<Int(seconds / 0.04) {
+        for section in sections {
+          feed.give([Self.object(.car, ahead: section == "S1" ? 30 : 400, right: -5)], section: section)
+        }
+        feed.time += 0.04
+      }
+    }
+    play(2, with: ["S1", "S2"])
+    #expect(feed.verdict() == .clear)
+    play(0.8, with: ["S2"])
+    #expect(feed.verdict() == .blind(.silent))
+    play(1, with: ["S1", "S2"])
+    #expect(feed.verdict() == .clear)
+    // What was never near need not go on.
+    play(2, with: ["S1"])
+    #expect(feed.verdict() == .clear)
+  }
+
+  @Test("where more comes than can be followed, the guard never says that the road is clear")
+  func crowd() {
+    var feed = Feed()
+    let crowd = (0..<500).map {
+      Self.object(.car, id: "\($0)", ahead: 20 + Double($0 % 25), right: 5 + Double($0 / 25))
+    }
+    for index in 0..<50 {
+      feed.give(crowd, section: "S2")
+      feed.give([Self.object(ahead: -14 + 0.16 * Double(index), right: -1.8, speed: 4)])
+      feed.time += 0.04
+    }
+    #expect(feed.verdict() == .blind(.crowded))
+    // Parked cars farther away take no room.
+    var far = Feed()
+    for index in 0..<50 {
+      far.give((0..<500).map { Self.object(.car, id: "\($0)", ahead: 80 + Double($0), right: 5) }, section: "S2")
+      far.give([Self.object(ahead: -14 + 0.16 * Double(index), right: -1.8, speed: 4)])
+      far.time += 0.04
+    }
+    #expect(far.verdict().holds)
+    var sections = Feed()
+    for _ in 0..<50 {
+      for index in 0..<17 { sections.give([], section: "S\(index)") }
+      sections.time += 0.04
+    }
+    #expect(sections.verdict() == .blind(.crowded))
+  }
+
   @Test("2,000 objects of any kind are judged")
   func many() {
     var feed = Feed()

@@ -1,0 +1,71 @@
+"""A disk that is full: nothing that was confirmed is lost, and the server goes on as soon as there is room."""
+
+import os
+import subprocess
+from contextlib import closing
+
+import pytest
+
+from crowd import moment
+from programs import Stepctl, Transcript, wait_until
+from server import Server
+from test_bookings import Device, asked, problem
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small one of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
+    stepctl, device = Stepctl(tmp_path, Transcript()), Device(tmp_path / "phone")
+    # Its log is on the same disk.
+    with closing(Server(disk / "fleet").starts("--verbose")) as server:
+        made = stepctl("provision", "vehicle", tmp_path / "car", "--operator", server.folder / "operator")
+        assert made.status == 0, made
+        assert server.types("vehicle", "add", "car").returncode == 0
+        rider = new_rider(server, device.key)
+        (car,) = rider.asks("GET", "/v1/vehicles").json()["vehicles"]
+        confirmed, hour = [], 0
+
+        def books():
+            nonlocal hour
+            hour += 1
+            answer = rider.books(car["id"], moment(hour), moment(hour + 0.9))
+            if answer.status_code == 201:
+                confirmed.append(answer.json())
+            return answer
+
+        for _ in range(5):
+            assert books().status_code == 201
+        with open(disk / "filler", "wb", buffering=0) as filler:
+            with pytest.raises(OSError):
+                while True:
+                    filler.write(b"0" * 4096)
+            refused = next(answer for answer in (books() for _ in range(500)) if answer.status_code != 201)
+            problem(refused, 503, "busy")
+            assert int(refused.headers["Retry-After"]) > 0 and str(disk) not in refused.text
+            # Who may open a step is written down before anybody is told; what is known is still told.
+            refused = asked(rider, confirmed[0], "access", json={"request": device.request})
+            problem(refused, 503, "busy")
+            assert str(disk) not in refused.text
+            listed = rider.asks("GET", "/v1/bookings").json()["bookings"]
+            assert {booking["id"] for booking in confirmed} == {booking["id"] for booking in listed}
+        (disk / "filler").unlink()
+        wait_until(lambda: books().status_code == 201, "there is room again")
+        assert asked(rider, confirmed[0], "access", json={"request": device.request}).status_code == 200
+        assert server.stops() == 0
+        kept = {row[0] for row in server.sql("SELECT id FROM booking")}
+        assert kept == {booking["id"] for booking in confirmed}
+        checked = server.types("check", server.folder)
+        assert checked.returncode == 0, checked
