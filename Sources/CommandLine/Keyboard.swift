@@ -6,8 +6,8 @@ package final class Keyboard {
   private nonisolated(unsafe) static var usual: termios?
 
   /// - Returns: nil where there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).
-  package init?(_ context: Context) {
-    guard context.input is StandardInput, Keyboard.take() else { return nil }
+  package init?(_ input: any Input) {
+    guard input is StandardInput, Keyboard.take() else { return nil }
     signal(SIGTSTP) { _ in
       let code = errno
       Keyboard.pause()

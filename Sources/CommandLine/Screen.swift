@@ -38,7 +38,7 @@ package final class Screen {
   /// - Parameter takesKeys: whether keys are wanted, where standard input is this process's terminal too.
   package init(_ context: Context, takesKeys: Bool = false) {
     output = context.output
-    keys = takesKeys ? Keyboard(context) : nil
+    keys = takesKeys ? Keyboard(context.input) : nil
     try? output.write(Self.enter.description.utf8)
     if isOfProcess { signal(SIGTSTP) { _ in Screen.pause() } }
   }

@@ -39,6 +39,17 @@ package enum Files {
     _ = try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
   }
 
+  /// The same, for whoever owns another file: what `sudo` writes beside a user's file is the user's.
+  package static func replace(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, ownedAs other: String
+  ) throws(SystemError) {
+    var status = stat()
+    _ = try check("open", other) { stat(other, &status) }
+    _ = try replace(
+      path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode,
+      owner: (status.st_uid, status.st_gid))
+  }
+
   /// The same for a file that one program at a time uses, and holds an exclusive flock(2) of.
   ///
   /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked.

@@ -27,7 +27,7 @@ final class ServoPanel: BringUpPanel {
     self.step = step
     console = Console(context)
     progress = console.progress
-    keyboard = progress.isShown ? Keyboard(context) : nil
+    keyboard = progress.isShown ? Keyboard(context.input) : nil
     guard !isScript else { return }
     console.note("The servo of the \(step) step. The step will move: keep everybody off it. Control-C lets it go.\n")
     console.note(Self.help + "\n")
