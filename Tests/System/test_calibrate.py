@@ -346,6 +346,7 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     *positions, result = ended.objects
     assert [(p["number"], p["distance_m"], p["carry"], p["used"]) for p in positions] == [
         (1, 0.3, "hand", True),
+        (3, 1, "hand", True),
         (5, 3, "hand", False),
         (5, 3, "hand", False),
         (5, 3, "hand", True),
@@ -402,10 +403,10 @@ def starts(stepctl, folder):
     runs = []
     with Adapter(folder / "socket", VEHICLE, {}, spread=2) as adapter:
 
-        def start(*arguments, **more):
+        def start(*arguments, seconds=2):
             common = ["calibrate", "--vehicle", folder / "van.toml", "--radio", adapter.radio, "--step", "left"]
             log = folder / f"log-{len(runs)}"
-            runs.append(stepctl.start(log, *common, "--seconds", "2", *arguments, stdin=subprocess.PIPE, **more))
+            runs.append(stepctl.start(log, *common, "--seconds", seconds, *arguments, stdin=subprocess.PIPE))
             return Technician(runs[-1], adapter)
 
         yield start
@@ -442,7 +443,7 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(starts, 
 
 
 def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(starts):
-    technician = starts("--again", "--seconds", "60")
+    technician = starts("--again", seconds=60)
     technician.goes("0.3", -60)
     technician.is_asked("2 of 6: ").answers("q")
     ended = technician.running.ends()
@@ -450,7 +451,7 @@ def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(star
     packets = int(re.search(r"(\d+) packets, -", ended.stderr)[1])
     assert 60 <= packets < 50 * 30, "far from a minute"
     technician.adapter.rate = 3
-    technician = starts("--again", "--seconds", "4")
+    technician = starts("--again", seconds=4)
     technician.goes("0.3", -60)
     technician.is_asked("  only ").is_asked(" packets in 2 s: is the beacon on, and is this its step?\n")
     technician.is_asked("packets were heard, and it takes 30\n").is_asked("repeat it? (n: leave it out)").answers("n")

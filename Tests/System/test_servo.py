@@ -225,7 +225,7 @@ def test_an_input_holds_it_at_once_and_lost_ones_too(bench):
         bench.holds(0, bench.writes[-1][1])
         bench.senses(name, 1)
     bench.senses("clear", 0)
-    _, errors = bench.types("1500\n", status=1)
+    _, errors = bench.types("1600\n", status=1)
     assert errors == "stepd: error: something is in the way\n"
     bench.is_gentle()
 

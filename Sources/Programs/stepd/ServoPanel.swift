@@ -58,10 +58,15 @@ final class ServoPanel: BringUpPanel {
 
   func show(_ state: BringUp.State) {
     writtenEnds = writtenEnds ?? state.ends
+    guard state != self.state else { return }
     self.state = state
-    guard !isScript else { return }
+    draw()
+  }
+
+  private func draw() {
+    guard !isScript, let state else { return }
     let pulse = state.pulse.map { "\($0) µs" } ?? "somewhere"
-    let target = state.target.flatMap { $0 == state.pulse ? nil : " → \($0)" } ?? ""
+    let target = state.target.map { " → \($0)" } ?? ""
     let inputs = state.inputs.map { " \($0.sensor) \($0.isActive.map { $0 ? "yes" : "no" } ?? "lost")" }.joined()
     progress.show("\(pulse)\(target)   closed \(state.ends.closed) open \(state.ends.open)  \(inputs)")
   }
@@ -104,7 +109,7 @@ final class ServoPanel: BringUpPanel {
     } else {
       progress.clear()
       console.note(text)
-      if let state { show(state) }
+      draw()
     }
   }
 
