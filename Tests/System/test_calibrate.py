@@ -417,7 +417,7 @@ def starts(stepctl, folder):
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["Control-C", "power"])
 def test_what_was_measured_before_an_interruption_is_not_measured_again(starts, folder, end):
     technician = starts()
-    technician.is_asked("Calibrates Van: left. At 6 positions")
+    technician.is_asked("Calibrates Van: left.\nThere are 6 positions in front of each step.")
     technician.is_asked("1 of 6: ").goes("0.3", -60)
     technician.is_asked("2 of 6: ").leaves_out("0.3")
     technician.is_asked("3 of 6: ").goes("1", -70)

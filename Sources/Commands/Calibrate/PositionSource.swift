@@ -97,10 +97,11 @@ final class GuidedPositions: PositionSource {
     let names = steps.map(\.id.description).joined(separator: ", ")
     console.note(
       """
-      Calibrates \(vehicle.name): \(names). At \(all) positions in front of each step you stand still until enough was
-      heard, some \(Int(Self.shortest)) to \(Int(Self.silence)) s. Nothing is written before you are asked.
-      What was measured is kept in \(progress.path): after q or Control-C the
-      next run goes on from there.
+      Calibrates \(printable(vehicle.name)): \(names).
+      There are \(all) positions in front of each step. Stand still at each until enough
+      was heard, which takes \(Int(Self.shortest)) to \(Int(Self.silence)) seconds. Nothing is written before you agree.
+      What was measured is kept in \(progress.path):
+      after q or Control-C the next run goes on from there.
       """)
     let kept = progress.count(of: steps)
     if kept > 0 {

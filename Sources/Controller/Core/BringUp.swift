@@ -213,7 +213,8 @@ package struct BringUp: Sendable {
   private mutating func setOut(_ test: Test) {
     guard let place else { return }
     let end = Self.place(pulse(at: test.ends[0]))
-    begin(.test(test, abs(end - place) < MotionProfile.slowest.longestStride ? nil : Leg(from: place, to: end, .slowest)))
+    begin(
+      .test(test, abs(end - place) < MotionProfile.slowest.longestStride ? nil : Leg(from: place, to: end, .slowest)))
     watchEnd()
   }
 

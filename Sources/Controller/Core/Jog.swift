@@ -28,7 +28,8 @@ struct Jog: Sendable {
     // Whoever goes the other way means from here on.
     let isOnward = (target - place) * increment >= 0
     let base = isOnward ? target : stoppingPlace
-    target = increment > 0 ? min(base + increment, max(base, place + lead)) : max(base + increment, min(base, place - lead))
+    target =
+      increment > 0 ? min(base + increment, max(base, place + lead)) : max(base + increment, min(base, place - lead))
   }
 
   mutating func limit(to range: ClosedRange<Double>) {

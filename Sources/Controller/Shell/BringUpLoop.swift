@@ -107,7 +107,8 @@ package final class BringUpLoop {
     (journalReports, servoReports) = (try Mailbox(), try Mailbox())
     do {
       journal = try FileJournal(
-        setup.journal, steps: steps, installed: setup.installed, report: { [journalReports] in journalReports.post($0) })
+        setup.journal, steps: steps, installed: setup.installed, report: { [journalReports] in journalReports.post($0) }
+      )
     } catch JournalError.inUse(let path) {
       throw BringUpError.inUse(path)
     }

@@ -67,13 +67,18 @@ final class ServoPanel: BringUpPanel {
     guard !isScript, let state else { return }
     let pulse = state.pulse.map { "\($0) µs" } ?? "somewhere"
     let target = state.target.map { " → \($0)" } ?? ""
-    let inputs = state.inputs.map { " \($0.sensor) \($0.isActive.map { $0 ? "yes" : "no" } ?? "lost")" }.joined()
-    progress.show("\(pulse)\(target)   closed \(state.ends.closed) open \(state.ends.open)  \(inputs)")
+    let inputs = state.inputs.map { input in
+      // All of them are this step's, or the vehicle's.
+      let name = "\(input.sensor)".split(separator: ".").last ?? ""
+      return " \(name):\(input.isActive.map { $0 ? "1" : "0" } ?? "?")"
+    }
+    progress.show("\(pulse)\(target)   closed \(state.ends.closed) open \(state.ends.open)  \(inputs.joined())")
   }
 
   func tell(_ event: BringUp.Event) {
     switch event {
-    case .ready(nil): say("nobody knows where the servo is: \(isScript ? "find" : "Enter") turns it to its middle, in 20 s")
+    case .ready(nil):
+      say("nobody knows where the servo is: \(isScript ? "find" : "Enter") turns it to its middle, in 20 s")
     case .ready(let pulse?): say("held at \(pulse) µs")
     case .arrived(let pulse): if isScript { say("at \(pulse) µs") }
     case .stopped(let pulse): say("stopped\(Self.place(pulse))")
@@ -168,7 +173,9 @@ final class ServoPanel: BringUpPanel {
     }
 
     var exitStatus: ExitStatus { .badData }
-    var hint: String? { "orders are find, a pulse as 1500, +N, -N, closed, open, test, stop, write and quit, a line each" }
+    var hint: String? {
+      "orders are find, a pulse as 1500, +N, -N, closed, open, test, stop, write and quit, a line each"
+    }
     var description: String { "line \(number) of standard input: \(problem)" }
   }
 

@@ -168,16 +168,18 @@ struct CalibrateTests {
     #expect(ended.ending == .status(.unavailable))
     let request = "1 of 6: 0.3 m in front of the left step, in hand: press Enter (s: leave it out, q: quit) "
     let beginning = """
-      Calibrates Van: left. At 6 positions in front of each step you stand still until enough was
-      heard, some 5 to 10 s. Nothing is written before you are asked.
-      What was measured is kept in \(file).calibration: after q or Control-C the
-      next run goes on from there.
+      Calibrates Van: left.
+      There are 6 positions in front of each step. Stand still at each until enough
+      was heard, which takes 5 to 10 seconds. Nothing is written before you agree.
+      What was measured is kept in \(file).calibration:
+      after q or Control-C the next run goes on from there.
 
       """
     let fault = "cannot connect to h4:unix:\(shell.path("none")): No such file or directory"
     #expect(
       ended.errors
-        == "\(beginning)\(request)\(fault)\ntry again? [Y/n] \(request)\(fault)\ntry again? [Y/n] stepctl: error: \(fault)\n")
+        == "\(beginning)\(request)\(fault)\ntry again? [Y/n] \(request)\(fault)\ntry again? [Y/n] stepctl: error: \(fault)\n"
+    )
   }
 
   private static let positions: [(distance: Double, carry: String)] = [

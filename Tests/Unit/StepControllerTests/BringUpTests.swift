@@ -32,7 +32,9 @@ private final class Desk {
       case .servo(let order):
         orders.append((clock, order))
         guard answers else { continue }
-        if case .prepare = order.action { handle(.servo(ServoReport(order, .ready(at: held)))) } else {
+        if case .prepare = order.action {
+          handle(.servo(ServoReport(order, .ready(at: held))))
+        } else {
           handle(.servo(ServoReport(order, .done)))
         }
       }
