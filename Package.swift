@@ -170,7 +170,10 @@ let package = Package(
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
       "stepd",
-      ["StepDaemon", "Configuration", "Terminal", argumentParser],
+      [
+        "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO",
+        argumentParser,
+      ],
       exclude: ["stepd.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
     program("stepctl-traffic", ["SystemIO", "Encoding", "Traffic", "TrafficFeed", "CWebSockets"]),

@@ -41,6 +41,34 @@ package final class Questions {
     return answer
   }
 
+  /// Waits for a key of a terminal, or the first letter of a line that comes from elsewhere.
+  ///
+  /// - Parameter keys: those that count besides Enter, in lower case; any other is not heard.
+  /// - Returns: nil for Enter.
+  package func press(_ question: String, keys: Set<Character>) throws -> Character? {
+    guard areAllowed else { return try ask(question).first }
+    guard let keyboard = Keyboard(input) else { return try answer(to: question).lowercased().first }
+    input.discardTyped()
+    try? errors.write(question.utf8)
+    while true {
+      if try waitReadable([keyboard.number, interruption.number], until: nil)[1] {
+        errors.write(line: "")
+        throw Interrupted()
+      }
+      guard let pressed = keyboard.pressed() else {
+        errors.write(line: "")
+        throw CommandFailure(.noInput, "no answer: standard input has ended")
+      }
+      for key in pressed.map({ Character($0.lowercased()) }) where keys.contains(key) || key == "\n" || key == "\r" {
+        errors.write(line: keys.contains(key) ? "\(key)" : "")
+        return keys.contains(key) ? key : nil
+      }
+    }
+  }
+
+  /// The keys of the terminal that answers come from, while something else goes on; nil where there is none.
+  package func keyboard() -> Keyboard? { areAllowed ? Keyboard(input) : nil }
+
   private func answer(to question: String, isTrimmed: Bool = true) throws -> String {
     // What was typed before the question is no answer to it.
     input.discardTyped()

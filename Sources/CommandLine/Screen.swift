@@ -25,10 +25,7 @@ package final class Screen {
   private static let leave: StaticString = "\r\n\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l"
 
   private let output: any Output
-  /// The terminal of the keys, while it gives each key at once and shows none; nil where there are no keys.
-  package let keyboard: Int32?
-  /// How the keys' terminal was before; for the signal handler, which has no other way to know.
-  private nonisolated(unsafe) static var usualKeys: termios?
+  private var keys: Keyboard?
 
   /// Whether results go to a terminal, and to one that can move its cursor.
   package static func canDraw(_ context: Context) -> Bool {
@@ -41,15 +38,14 @@ package final class Screen {
   /// - Parameter takesKeys: whether keys are wanted, where standard input is this process's terminal too.
   package init(_ context: Context, takesKeys: Bool = false) {
     output = context.output
-    keyboard = takesKeys && context.input is StandardInput ? Screen.takeKeys() : nil
+    keys = takesKeys ? Keyboard(context.input) : nil
     try? output.write(Self.enter.description.utf8)
     if isOfProcess { signal(SIGTSTP) { _ in Screen.pause() } }
   }
 
   deinit {
     if isOfProcess { signal(SIGTSTP, SIG_DFL) }
-    Screen.giveKeysBack()
-    Screen.usualKeys = nil
+    keys = nil
     try? output.write(Self.leave.description.utf8)
   }
 
@@ -73,37 +69,17 @@ package final class Screen {
     }
   }
 
-  /// The keys that were pressed since the last time, as ASCII.
-  package func keys() -> [Character] {
-    guard let keyboard else { return [] }
-    var bytes = [UInt8](repeating: 0, count: 64)
-    let count = read(keyboard, &bytes, bytes.count)
-    return bytes.prefix(max(0, count)).filter { $0 < 0x80 }.map { Character(UnicodeScalar($0)) }
-  }
+  /// The terminal of the keys, for a loop to watch; nil where there are no keys.
+  package var keyboard: Int32? { keys?.number }
 
-  /// Each key at once, and none shown; signals as ever.
-  ///
-  /// - Returns: nil where there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).
-  private static func takeKeys() -> Int32? {
-    var settings = termios()
-    guard tcgetattr(STDIN_FILENO, &settings) == 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return nil }
-    usualKeys = usualKeys ?? settings
-    settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-    return tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0 ? STDIN_FILENO : nil
-  }
-
-  private static func giveKeysBack() {
-    guard var settings = usualKeys, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return }
-    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
-  }
+  /// The keys that were pressed since the last time.
+  package func pressed() -> [Character] { keys?.pressed() ?? [] }
 
   /// Control-Z: the shell gets its screen back, and `fg` continues with the next frame.
   private static func pause() {
     let code = errno
     StandardOutput.sendFromSignalHandler(leave)
-    giveKeysBack()
-    raise(SIGSTOP)
-    if usualKeys != nil { _ = takeKeys() }
+    Keyboard.pause()
     StandardOutput.sendFromSignalHandler(enter)
     errno = code
   }

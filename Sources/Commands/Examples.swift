@@ -101,6 +101,7 @@ enum Examples {
     ],
     "stepctl calibrate": [
       ("stepctl calibrate --vehicle car/vehicle.toml", "walk it, step by step"),
+      ("stepctl calibrate --again", "measure everything again, whatever was kept"),
       ("stepctl calibrate --captures walk --dry-run", "from recordings, without writing"),
     ],
     "stepctl provision": [

@@ -39,13 +39,34 @@ package enum Files {
     _ = try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
   }
 
+  /// The same, for whoever owns another file: what `sudo` writes beside a user's file is the user's.
+  package static func replace(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, ownedAs other: String
+  ) throws(SystemError) {
+    var status = stat()
+    _ = try check("open", other) { stat(other, &status) }
+    _ = try replace(
+      path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode,
+      owner: (status.st_uid, status.st_gid))
+  }
+
   /// The same for a file that one program at a time uses, and holds an exclusive flock(2) of.
   ///
-  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked.
+  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked. It is owned as the
+  ///   one before, or else as its folder: what `sudo` writes for a daemon is the daemon's.
   package static func replaceLocked(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) -> Descriptor {
-    try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isLocked: true)
+    try replace(
+      path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, owner: owner(of: path),
+      isLocked: true)
+  }
+
+  /// Whose a file is; where there is none, whose its folder is.
+  package static func owner(of path: String) -> (user: uid_t, group: gid_t)? {
+    var status = stat()
+    guard stat(path, &status) == 0 || stat(parent(of: path), &status) == 0 else { return nil }
+    return (status.st_uid, status.st_gid)
   }
 
   /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its

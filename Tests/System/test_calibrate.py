@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 import captures
 from adapter import Adapter
-from programs import AS_ANYBODY, wait_until
+from programs import AS_ANYBODY, STEPCTL, wait_until
+from terminal import Terminal
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
 # Comments, order and blanks are the owner's.
@@ -341,8 +343,17 @@ def test_a_technician_is_led_through_the_positions(technician, folder):
     technician.is_asked("write left -70 dBm into ").answers("y")
     ended = technician.running.ends()
     assert ended.status == 0, ended
-    assert ended.json["written"] is True
-    assert len(ended.json["steps"][0]["positions"]) == 3
+    *positions, result = ended.objects
+    assert [(p["number"], p["distance_m"], p["carry"], p["used"]) for p in positions] == [
+        (1, 0.3, "hand", True),
+        (3, 1, "hand", True),
+        (5, 3, "hand", False),
+        (5, 3, "hand", False),
+        (5, 3, "hand", True),
+    ]
+    assert result["written"] is True
+    assert len(result["steps"][0]["positions"]) == 3
+    assert not (folder / "van.toml.calibration").exists()
     assert "  measured_power = -70\n" in (folder / "van.toml").read_text()
 
 
@@ -379,5 +390,121 @@ def test_a_radio_that_is_lost_can_be_tried_again(stepctl, folder):
 def test_where_nobody_may_be_asked_it_ends_at_the_first_question(calibrate, folder):
     ended = calibrate("--no-input", "--radio", "hci0", "--yes")
     assert ended.status == 64
-    assert ended.error.startswith("--no-input forbids this question: 0.3 m in front of the left step")
+    assert ended.error.startswith("--no-input forbids this question: 1 of 6: 0.3 m in front of the left step")
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
+
+
+# --- What is kept ---
+
+
+@pytest.fixture
+def starts(stepctl, folder):
+    """Starts another run by another technician, with the same adapter."""
+    runs = []
+    with Adapter(folder / "socket", VEHICLE, {}, spread=2) as adapter:
+
+        def start(*arguments, seconds=2):
+            common = ["calibrate", "--vehicle", folder / "van.toml", "--radio", adapter.radio, "--step", "left"]
+            log = folder / f"log-{len(runs)}"
+            runs.append(stepctl.start(log, *common, "--seconds", seconds, *arguments, stdin=subprocess.PIPE))
+            return Technician(runs[-1], adapter)
+
+        yield start
+        for running in runs:
+            running.close()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=["Control-C", "power"])
+def test_what_was_measured_before_an_interruption_is_not_measured_again(starts, folder, end):
+    technician = starts()
+    technician.is_asked("Calibrates Van: left.\nThere are 6 positions in front of each step.")
+    technician.is_asked("1 of 6: ").goes("0.3", -60)
+    technician.is_asked("2 of 6: ").leaves_out("0.3")
+    technician.is_asked("3 of 6: ").goes("1", -70)
+    technician.is_asked("4 of 6: ")
+    technician.running.signal(end)
+    assert technician.running.ends().status == -end
+    kept = folder / "van.toml.calibration"
+    if end == signal.SIGINT:
+        assert f"3 of 6 positions are kept in {kept}" in technician.running.stderr.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in folder.glob("van*")) == ["van.toml", "van.toml.calibration"]
+
+    technician = starts("--yes")
+    technician.is_asked("3 of 6 positions are kept, the last from ")
+    technician.is_asked("4 of 6: ").leaves_out("1")
+    technician.is_asked("5 of 6: ").goes("3", -80)
+    technician.is_asked("6 of 6: ").leaves_out("3")
+    ended = technician.running.ends()
+    assert ended.status == 0, ended
+    assert ended.lines[-1].startswith("left: correct zone ")
+    assert "  measured_power = -70\n" in (folder / "van.toml").read_text()
+    assert not kept.exists()
+
+
+def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(starts):
+    technician = starts("--again", seconds=60)
+    technician.goes("0.3", -60)
+    technician.is_asked("2 of 6: ").answers("q")
+    ended = technician.running.ends()
+    assert ended.status == 1
+    packets = int(re.search(r"(\d+) packets, -", ended.stderr)[1])
+    assert 60 <= packets < 50 * 30, "far from a minute"
+    technician.adapter.rate = 3
+    technician = starts("--again", seconds=4)
+    technician.goes("0.3", -60)
+    technician.is_asked("  only ").is_asked(" packets in 2 s: is the beacon on, and is this its step?\n")
+    technician.is_asked("packets were heard, and it takes 30\n").is_asked("repeat it? (n: leave it out)").answers("n")
+    technician.is_asked("2 of 6: ")
+    technician.running.signal(signal.SIGTERM)
+    assert technician.running.ends().status == -signal.SIGTERM
+
+
+def test_a_folder_in_its_place_is_told_and_nothing_is_measured(starts, folder):
+    (folder / "van.toml.calibration").mkdir()
+    technician = starts("--again")
+    technician.is_asked("cannot remove ")
+    assert technician.running.ends().status == 74
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_what_root_keeps_is_the_owners(starts, folder):
+    os.chown(folder / "van.toml", 1234, 4321)
+    technician = starts()
+    technician.goes("0.3", -60)
+    technician.is_asked("2 of 6: ").answers("q")
+    assert technician.running.ends().status == 1
+    status = (folder / "van.toml.calibration").stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 4321, 0o600)
+
+
+@pytest.fixture
+def terminal(stepctl, folder):
+    with Adapter(folder / "socket", VEHICLE, {1: -60, 2: -85}, spread=2) as adapter:
+        arguments = ["calibrate", "--vehicle", folder / "van.toml", "--radio", adapter.radio, "--step", "left"]
+        terminal = Terminal([STEPCTL, *arguments], stepctl.environment)
+        yield terminal
+        terminal.close()
+
+
+def test_on_a_terminal_one_key_answers_and_q_quits_at_any_moment(terminal, folder):
+    terminal.waits_for(b"1 of 6: 0.3 m in front of the left step, in hand: press Enter")
+    terminal.types(b"xyz")  # none of these is an answer
+    terminal.types(b"\r")
+    terminal.waits_for(b" packets, ")
+    terminal.types(b"q")
+    assert terminal.ends() == 1
+    assert b"error" not in terminal.read()
+    assert terminal.shows_what_is_typed
+    assert (folder / "van.toml").read_text() == VEHICLE_FILE
+    assert not (folder / "van.toml.calibration").exists()
+
+
+def test_on_a_terminal_s_leaves_a_position_out_and_control_c_ends_it(terminal, folder):
+    terminal.waits_for(b"1 of 6: ")
+    terminal.types(b"S")
+    terminal.waits_for(b"2 of 6: ")
+    terminal.types(b"\x03")
+    assert terminal.ends() == -signal.SIGINT
+    assert b"1 of 6 positions are kept in " in terminal.read()
+    assert terminal.shows_what_is_typed

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from programs import STEPD, wait_until
+
 pytestmark = pytest.mark.skipif("STEPCTL_IN_RIG" not in os.environ, reason="test_rig.py runs it in a kernel of its own")
 
 CLEAR = 3
@@ -103,3 +105,27 @@ def test_after_a_crash_the_board_says_where_the_step_is_held(wired, devices):
     ended = alice.moves("close", "left")
     assert ended.status == 0 and ended.seconds < 15, ended
     assert devices.pulse(0) == CLOSED
+
+
+def test_a_servo_on_a_board_is_led_by_hand_and_a_line_holds_it(wired, devices):
+    devices.pulls(CLEAR, True)
+    assert wired.rider("alice").moves("open", "left").status == 0
+    wired.stepd.close()
+    file = wired.folder / "stepd.toml"
+    running = wired.starts("stepd", STEPD, "--config", file, "--servo", "left", stdin=subprocess.PIPE)
+    wait_until(lambda: "held at 2001 µs" in running.stdout.read_text(), "it reads the board")
+    assert devices.pulse(0) == OPEN
+    # The program has pulled the line to inactive, as above.
+    devices.pulls(CLEAR, True)
+    time.sleep(0.2)
+    running.process.stdin.write(b"1960\nopen\nwrite\n1500\n")
+    running.process.stdin.flush()
+    wait_until(lambda: "wrote closed_us = 1000, open_us = 1960" in running.stdout.read_text(), "it writes the ends")
+    assert "open_us = 1960\n" in file.read_text()
+    time.sleep(2)
+    held = devices.pulse(0)
+    assert CLOSED < held < 402
+    devices.pulls(CLEAR, False)
+    ended = running.ends()
+    assert (ended.status, ended.error) == (1, "something is in the way")
+    assert (devices.pulse(0), devices.pulse(1)) == (None, None), "and it is let go"

@@ -208,8 +208,8 @@ class Vehicle:
         self._logs += 1
         return self.folder.parent / f"{self.folder.name}-{self._logs}-{name}.log"
 
-    def starts(self, name: str, *arguments) -> Running:
-        running = Running(list(arguments), self.new_log(name), self.stepctl.environment, self.transcript)
+    def starts(self, name: str, *arguments, **more) -> Running:
+        running = Running(list(arguments), self.new_log(name), self.stepctl.environment, self.transcript, **more)
         return self.stack.enter_context(closing(running))
 
     def starts_broker(self) -> Running:

@@ -16,6 +16,9 @@ struct Calibrate: ContextCommand {
       result is each step's measured_power, the RSSI at 1 m, which replaces what the beacon sends. The levels at which \
       zones begin are relative to it, and stay.
 
+      What was measured is kept beside the vehicle file (vehicle.toml.calibration) until it is written there: after an \
+      interruption the next run goes on where the last one ended.
+
       --captures takes the positions from recordings made with `stepctl scan --save`, named STEP-DISTANCE-CARRY.btsnoop, \
       as left-0.3-hand.btsnoop and right-3-pocket.btsnoop. Missing ones are left out.
       """)
@@ -24,12 +27,15 @@ struct Calibrate: ContextCommand {
     help: ArgumentHelp("The only step to calibrate (default: all).", valueName: "id"), completion: LiveCompletion.step)
   var step: StepID?
 
-  @Option(help: "How long to listen at each position, as 10 or 10s (default: 10).")
+  @Option(help: "How long to listen at a position at the most, as 30 or 30s (default: 60).")
   var seconds: TimeSpan?
 
   @Option(
     help: ArgumentHelp("Take the positions from captures in this folder.", valueName: "dir"), completion: .directory)
   var captures: String?
+
+  @Flag(help: "Measure all positions again, also those that an earlier run has kept.")
+  var again = false
 
   @Flag(name: .shortAndLong, help: "Write the vehicle file without asking, unless that would make it worse.")
   var yes = false
@@ -45,10 +51,11 @@ struct Calibrate: ContextCommand {
   func validate() throws {
     guard (2...120).contains(listeningTime) else { throw ValidationError("--seconds takes 2 to 120 seconds.") }
     if yes, dryRun { throw ValidationError("--yes and --dry-run exclude each other.") }
+    if captures != nil, again { throw ValidationError("--captures and --again exclude each other.") }
     if captures != nil, radio.radio != nil { throw ValidationError("--captures and --radio exclude each other.") }
   }
 
-  private var listeningTime: Double { seconds?.seconds ?? 10 }
+  private var listeningTime: Double { seconds?.seconds ?? 60 }
 
   func run(in context: Context) throws {
     let console = output.console(context)
@@ -58,30 +65,44 @@ struct Calibrate: ContextCommand {
     if !dryRun { try CalibrationReport.checkEditing(steps, in: file.path) }
     let interruption = try context.interruption()
     let questions = input.questions(context, interruption)
-    let source: any PositionSource =
-      try captures.map { folder in
-        try CapturedPositions(vehicle: file.vehicle, folder: folder, interruption: interruption, console: console)
-      }
-      ?? GuidedPositions(
-        vehicle: file.vehicle, radio: settings.radioSpec(), seconds: listeningTime, interruption: interruption,
-        questions: questions, console: console)
+    let source: any PositionSource
+    if let captures {
+      source = try CapturedPositions(
+        vehicle: file.vehicle, folder: captures, interruption: interruption, console: console)
+    } else {
+      let guide = try GuidedPositions(
+        vehicle: file.vehicle, radio: settings.radioSpec(), longest: listeningTime, interruption: interruption,
+        questions: questions, console: console, progress: CalibrationProgress(of: file.vehicle, beside: file.path),
+        now: { context.seconds })
+      try guide.begin(steps, again: again)
+      source = guide
+    }
 
-    let calibrations = try steps.map { step in try calibrate(step, with: source) }
-    var report = CalibrationReport(vehicle: file.vehicle, path: file.path, calibrations: calibrations)
+    var report = CalibrationReport(
+      vehicle: file.vehicle, path: file.path, calibrations: try measure(steps, with: source))
     if !console.isJSON { for line in report.lines { try console.result(line) } }
     let isWanted = try wantsWriting(report, questions)
     // The measurements are printed also when they cannot be written.
     let writing = Result { if isWanted { try report.write() } }
     if console.isJSON { try console.result(report.json) }
     try writing.get()
+    if isWanted || report.changes.isEmpty { try source.forget(steps) }
     if isWanted {
       if !console.isJSON { try console.result("wrote \(file.path)") }
       console.note("riders' copies of this file still have the old values; make them again")
     }
+    if !console.isJSON { for line in report.summary { try console.result(line) } }
     if yes, report.isWorse {
       throw CommandFailure(
         .failure, "not written: the correct zone would be found less often than before",
-        hint: "repeat the positions that are far off, or run it without --yes")
+        hint: "run it with --again and mind the positions that are far off, or without --yes")
+    }
+  }
+
+  private func measure(_ steps: [Step], with source: any PositionSource) throws -> [StepCalibration] {
+    do { return try steps.map { step in try calibrate(step, with: source) } } catch {
+      source.tellKept(steps)
+      throw error
     }
   }
 
@@ -90,6 +111,8 @@ struct Calibrate: ContextCommand {
     do {
       return try StepCalibration(of: step, from: recordings)
     } catch {
+      // The next run would end here again.
+      try source.forget([step])
       throw CommandFailure(
         .badData, "the \(step.id) step cannot be calibrated: \(error)", hint: "nothing was written; measure it again")
     }

@@ -65,6 +65,16 @@ struct CalibrationReport {
     }
   }
 
+  /// What it is good for, a line for each step: what is read last.
+  var summary: [String] {
+    calibrations.map { calibration in
+      let (after, before) = (Self.percent(calibration.after), Self.percent(calibration.before))
+      let isKept = isWritten || calibration.measuredPower == calibration.previousPower
+      return "\(calibration.step.id): correct zone \(after) (\(isKept ? "was" : "now") \(before))"
+        + (isKept ? "" : ", not written")
+    }
+  }
+
   var question: String {
     let values = changes.map { "\($0.step.id) \($0.measuredPower) dBm" }.joined(separator: ", ")
     let warning = isWorse ? "; the correct zone would be found less often" : ""
@@ -103,16 +113,29 @@ struct CalibrationReport {
   }
 
   private static func json(_ recording: PositionRecording, residual: Double) -> JSON {
+    .object(members(recording) + [.init("residual_db", .rounded(residual, places: 1))])
+  }
+
+  private static func members(_ recording: PositionRecording) -> [JSON.Member] {
     [
-      "distance_m": .number(recording.position.distance.metres),
-      "carry": .string(recording.position.carry.rawValue),
-      "packets": .integer(Int64(recording.packets)),
-      "rssi_dbm": .rounded(recording.rssi, places: 1),
-      "spread_db": .rounded(recording.spread, places: 1),
-      "drift_db": .rounded(recording.drift, places: 1),
-      "residual_db": .rounded(residual, places: 1),
-      "warnings": .array(recording.flaws.map { .string($0.description) }),
+      .init("distance_m", .number(recording.position.distance.metres)),
+      .init("carry", .string(recording.position.carry.rawValue)),
+      .init("packets", .integer(Int64(recording.packets))),
+      .init("rssi_dbm", .rounded(recording.rssi, places: 1)),
+      .init("spread_db", .rounded(recording.spread, places: 1)),
+      .init("drift_db", .rounded(recording.drift, places: 1)),
+      .init("warnings", .array(recording.flaws.map { .string($0.description) })),
     ]
+  }
+
+  /// A position of those that are measured now.
+  static func json(_ recording: PositionRecording, number: Int, isUsed: Bool) -> JSON {
+    .object(
+      [
+        .init("event", "position"), .init("step", .string(recording.step.id.description)),
+        .init("number", .integer(Int64(number))), .init("of", .integer(Int64(CalibrationPosition.all.count))),
+        .init("used", .bool(isUsed)),
+      ] + members(recording))
   }
 }
 

@@ -10,6 +10,10 @@ import Terminal
 protocol PositionSource {
   /// - Returns: nil when this position is left out.
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording?
+  /// Drops what is kept of steps.
+  func forget(_ steps: [Step]) throws
+  /// Says what is kept for the next time, when it ends before all was measured.
+  func tellKept(_ steps: [Step])
 }
 
 /// Recordings that were made before: a capture for each position.
@@ -29,6 +33,10 @@ struct CapturedPositions: PositionSource {
     self.console = console
   }
 
+  // The captures stay as they are.
+  func forget(_ steps: [Step]) {}
+  func tellKept(_ steps: [Step]) {}
+
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
     let path = "\(folder)/\(step.id)-\(position.distance.rawValue)-\(position.carry.rawValue).btsnoop"
     if access(path, F_OK) == -1, errno == ENOENT {
@@ -44,19 +52,28 @@ struct CapturedPositions: PositionSource {
   }
 }
 
-/// Recordings that are made now, by someone who is told where to stand.
-struct GuidedPositions: PositionSource {
+/// Recordings that are made now, by someone who is told where to stand, and those that an earlier run has kept.
+final class GuidedPositions: PositionSource {
+  /// A fading that lasts as long would pass for the level of the place.
+  private static let shortest = 5.0
+  /// After how long without a packet there is no use in waiting for more.
+  private static let silence = 10.0
+
   private let vehicle: Vehicle
   private let radio: RadioSpec
-  /// At each position.
-  private let seconds: Double
+  /// How long to listen at each position at the most, seconds.
+  private let longest: Double
   private let interruption: Interruption
   private let questions: Questions
   private let console: Console
+  private var progress: CalibrationProgress
+  private let now: () -> Int64
+  /// Whether what is measured can be kept.
+  private var keeps = true
 
   init(
-    vehicle: Vehicle, radio: RadioSpec, seconds: Double, interruption: Interruption, questions: Questions,
-    console: Console
+    vehicle: Vehicle, radio: RadioSpec, longest: Double, interruption: Interruption, questions: Questions,
+    console: Console, progress: CalibrationProgress, now: @escaping () -> Int64
   ) throws {
     if case .btsnoop = radio {
       throw CommandFailure(
@@ -65,24 +82,88 @@ struct GuidedPositions: PositionSource {
     }
     self.vehicle = vehicle
     self.radio = radio
-    self.seconds = seconds
+    self.longest = longest
     self.interruption = interruption
     self.questions = questions
     self.console = console
+    self.progress = progress
+    self.now = now
+  }
+
+  /// Says what will happen, and reads what an earlier run has kept.
+  func begin(_ steps: [Step], again: Bool) throws {
+    if again { try forget(steps) } else { try progress.read() }
+    let all = CalibrationPosition.all.count
+    let names = steps.map(\.id.description).joined(separator: ", ")
+    console.note(
+      """
+      Calibrates \(printable(vehicle.name)): \(names).
+      There are \(all) positions in front of each step. Stand still at each until enough
+      was heard, which takes \(Int(Self.shortest)) to \(Int(Self.silence)) seconds. Nothing is written before you agree.
+      What was measured is kept in \(progress.path):
+      after q or Control-C the next run goes on from there.
+      """)
+    let kept = progress.count(of: steps)
+    if kept > 0 {
+      console.note(
+        """
+        \(kept) of \(all * steps.count) positions are kept, the last from \(dateAndTime(progress.noted)); \
+        --again measures them again.
+        """)
+    }
+  }
+
+  func forget(_ steps: [Step]) throws {
+    if keeps { try progress.forget(steps) }
+  }
+
+  func tellKept(_ steps: [Step]) {
+    let kept = progress.count(of: steps)
+    guard keeps, kept > 0 else { return }
+    console.note(
+      """
+      \(kept) of \(CalibrationPosition.all.count * steps.count) positions are kept in \(progress.path); \
+      the next run goes on from there
+      """)
   }
 
   func record(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
+    switch progress.found(of: step, at: position) {
+    case .recorded(let recording)?: return recording
+    case .leftOut?: return nil
+    case nil: break
+    }
+    let recording = try measure(step, at: position)
+    if let recording, console.isJSON {
+      try console.result(CalibrationReport.json(recording, number: position.number, isUsed: true))
+    }
+    guard keeps else { return recording }
+    do throws(SystemError) {
+      try progress.note(recording.map { .recorded($0) } ?? .leftOut, of: step, at: position, now: now())
+    } catch {
+      keeps = false
+      console.note("what is measured cannot be kept: \(error)")
+    }
+    return recording
+  }
+
+  /// - Returns: nil when it is left out.
+  private func measure(_ step: Step, at position: CalibrationPosition) throws -> PositionRecording? {
     let carry = position.carry == .hand ? "in hand" : "in a pocket"
     let request = """
-      \(position.distance.rawValue) m in front of the \(step.id) step, \(carry): press Enter (s: leave it out) 
+      \(position.number) of \(CalibrationPosition.all.count): \(position.distance.rawValue) m in front of the \
+      \(step.id) step, \(carry): press Enter (s: leave it out, q: quit) 
       """
     while true {
-      if try questions.ask(request).lowercased().hasPrefix("s") { return nil }
+      switch try questions.press(request, keys: ["s", "q"]) {
+      case "s": return nil
+      case "q": throw quit
+      default: break
+      }
       let recording: PositionRecording
       do {
         recording = try listen(PositionRecording(of: step, at: position, among: vehicle.steps))
       } catch let error as RadioError where error != .interrupted {
-        // Without another try, everything that was measured so far is lost.
         console.note(printable("\(error)"))
         guard try questions.confirm("try again?", suggestion: true) else { throw error }
         continue
@@ -94,26 +175,55 @@ struct GuidedPositions: PositionSource {
       let isFatal = flaws.contains(where: \.isFatal)
       let question = isFatal ? "repeat it? (n: leave it out)" : "repeat it?"
       if try !questions.confirm(question, suggestion: isFatal) { return isFatal ? nil : recording }
+      if console.isJSON {
+        try console.result(CalibrationReport.json(recording, number: position.number, isUsed: false))
+      }
     }
   }
 
-  /// A radio is opened for each position, so that nothing is heard from the way there.
+  /// A person knows why it ends; a program is told.
+  private var quit: any Error {
+    console.isJSON ? CommandFailure(.failure, "ended by q before everything was measured") : Ended(.failure)
+  }
+
+  /// Listens until enough was heard. A radio is opened for each position, so that nothing is heard from the way there.
   private func listen(_ empty: PositionRecording) throws -> PositionRecording {
     let radio = try radio.open(interruption: interruption, tell: console.note)
     let progress = console.progress
+    let keyboard = questions.keyboard()
     defer {
       radio.close()
       progress.clear()
     }
     var recording = empty
-    for tick in 1...Int((seconds * 2).rounded(.up)) {
-      let elapsed = min(Double(tick) / 2, seconds)
+    var hasWarned = false
+    for tick in 1...Int((longest * 2).rounded(.up)) {
+      let elapsed = min(Double(tick) / 2, longest)
       let deadline = UnixTime(microseconds: radio.start.microseconds + Int64(elapsed * 1e6))
       guard try recording.listen(to: radio, of: vehicle, until: deadline) else { break }
-      progress.show("  \(CalibrationReport.columns(recording)), \(Int(seconds - elapsed)) s to go")
+      if keyboard?.pressed()?.contains(where: { "qQ".contains($0) }) == true {
+        throw quit
+      }
+      let packets = recording.packets
+      if packets >= PositionRecording.enoughPackets, elapsed >= min(Self.shortest, longest) { break }
+      if packets == 0, elapsed >= Self.silence { break }
+      progress.show("  \(CalibrationReport.columns(recording)), of \(PositionRecording.enoughPackets)")
+      // At this rate the longest time would not be enough.
+      let isSlow = Double(packets) / elapsed * longest < Double(PositionRecording.leastPackets)
+      if !hasWarned, elapsed >= min(Self.shortest, longest / 2), isSlow {
+        hasWarned = true
+        progress.clear()
+        console.note(
+          "  only \(packets) packets in \(Int(elapsed.rounded())) s: is the beacon on, and is this its step?")
+      }
     }
     return recording
   }
+}
+
+extension CalibrationPosition {
+  /// From 1, in the order in which they are asked for.
+  fileprivate var number: Int { CalibrationPosition.all.firstIndex(of: self)! + 1 }
 }
 
 extension PositionRecording {

@@ -220,6 +220,10 @@ struct ProvisionVehicle: ContextCommand {
       console.note(
         "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
     }
+    if servo != .simulated {
+      let command = shellCommand("stepd", "--config", place.path("stepd.toml"), "--servo", "\(steps[0].id)")
+      console.note("on the vehicle, find the ends of each step's servo: \(command)")
+    }
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }

@@ -30,7 +30,7 @@ final class LiveView {
   }
 
   /// The keys that were pressed since the last time.
-  var keys: [Character] { screen?.keys() ?? [] }
+  var keys: [Character] { screen?.pressed() ?? [] }
 
   /// Says what is going on. A frame would hide it, so it is said when the terminal is given back.
   func note(_ line: String) {

@@ -204,7 +204,7 @@ package struct ControllerFile: Equatable, Sendable {
     try self.init(TOMLDocument(parsing: bytes, path: path))
   }
 
-  private enum Key: String, TOMLKey {
+  enum Key: String, TOMLKey {
     case vehicle, journal, broker, keys, policy, beacon, ears, tags, servo, inputs, interlock, watchdog
     case trafficGuard = "guard"
   }
@@ -269,14 +269,14 @@ package struct ControllerFile: Equatable, Sendable {
     case measuredPower = "measured_power"
   }
 
-  fileprivate enum ServoKey: String, TOMLKey {
+  enum ServoKey: String, TOMLKey {
     case driver, log, root, bus, address, steps, installed
     case travel = "travel_s"
     case limit = "limit_s"
     case frequency = "frequency_hz"
   }
 
-  fileprivate enum ServoStepKey: String, TOMLKey {
+  enum ServoStepKey: String, TOMLKey {
     case chip, channel
     case closedPulse = "closed_us"
     case openPulse = "open_us"

@@ -166,12 +166,3 @@ extension ControllerFile {
     }
   }
 }
-
-extension SensorID {
-  var step: StepID? {
-    switch self {
-    case .clear(let step), .endOpen(let step), .endClosed(let step): step
-    case .standing, .enable: nil
-    }
-  }
-}

@@ -91,7 +91,7 @@ extension [UInt8] {
 
   /// Adds an entry after a value: in an inline table right there, else on a new line with the same indentation and line
   /// end.
-  fileprivate mutating func insert(_ entry: String, behind value: Range<Int>, isInline: Bool) {
+  mutating func insert(_ entry: String, behind value: Range<Int>, isInline: Bool) {
     if isInline {
       insert(contentsOf: ", \(entry)".utf8, at: value.upperBound)
       return

@@ -21,6 +21,9 @@ package struct MotionProfile: Sendable, Equatable {
     self.limit = limit
   }
 
+  /// The slowest that can be configured.
+  static let slowest = MotionProfile(travel: Approach.duration, limit: Approach.limit)
+
   /// The longest way between two positions that follow one another, as a share of the whole way.
   package var longestStride: Double {
     min(1, Double(MotionProfile.tick) / Double(travel) / (1 - MotionProfile.ramp))
@@ -43,11 +46,27 @@ package struct MotionProfile: Sendable, Equatable {
 /// gets single pulses with pauses: at each it turns a few degrees towards the end that the rider asked for, never the
 /// other way, and rests. After as many as the whole way can take, the pulse stays on. That takes as long as the
 /// slowest travel that can be configured.
-package enum Approach {
+package struct Approach: Sendable {
   package static let duration: Int64 = 20_000
   package static let pulses: Int64 = 40
   /// The longest that riders' programs wait for the end of a motion.
   static let limit: Int64 = 60_000
+
+  private var done: Int64 = 0
+  private var inches: Int64 = 0
+
+  init() {}
+
+  var isDone: Bool { done >= Approach.duration }
+
+  /// What the servo is to do next, one tick's worth later at the most; nil while it is to rest.
+  mutating func advance(by time: Int64, toward end: Double) -> ServoOrder.Action? {
+    done += min(time, MotionProfile.tick)
+    if isDone { return .move(to: end) }
+    guard done * Approach.pulses >= inches * Approach.duration else { return nil }
+    inches += 1
+    return .inch(toward: end)
+  }
 }
 
 /// A way between two places: slow, fast, slow. Places: 0 closed, 1 open. Times in milliseconds.
@@ -108,8 +127,8 @@ struct Motion: Sendable {
   private enum Course {
     /// The place is known all the way.
     case leg(Leg)
-    /// Nobody knows the place: see `Approach`.
-    case inching(done: Int64, inches: Int64)
+    /// Nobody knows the place.
+    case inching(Approach)
   }
 
   /// How long the switch at an end may take to see the step.
@@ -143,7 +162,7 @@ struct Motion: Sendable {
     senders = undertaking.sender.map { [$0] } ?? []
     began = clock
     turned = clock
-    course = .inching(done: 0, inches: 0)
+    course = .inching(Approach())
     if let place { course = .leg(Leg(from: place, to: target.extension, profile)) }
   }
 
@@ -197,16 +216,11 @@ struct Motion: Sendable {
         isAtEnd = true
       }
       return .move(to: leg.place)
-    case .inching(var done, var inches):
-      done += min(time, MotionProfile.tick)
-      defer { course = .inching(done: done, inches: inches) }
-      if done >= Approach.duration {
-        isAtEnd = true
-        return .move(to: target.extension)
-      }
-      guard done * Approach.pulses >= inches * Approach.duration else { return nil }
-      inches += 1
-      return .inch(toward: target.extension)
+    case .inching(var approach):
+      let action = approach.advance(by: time, toward: target.extension)
+      isAtEnd = approach.isDone
+      course = .inching(approach)
+      return action
     }
   }
 
@@ -232,7 +246,7 @@ struct Motion: Sendable {
       course = .leg(leg.braked)
       isTurning = true
     case .inching:
-      course = .inching(done: 0, inches: 0)
+      course = .inching(Approach())
       (isAtEnd, waitsForEnd) = (false, nil)
     }
     began = clock

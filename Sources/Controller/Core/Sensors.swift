@@ -17,6 +17,18 @@ package enum SensorID: Hashable, Sendable, CustomStringConvertible {
   /// Motion is enabled; a stop button opens it.
   case enable
 
+  /// Nil for what concerns the whole vehicle.
+  package var step: StepID? {
+    switch self {
+    case .clear(let step), .endOpen(let step), .endClosed(let step): step
+    case .standing, .enable: nil
+    }
+  }
+
+  static func end(_ end: Command.Move.Target, of step: StepID) -> SensorID {
+    end == .open ? .endOpen(step) : .endClosed(step)
+  }
+
   /// As in `stepd.toml`, under `inputs`, `inputs.steps` and `interlock`.
   package var description: String {
     switch self {
@@ -126,9 +138,10 @@ struct Readings: Sendable {
     }
   }
 
-  private func sees(_ step: StepID, at end: Command.Move.Target) -> Bool {
-    readings[end == .open ? .endOpen(step) : .endClosed(step)] == .active
-  }
+  /// Whether the switch at an end sees the step; false where there is none.
+  func sees(_ step: StepID, at end: Command.Move.Target) -> Bool { readings[.end(end, of: step)] == .active }
+
+  func hasSwitch(at end: Command.Move.Target, of step: StepID) -> Bool { readings[.end(end, of: step)] != nil }
 
   /// Whether a motion's end sees the step, which may be early.
   func sees(_ motion: Motion) -> Bool { motion.obstacle == nil && sees(motion.step, at: motion.target) }

@@ -1,6 +1,8 @@
-import ArgumentParser
+public import ArgumentParser
 import Configuration
+import Domain
 import StepDaemon
+import SystemIO
 import Terminal
 
 @main
@@ -18,15 +20,39 @@ struct Stepd: ParsableCommand {
   @Flag(help: "Check the files, the keys, the journal, the radios, the servos and the inputs, and end.")
   var check = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Set up this step's servo by hand: lead it, note its ends, try it. stepd must not run.", valueName: "step"))
+  var servo: StepID?
+
   @Flag(name: .shortAndLong, help: "Log answers too, and not only what moves or is refused.")
   var verbose = false
 
+  func validate() throws {
+    if servo != nil, check { throw ValidationError("--servo and --check exclude each other.") }
+  }
+
   func run() throws {
+    if let servo { return try setUp(servo) }
     let daemon = Daemon(try ControllerSetup(reading: config), isVerbose: verbose)
     guard check else { return try daemon.run() }
     let console = Console(.process)
     for warning in try daemon.check(now: Context.process.seconds) { console.note("stepd: warning: \(warning)") }
   }
 
+  private func setUp(_ servo: StepID) throws {
+    // Before any thread, so that every thread leaves the signals to it.
+    let interruption = try Context.process.interruption()
+    let setup = try ControllerSetup(reading: config)
+    let panel = ServoPanel(.process, servo)
+    defer { panel.close() }
+    try BringUpLoop(setup, step: servo, panel).run(until: interruption)
+    if interruption.isPending { throw Interrupted() }
+  }
+
   static func main() { Program.main(Stepd.self, locksMemory: true) }
+}
+
+extension StepID: ExpressibleByArgument {
+  package init?(argument: String) { self.init(argument) }
 }

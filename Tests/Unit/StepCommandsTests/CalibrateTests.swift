@@ -58,7 +58,9 @@ struct CalibrateTests {
     #expect(zones.count == 2)
     let form = /\ *correct zone \d+ % \(was \d+ %\), each position judged by the others/
     #expect(zones.allSatisfy { $0.wholeMatch(of: form) != nil }, "\(zones)")
-    #expect(ended.lines.last == "wrote \(file)")
+    let summary = /(left|right): correct zone \d+ % \(was \d+ %\)/
+    #expect(ended.lines.suffix(2).allSatisfy { $0.wholeMatch(of: summary) != nil }, "\(ended.lines)")
+    #expect(ended.lines.contains("wrote \(file)"))
     let question = "write left -74 dBm, right -52 dBm into \(file)? [Y/n] "
     let note = "riders' copies of this file still have the old values; make them again\n"
     #expect(ended.errors == "\(question)\(question)\(note)")
@@ -120,7 +122,7 @@ struct CalibrateTests {
     #expect(
       ended.errors == """
         stepctl: error: not written: the correct zone would be found less often than before
-        hint: repeat the positions that are far off, or run it without --yes
+        hint: run it with --again and mind the positions that are far off, or without --yes
 
         """)
     let asked = calibrates("--step", "left", answers: [""])
@@ -164,10 +166,121 @@ struct CalibrateTests {
     let radio = "h4:unix:\(shell.path("none"))"
     let ended = shell.types("calibrate", "--vehicle", file, "--radio", radio, "--step", "left")
     #expect(ended.ending == .status(.unavailable))
-    let request = "0.3 m in front of the left step, in hand: press Enter (s: leave it out) "
+    let request = "1 of 6: 0.3 m in front of the left step, in hand: press Enter (s: leave it out, q: quit) "
+    let beginning = """
+      Calibrates Van: left.
+      There are 6 positions in front of each step. Stand still at each until enough
+      was heard, which takes 5 to 10 seconds. Nothing is written before you agree.
+      What was measured is kept in \(file).calibration:
+      after q or Control-C the next run goes on from there.
+
+      """
     let fault = "cannot connect to h4:unix:\(shell.path("none")): No such file or directory"
     #expect(
       ended.errors
-        == "\(request)\(fault)\ntry again? [Y/n] \(request)\(fault)\ntry again? [Y/n] stepctl: error: \(fault)\n")
+        == "\(beginning)\(request)\(fault)\ntry again? [Y/n] \(request)\(fault)\ntry again? [Y/n] stepctl: error: \(fault)\n"
+    )
+  }
+
+  private static let positions: [(distance: Double, carry: String)] = [
+    (0.3, "hand"), (0.3, "pocket"), (1, "hand"), (1, "pocket"), (3, "hand"), (3, "pocket"),
+  ]
+
+  /// What an earlier run has kept of the left step: frames at 10 Hz with this power at 1 m, at the first positions.
+  private func keep(_ count: Int, power: Int = -70) throws {
+    let positions = Self.positions.prefix(count).map { distance, carry -> String in
+      let level = power - Int((20 * log10(distance)).rounded())
+      let frames = (0..<60).map { "[1,1,-59,\(level + [0, 1, 0, -1][$0 % 4]),\($0 * 100_000)]" }
+      let name = distance == 0.3 ? "0.3" : "\(Int(distance))"
+      return #"{"step":"left","distance":"\#(name)","carry":"\#(carry)","frames":[\#(frames.joined(separator: ","))]}"#
+    }
+    _ = try shell.folder.write(
+      "van.toml.calibration",
+      #"{"vehicle":"\#(Shell.vehicle)","noted":1795275000,"positions":[\#(positions.joined(separator: ","))]}"#)
+  }
+
+  private func goesOn(_ more: String..., answers: [String]? = nil) -> Shell.Ended {
+    var shell = shell
+    shell.answers = answers
+    let radio = "h4:unix:\(shell.path("none"))"
+    return shell.types(["calibrate", "--vehicle", file, "--radio", radio, "--step", "left"] + more)
+  }
+
+  @Test("what an earlier run has kept is not asked for again, and goes when it was written")
+  func resumed() throws {
+    try keep(6)
+    let ended = goesOn(answers: ["y"])
+    #expect(ended.ending == .status(.done))
+    #expect(ended.errors.contains("6 of 6 positions are kept, the last from 2026-"))
+    #expect(!ended.errors.contains("press Enter"))
+    #expect(ended.lines.last?.hasPrefix("left: correct zone ") == true)
+    #expect(try TemporaryFolder.text(file).contains("measured_power = -70"))
+    #expect(!Files.exists("\(file).calibration"))
+  }
+
+  @Test("what was not written stays for the next run, and so does what is kept when it ends early")
+  func staysKept() throws {
+    try keep(6)
+    let dry = goesOn("--dry-run")
+    #expect(dry.ending == .status(.done))
+    #expect(dry.lines.last?.hasSuffix(", not written") == true)
+    #expect(goesOn(answers: ["n"]).ending == .status(.done))
+    #expect(Files.exists("\(file).calibration"))
+    try keep(2)
+    let quit = goesOn(answers: ["q"])
+    #expect(quit.ending == .status(.failure))
+    #expect(quit.errors.contains("3 of 6: 1 m in front of the left step, in hand"))
+    #expect(
+      quit.errors.hasSuffix(
+        "2 of 6 positions are kept in \(file).calibration; the next run goes on from there\n"))
+    #expect(!quit.errors.contains("error"))
+    let told = goesOn("--json", answers: ["q"])
+    #expect(try told.objects.map { $0["code"] } == ["failure"])
+  }
+
+  @Test("positions that are left out stay so; with too few the next run asks for them again")
+  func leftOut() throws {
+    try keep(2)
+    let few = goesOn(answers: ["s", "s", "s", "s"])
+    #expect(few.ending == .status(.badData))
+    #expect(!Files.exists("\(file).calibration"))
+    try keep(5)
+    #expect(goesOn("--dry-run", answers: ["s"]).ending == .status(.done))
+    let again = goesOn("--dry-run")
+    #expect(again.ending == .status(.done))
+    #expect(again.errors.contains("6 of 6 positions are kept"))
+  }
+
+  @Test("--again begins anew, whatever is kept")
+  func anew() throws {
+    for text in [nil, "{", #"{"vehicle":"9f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","noted":1,"positions":[]}"#] {
+      try keep(6)
+      if let text { _ = try shell.folder.write("van.toml.calibration", text) }
+      let ended = goesOn("--again", answers: ["q"])
+      #expect(ended.ending == .status(.failure))
+      #expect(ended.errors.contains("1 of 6: 0.3 m"))
+      #expect(!Files.exists("\(file).calibration"))
+    }
+  }
+
+  @Test(
+    "a file that is damaged, or another vehicle's, is said to be so, and stays",
+    arguments: [
+      "", "[]", #"{"vehicle":1}"#, #"{"vehicle":"V","noted":1,"positions":[1]}"#,
+      #"{"vehicle":"V","noted":1,"positions":[{"step":"left","distance":"2","carry":"hand","left_out":true}]}"#,
+      #"{"vehicle":"V","noted":1,"positions":[{"step":"left","distance":"1","carry":"hand","left_out":false}]}"#,
+      #"{"vehicle":"V","noted":1,"positions":[{"step":"left","distance":"1","carry":"hand","frames":[[1,1,-59,-70]]}]}"#,
+      #"{"vehicle":"V","noted":1,"positions":[{"step":"left","distance":"1","carry":"hand","frames":[[1,1,-59,300,0]]}]}"#,
+      #"{"vehicle":"V","noted":1,"positions":[{"step":"left","distance":"1","carry":"hand","frames":[[1,1,-59,-70,-1]]}]}"#,
+      #"{"vehicle":"9f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90","noted":1,"positions":[]}"#,
+    ])
+  func damaged(text: String) throws {
+    let text = text.replacing("\"V\"", with: "\"\(Shell.vehicle)\"")
+    _ = try shell.folder.write("van.toml.calibration", text)
+    let ended = goesOn(answers: ["q"])
+    #expect(ended.ending == .status(.badData))
+    #expect(ended.errors.contains("\(file).calibration is "))
+    #expect(ended.errors.contains("hint: use --again"))
+    #expect(try TemporaryFolder.text("\(file).calibration") == text)
   }
 }

@@ -7,7 +7,7 @@ public struct PositionRecording: Sendable {
   /// The vehicle's.
   public let steps: [Step]
   /// The frames of all beacons, as they came.
-  private var frames: [(beacon: IBeacon, rssi: Int8, time: Double)] = []
+  public private(set) var frames: [(beacon: IBeacon, rssi: Int8, time: Double)] = []
 
   public init(of step: Step, at position: CalibrationPosition, among steps: [Step]) {
     self.step = step
@@ -61,6 +61,8 @@ public struct PositionRecording: Sendable {
 
   /// The mean of this many frames is within 1.6 dB (two standard errors; a single packet has 4.5 dB).
   public static let leastPackets = 30
+  /// With this many the mean is within 1.2 dB, and more of them at the same place tell little: shadowing stays.
+  public static let enoughPackets = 60
   /// Twice the spread at a receiver that is held still: 80 % of packets within 5.8 dB of their place.
   public static let largestSpread = 12.0
   /// How much stronger another step's beacon may be: it may send with more power. At the wrong side it is 15 dB and more.

@@ -1,0 +1,58 @@
+import Glibc
+
+/// The keys of this process's terminal, each at once and none shown, until the owner lets go. Signals work as ever.
+package final class Keyboard {
+  /// How the terminal was before; for the signal handler, which has no other way to know.
+  private nonisolated(unsafe) static var usual: termios?
+
+  /// - Returns: nil where there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).
+  package init?(_ input: any Input) {
+    guard input is StandardInput, Keyboard.take() else { return nil }
+    signal(SIGTSTP) { _ in
+      let code = errno
+      Keyboard.pause()
+      errno = code
+    }
+  }
+
+  deinit {
+    signal(SIGTSTP, SIG_DFL)
+    Keyboard.giveBack()
+    Keyboard.usual = nil
+  }
+
+  /// What is readable when a key was pressed.
+  package var number: Int32 { STDIN_FILENO }
+
+  /// The keys that were pressed since the last time; another one than ASCII's is U+FFFD.
+  ///
+  /// - Returns: nil when the terminal has gone.
+  package func pressed() -> [Character]? {
+    var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, 0) > 0 else { return [] }
+    var bytes = [UInt8](repeating: 0, count: 64)
+    let count = read(number, &bytes, bytes.count)
+    guard count > 0 else { return nil }
+    return bytes[..<count].map { $0 < 0x80 ? Character(UnicodeScalar($0)) : "\u{FFFD}" }
+  }
+
+  private static func take() -> Bool {
+    var settings = termios()
+    guard tcgetattr(STDIN_FILENO, &settings) == 0, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return false }
+    usual = usual ?? settings
+    settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+    return tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0
+  }
+
+  private static func giveBack() {
+    guard var settings = usual, tcgetpgrp(STDIN_FILENO) == getpgrp() else { return }
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+  }
+
+  /// Control-Z: the shell gets its terminal back, and after `fg` the keys are taken again. In a signal handler.
+  static func pause() {
+    giveBack()
+    raise(SIGSTOP)
+    if usual != nil { _ = take() }
+  }
+}
