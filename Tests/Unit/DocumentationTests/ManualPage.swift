@@ -115,7 +115,7 @@ struct ManualPage {
   func literals(_ section: String, _ subsection: String) -> (tags: Set<String>, all: Set<String>) {
     func words(_ words: [String]) -> Set<String> {
       guard let start = words.firstIndex(of: "Cm") else { return [] }
-      return Set(words[(start + 1)...].filter { $0.wholeMatch(of: /[a-z_]+/) != nil })
+      return Set(words[(start + 1)...].filter { $0.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil })
     }
     let elsewhere = lines.filter { $0.section == section && $0.subsection == subsection }.compactMap(\.macro)
     return (
