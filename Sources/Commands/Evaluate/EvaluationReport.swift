@@ -40,18 +40,18 @@ struct EvaluationReport {
   private static func matrix(_ matrix: ConfusionMatrix) -> [String] {
     guard !matrix.isEmpty else { return [] }
     let words = matrix.words + [matrix.undecided]
-    let widths = words.map { max($0.count, 5) + 2 }
+    let widths = words.map { max($0.count, 5) + 1 }
     let head = zip(words, widths).map { $0.aligned(to: $1, right: true) }.joined()
-    var lines = ["  \("true".aligned(to: 9))\(head)  \("correct of decided".aligned(to: 20))decided"]
+    var lines = ["  \("true".aligned(to: 9))\(head)  \("correct of decided".aligned(to: 19))decided"]
     for (row, word) in matrix.words.enumerated() where matrix.counts[row].contains(where: { $0 > 0 }) {
       let counts = zip(matrix.counts[row], widths).map { "\($0)".aligned(to: $1, right: true) }.joined()
       lines.append(
-        "  \(word.aligned(to: 9))\(counts)  \(percent(matrix.correct(row)).aligned(to: 20))\(percent(matrix.coverage(row)))"
+        "  \(word.aligned(to: 9))\(counts)  \(percent(matrix.correct(row)).aligned(to: 19))\(percent(matrix.coverage(row)))"
       )
     }
     let gap = String(repeating: " ", count: widths.reduce(0, +))
     lines.append(
-      "  \("all".aligned(to: 9))\(gap)  \(percent(matrix.correct()).aligned(to: 20))\(percent(matrix.coverage()))")
+      "  \("all".aligned(to: 9))\(gap)  \(percent(matrix.correct()).aligned(to: 19))\(percent(matrix.coverage()))")
     return lines
   }
 
@@ -84,7 +84,7 @@ struct EvaluationReport {
       powers.count == 1
       ? "\(tenths(Double(powers.first!) + law.level)) dBm" : "measured power \(Self.signed(law.level)) dB"
     var lines = [
-      "  RSSI = \(begin) - 10 * \(Self.hundredths(law.exponent)) * log10(distance / 1 m), sigma \(tenths(law.sigma)) dB",
+      "  RSSI = \(begin) - 10 * \(Self.hundredths(law.exponent)) * log10(d / 1 m), sigma \(tenths(law.sigma)) dB",
       "  a least-squares fit to \(law.positions) positions without a body between; ±: standard error",
       "  n \(Self.hundredths(law.exponent)) ± \(Self.hundredths(law.exponentError)); free space has 2",
       "  level at 1 m \(Self.signed(law.level)) ± \(tenths(law.levelError)) dB above the measured power",

@@ -137,7 +137,9 @@ package struct PositionEvaluation: Sendable {
     if position.distance > Self.away, located > 0 { return .locatedAway(Double(located) / Double(decisions)) }
     if let law, let residual {
       let off = level - law.level(at: position.distance)
-      if abs(off) >= PositionFault.largestResidual, abs(off) > 2 * law.error(at: position.distance) {
+      // About every law places are spread, mostly without harm.
+      let isUnusual = abs(off) > 2 * law.sigma || failure != nil
+      if abs(off) >= PositionFault.largestResidual, abs(off) > 2 * law.error(at: position.distance), isUnusual {
         return off > 0 ? .aboveLaw(by: residual) : .belowLaw(by: residual, hasBody: position.hasBody)
       }
     }
@@ -187,7 +189,7 @@ package enum PositionFault: Sendable {
   case notLocated(Double, Reason)
   case wrongZone(Zone, not: Zone)
 
-  /// As much as people spread about a law that fits: RANGING.md has 4 to 6 dB.
+  /// Decibels: what a body takes at the least (ITU-R P.1238), and more than the law of a good site leaves open.
   package static let largestResidual = 6.0
 
   /// Why a rider is mostly not located.
