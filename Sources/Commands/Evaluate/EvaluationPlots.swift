@@ -111,6 +111,9 @@ struct EvaluationPlots {
       for shift in [-law.sigma, law.sigma] { plot.line(line(shift), Plot.red, width: 1, dashes: "4 4") }
     }
     legend(in: &plot, y: 72, hasLaw: site.law != nil)
+    // The bad places, as long as names can be read: those that are farthest off the law.
+    let bad = site.positions.indices.filter { site.faults[$0] != nil }
+    let named = bad.sorted { abs(site.residuals[$0] ?? 0) > abs(site.residuals[$1] ?? 0) }.prefix(12)
     for (index, position) in site.positions.enumerated() {
       guard let level = position.level, let quartiles = position.quartiles else { continue }
       let (x, y) = (across[position.position.distance], upward[level + offset])
@@ -118,7 +121,7 @@ struct EvaluationPlots {
       plot.line(
         [(x, upward[quartiles.lowerBound + offset]), (x, upward[quartiles.upperBound + offset])], color, width: 1)
       plot.dot(x: x, y: y, color: color, isFilled: !position.position.hasBody)
-      if site.faults[index] != nil {
+      if named.contains(index) {
         plot.text(position.position.capture, x: x + 8, y: y - 6, anchor: "start", size: 11)
       }
     }
