@@ -96,6 +96,7 @@ let package = Package(
     module("Geography", in: "Core/Geography"),
     module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
+    module("Evaluation", in: "Core/Evaluation", ["Domain", "Encoding", "Ranging"]),
     module(
       "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
 
@@ -163,7 +164,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", "Positioning", "StepController", argumentParser, crypto,
+        "Traffic", "TrafficFeed", "Positioning", "StepController", "Evaluation", argumentParser, crypto,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -189,6 +190,7 @@ let package = Package(
     tests("DomainTests", ["Domain"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
+    tests("EvaluationTests", ["Evaluation"]),
     tests("GeographyTests", ["Geography"]),
     tests("TrafficTests", ["Traffic", "Domain", "Encoding", "Geography"]),
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
@@ -240,7 +242,8 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "FleetClient", "Geography", "HTTP",
+        "Bluetooth", "CodeReading", "Configuration", "Domain", "Encoding", "Evaluation", "FleetClient", "Geography",
+        "HTTP",
         "Positioning",
         "Ranging",
         "StepController", "StepProtocol", "SystemIO", "Tags", "Traffic", "TrafficFeed",

@@ -173,13 +173,13 @@ _stepctl() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|provision|operator|traffic|help)
+    open|close|stop|status|find|locate|enroll|config|login|book|bookings|vehicles|whoami|logout|account|scan|doctor|calibrate|evaluate|provision|operator|traffic|help)
         # Offer subcommand argument completions
         "_stepctl_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic help' -- "${cur}"))
         ;;
     esac
 }
@@ -840,6 +840,42 @@ _stepctl_calibrate() {
         ;;
     '--radio')
         __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion calibrate -- --radio "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_stepctl_evaluate() {
+    repeating_flags=(--verbose -v)
+    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    repeating_options=(--outcomes)
+    non_repeating_options=(--positions --plot --vehicle)
+    __stepctl_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--positions')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(csv)'
+        return
+        ;;
+    '--outcomes')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(jsonl)'
+        return
+        ;;
+    '--plot')
+        __stepctl_add_completions -d
+        return
+        ;;
+    '--vehicle')
+        __stepctl_add_completions -W "$(__stepctl_custom_complete ---completion evaluate -- --vehicle "${COMP_CWORD}" "$(__stepctl_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __stepctl_add_completions -o plusdirs -fX '!*.@(btsnoop)'
         return
         ;;
     esac
@@ -1646,7 +1682,7 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
-    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate provision operator traffic' -- "${cur}"))
+    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic' -- "${cur}"))
 }
 
 complete -o filenames -F _stepctl stepctl

@@ -104,6 +104,11 @@ enum Examples {
       ("stepctl calibrate --again", "measure everything again, whatever was kept"),
       ("stepctl calibrate --captures walk --dry-run", "from recordings, without writing"),
     ],
+    "stepctl evaluate": [
+      ("stepctl evaluate walk/*.btsnoop --positions walk.csv", "how well the steps are found"),
+      ("stepctl evaluate walk/*.btsnoop --positions walk.csv --plot plots", "and drawn, to be published"),
+      ("stepctl evaluate --outcomes attempts.jsonl", "radio, tag and code compared"),
+    ],
     "stepctl provision": [
       ("stepctl provision vehicle car", "all that a vehicle needs, in one folder"),
       ("stepctl provision token car --rider anna", "eight hours for a rider"),

@@ -136,10 +136,9 @@ extension MoveCommand {
       case .quit:
         throw CommandFailure(.notLocated, "ended before a command was sent")
       }
-    } catch let error as RadioError {
-      throw move.presence.leadingOn(error)
     } catch let failure as any Failure {
-      throw ride.told(failure)
+      let told = (failure as? RadioError).map { move.presence.leadingOn($0) } ?? failure
+      throw ride.told(told, after: started.duration(to: .now).inSeconds)
     }
   }
 }
@@ -148,22 +147,25 @@ extension CommandFailure {
   /// The rider was found, and that does not do.
   fileprivate init(_ shortfall: Shortfall, of sighting: Sighting, _ side: Side?) {
     let step = sighting.step.id
+    let method = JSON.Member("method", .string(sighting.method.rawValue))
     switch shortfall {
     case .otherSide:
       let side = side?.rawValue ?? "other"
       self.init(
         .otherSide, "you are at the \(step) step, not at the \(side) one; no command was sent",
         hint: "go to the \(side) side, or leave the side out",
-        details: [.init("step", .string(step.description)), .init("asked", .string(side))])
+        details: [.init("step", .string(step.description)), .init("asked", .string(side)), method])
     case .zone:
-      self.init(.notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step")
+      self.init(
+        .notLocated, "not near enough: \(shortfall.sentence(of: sighting))", hint: "come closer to the step",
+        details: [method])
     case .notHeard(let place):
       self.init(
         place == nil ? .notLocated : .otherSide, "not heard: \(shortfall.sentence(of: sighting))",
         hint: "hold the device in front of you, towards the step",
-        details: place.map { [.init("heard", .string($0.description))] } ?? [])
+        details: (place.map { [.init("heard", .string($0.description))] } ?? []) + [method])
     case .method, .copy:
-      self.init(.notLocated, "not located: \(shortfall.sentence(of: sighting))")
+      self.init(.notLocated, "not located: \(shortfall.sentence(of: sighting))", details: [method])
     }
   }
 }

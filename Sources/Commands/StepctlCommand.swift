@@ -23,7 +23,7 @@ package struct StepctlCommand: ParsableCommand {
       CommandGroup(
         name: "Technician",
         subcommands: [
-          Scan.self, Doctor.self, Calibrate.self, Provision.self, Operator.self, TrafficGroup.self,
+          Scan.self, Doctor.self, Calibrate.self, Evaluate.self, Provision.self, Operator.self, TrafficGroup.self,
         ]),
     ])
 

@@ -2,6 +2,7 @@ import CodeReading
 import Configuration
 import Domain
 import Encoding
+import Evaluation
 import Geography
 import Glibc
 import HTTP
@@ -57,6 +58,14 @@ enum Fuzz {
       }
       _ = try? FleetVehicle(json, from: "a")
       if let login = SavedLogin(json) { precondition(SavedLogin(login.json) == login) }
+    },
+    "evaluation": { bytes in
+      for position in (try? PositionsFile.read(bytes)) ?? [] {
+        precondition((0.01...1000).contains(position.distance) && !position.capture.isEmpty)
+      }
+      if let opening = try? Opening(parsing: bytes) {
+        precondition(opening.duration.map { $0 >= 0 && $0.isFinite } ?? (opening.failure != nil))
+      }
     },
     "base64url": { bytes in
       guard let text = String(validating: bytes, as: UTF8.self), let value = Base64URL.decode(text) else { return }

@@ -7,8 +7,8 @@ import sys
 
 seeds, example = pathlib.Path(sys.argv[1]), json.load(open("Tests/Peers/example.json"))
 for name in (
-    "advertisement base64url bridge btsnoop claims code command controller feed fleet gps h4 hci journal json keys ndef "
-    "nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
+    "advertisement base64url bridge btsnoop claims code command controller evaluation feed fleet gps h4 hci journal json "
+    "keys ndef nfc ntag424 proof qr serve statement tags type2 type4 vehicle words"
 ).split():
     (seeds / name).mkdir(parents=True, exist_ok=True)
 for capture in pathlib.Path("Tests/Fixtures/captures").glob("*.btsnoop"):
@@ -49,6 +49,10 @@ answers = ["9000", "9000", "000f20003b00340406e104040000009000", "9000", "000790
     'vehicle = "vehicle.toml"\n[broker]\ncert = "c"\nkey = "k"\n[keys]\nencryption = "e"\nsigning = "s"\n'
     f'operator = "{"A" * 43}"\n[servo]\ndriver = "simulated"\n')
 (seeds / "base64url/value").write_text("AAECAwQF-_8")
+(seeds / "evaluation/positions").write_text(
+    'capture,side,distance_m,x_m,y_m,body,method\n"a ""b""",left,0.5,1,-2.5,yes,tape\nP2.btsnoop,right,10,,,no,\n')
+(seeds / "evaluation/done").write_text('{"outcome":"done","position":"open","method":"nfc","duration_s":2.5}')
+(seeds / "evaluation/refused").write_text('{"outcome":"refused","code":"refused","method":null,"duration_s":1}')
 (seeds / "bridge/said").write_bytes(b"\0\1c\0\3p{}\0\x0ff\0\5\0\0\0\0\0\0\0\0\0\1{}\0\5e\1why")
 (seeds / "bridge/address").write_text("wss://localhost:8443/traffic")
 (seeds / "serve/said").write_bytes(b"\0\3l\x20\xfb\0\3nhi\0\x31s" + bytes(48) + b"\0\5x\2why")

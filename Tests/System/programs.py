@@ -91,6 +91,9 @@ class Ended:
         assert [failure.pop("hint")] == (hints or [None])
         assert failure.pop("code") == failure["outcome"] or failure["outcome"] == "failed"
         assert failure.pop("may_have_moved", self.status == 6) == (self.status == 6)
+        # Of an attempt to move a step.
+        assert failure.pop("method", None) in (None, "beacon", "nfc", "qr", "heard")
+        assert failure.pop("duration_s", 0) >= 0
         return failure
 
     @property

@@ -33,6 +33,8 @@ final class Ride {
   private var links: [(label: String, text: String)] = []
   private var target: Command.Move.Target?
   private var step: StepID?
+  /// With what the rider was found; before that the only method that searches, where there is one.
+  private var method: ProofMethod?
   /// What the picture says in place of the advice, and until when, on the radio's clock.
   private var news: (text: String, end: Double)?
   private var last: LocationReport?
@@ -70,6 +72,7 @@ final class Ride {
     as rider: @escaping () throws -> RiderAccess
   ) throws -> Approach.Ending {
     let loop = try EventLoop()
+    method = searches.count == 1 ? searches[0].method : nil
     let steps = vehicle.steps.filter { side == nil || $0.side == side }.map(\.id)
     let search = try PresenceSearch(searches)
     defer { search.close() }
@@ -110,8 +113,11 @@ final class Ride {
     }
   }
 
-  /// The failure with which it ended, and what a program has to know of it: at which step, and whether that may have moved.
-  func told(_ failure: any Failure) -> any Failure {
+  /// The failure with which it ended, and what a program has to know of it: at which step, with what the rider was found,
+  /// how long it took, and whether the step may have moved.
+  ///
+  /// - Parameter duration: seconds since the command began.
+  func told(_ failure: any Failure, after duration: Double) -> any Failure {
     guard !failure.isInterruption else { return failure }
     var details = failure.details
     if let step, !details.contains(where: { $0.name == "step" }) {
@@ -119,6 +125,10 @@ final class Ride {
     }
     let mayHaveMoved = (failure as? RiderError)?.mayHaveMoved ?? false
     details.append(.init("may_have_moved", .bool(mayHaveMoved)))
+    if !details.contains(where: { $0.name == "method" }) {
+      details.append(.init("method", method.map { .string($0.rawValue) } ?? .null))
+    }
+    details.append(.init("duration_s", .rounded(duration, places: 3)))
     return CommandFailure(failure.exitStatus, failure.description, hint: failure.hint, details: details)
   }
 
@@ -192,6 +202,7 @@ final class Ride {
 
   private func start(_ sighting: Sighting) {
     step = sighting.step.id
+    method = sighting.method
     guide.clear()
     // The chain has been told already.
     if awaited != nil { return }

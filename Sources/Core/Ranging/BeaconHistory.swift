@@ -69,7 +69,7 @@ struct BeaconHistory: Sendable {
 }
 
 /// The mean of the middle half of sorted levels. Outliers at either end do not count.
-func interquartileMean(_ levels: [Double]) -> Double {
+package func interquartileMean(_ levels: [Double]) -> Double {
   let cut = levels.count / 4
   var sum = 0.0
   for index in cut..<(levels.count - cut) { sum += levels[index] }

@@ -27,7 +27,7 @@ package enum RangingModel {
   static let backwards = 1.0
 
   /// The RSSI that a beacon can have at 1 m, dBm. Other values come from beacons that nobody has set.
-  static let measuredPowers = -100.0 ... -20.0
+  package static let measuredPowers = -100.0 ... -20.0
 
   // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
 

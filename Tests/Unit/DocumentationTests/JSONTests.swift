@@ -35,6 +35,25 @@ import Testing
     try expect("stepctl-doctor.1", toDocument: [json(["doctor", "--radio", "btsnoop:\(capture)"])])
   }
 
+  @Test("evaluate documents what it prints")
+  func evaluate() throws {
+    let positions = try folder.write("positions.csv", "capture,side,distance_m\ncorners,left,1\n")
+    let outcomes = try folder.write("a.jsonl", #"{"outcome":"refused","code":"refused","method":"nfc","duration_s":1}"#)
+    let van = try folder.write(
+      "van.toml",
+      """
+      name = "van"
+      uuid = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
+      steps = [{ id = "left", side = "left", major = 1 }]
+
+      """)
+    let output = try json([
+      "evaluate", capture, "--positions", positions, "--vehicle", van, "--outcomes", outcomes,
+    ])
+    #expect(output.contains("\"captures\":1"))
+    try expect("stepctl-evaluate.1", toDocument: [output])
+  }
+
   @Test("provision beacon documents what it prints")
   func provisionBeacon() throws {
     // Of a vehicle that does not send its beacons itself.

@@ -27,9 +27,9 @@ struct ManualPage {
     /// The names behind each `Fl`.
     var flags: Set<String> { Set(zip(tag, tag.dropFirst()).filter { $0.0 == "Fl" }.map(\.1)) }
 
-    /// What follows `Ar`: `seconds`, `file|name`.
+    /// What follows `Ar`: `seconds`, `file|name`. Dots that say that there may be several are not a part of it.
     var value: String? {
-      tag.firstIndex(of: "Ar").map { tag[($0 + 1)...].joined() }
+      tag.firstIndex(of: "Ar").map { tag[($0 + 1)...].filter { $0 != "..." }.joined() }
     }
 
     /// What follows `Default:`, to the end.
@@ -115,7 +115,7 @@ struct ManualPage {
   func literals(_ section: String, _ subsection: String) -> (tags: Set<String>, all: Set<String>) {
     func words(_ words: [String]) -> Set<String> {
       guard let start = words.firstIndex(of: "Cm") else { return [] }
-      return Set(words[(start + 1)...].filter { $0.wholeMatch(of: /[a-z_]+/) != nil })
+      return Set(words[(start + 1)...].filter { $0.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil })
     }
     let elsewhere = lines.filter { $0.section == section && $0.subsection == subsection }.compactMap(\.macro)
     return (
@@ -140,10 +140,10 @@ struct ManualPage {
       let flags = Item(tag: words, body: "").flags
       switch words[0] {
       case "Op" where words.dropFirst().first == "Ar":
-        forms[forms.count - 1].operands.append(words.dropFirst(2).joined())
+        forms[forms.count - 1].operands.append(words.dropFirst(2).filter { $0 != "..." }.joined())
       case "Op": forms[forms.count - 1].optional.formUnion(flags)
       case "Fl": forms[forms.count - 1].required.formUnion(flags)
-      case "Ar": forms[forms.count - 1].operands.append(words.dropFirst().joined())
+      case "Ar": forms[forms.count - 1].operands.append(words.dropFirst().filter { $0 != "..." }.joined())
       default: break
       }
     }
