@@ -7,6 +7,8 @@ import SystemIO
 package struct About: Sendable {
   /// What runs where no command was typed.
   var bare: (any ContextCommand.Type)?
+  /// Reads what is to start fast without ArgumentParser; nil for all that ArgumentParser is to read.
+  var plain: @Sendable ([String]) -> (any ContextCommand)?
   /// Examples of what to type, and what they do, of a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
   /// Where it was built from, and the libraries that it runs with, a line each.
@@ -14,10 +16,12 @@ package struct About: Sendable {
 
   package init(
     bare: (any ContextCommand.Type)? = nil,
+    plain: @escaping @Sendable ([String]) -> (any ContextCommand)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
     build: @escaping @Sendable () -> [String] = { [] }
   ) {
     self.bare = bare
+    self.plain = plain
     self.examples = examples
     self.build = build
   }
@@ -55,7 +59,16 @@ package enum Program {
   ) -> Ending {
     var line = CommandTyped(root, arguments)
     do {
+      // ArgumentParser would take two thirds of the instructions for this.
+      if arguments == ["--version"], !root.configuration.version.isEmpty {
+        try Console(context).result(line.completed(root.configuration.version, about))
+        return .status(.done)
+      }
       try line.findCommand()
+      if let command = about.plain(line.arguments) {
+        try command.run(in: context)
+        return .status(.done)
+      }
       if line.hasRepetition, let mistake = line.mistake() { throw mistake }
       var command =
         if let bare = about.bare, line.isBare { try bare.parse(line.arguments) as any ParsableCommand } else {

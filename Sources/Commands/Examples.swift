@@ -4,7 +4,7 @@ package import Terminal
 extension About {
   /// `stepctl`.
   package static let stepctl = About(
-    bare: Standing.self, examples: { Examples.of[$0] ?? [] },
+    bare: Standing.self, plain: PlainWords.command, examples: { Examples.of[$0] ?? [] },
     build: { (Program.commit.map { ["commit \($0)"] } ?? []) + LibraryVersions.all })
 }
 

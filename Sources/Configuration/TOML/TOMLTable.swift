@@ -12,7 +12,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   let line: Int?
   /// Whether the table is written in braces.
   let isInline: Bool
-  private let entries: [Key: TOMLDocument.Node]
+  private let entries: ArraySlice<TOMLDocument.Node>
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
     try self.init(document, document.nodes[0], name: "", isArrayElement: false)
@@ -26,16 +26,11 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     self.isArrayElement = isArrayElement
     line = node.line
     isInline = node.isInline
-    var entries: [Key: TOMLDocument.Node] = [:]
+    entries = document.nodes[node.children]
     var unknown: TOMLDocument.Node?
-    for child in document.nodes[node.children] {
-      if let key = Key(rawValue: child.key) {
-        entries[key] = child
-      } else if child.line ?? 0 < unknown?.line ?? .max {
-        unknown = child
-      }
+    for child in entries where Key(rawValue: child.key) == nil && child.line ?? 0 < unknown?.line ?? .max {
+      unknown = child
     }
-    self.entries = entries
     if let unknown {
       let known = Key.allCases.map(\.rawValue)
       let hint =
@@ -45,9 +40,12 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     }
   }
 
+  /// A key's entry. There are few; and for each kind of dictionary the Swift runtime has to look up whether it may exist.
+  private func node(_ key: Key) -> TOMLDocument.Node? { entries.first { $0.key == key.rawValue } }
+
   /// The value of a key; nil when the key is not there.
   func optional<Value>(_ key: Key, _ form: TOMLForm<Value>) throws(ConfigurationError) -> Value? {
-    guard let node = entries[key] else { return nil }
+    guard let node = node(key) else { return nil }
     guard let value = form.read(node.value) else {
       throw mismatch(key, node, expected: form.expectation, found: form.describe(node.value))
     }
@@ -63,7 +61,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   func table<Inner: TOMLKey>(
     _ key: Key, _ keys: Inner.Type = Inner.self
   ) throws(ConfigurationError) -> TOMLTable<Inner>? {
-    guard let node = entries[key] else { return nil }
+    guard let node = node(key) else { return nil }
     return try inner(node, name: extended(by: key), mismatch: key)
   }
 
@@ -80,7 +78,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   func tables<Inner: TOMLKey>(
     _ key: Key, _ keys: Inner.Type = Inner.self
   ) throws(ConfigurationError) -> [TOMLTable<Inner>] {
-    guard let node = entries[key] else { return [] }
+    guard let node = node(key) else { return [] }
     guard case .array = node.value else {
       throw mismatch(key, node, expected: "[[\(extended(by: key))]]", found: node.value.description)
     }
@@ -95,7 +93,7 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
   func stepTables<Inner: TOMLKey>(
     _ key: Key, _ keys: Inner.Type = Inner.self
   ) throws(ConfigurationError) -> [(step: StepID, table: TOMLTable<Inner>)] {
-    guard let node = entries[key] else { return [] }
+    guard let node = node(key) else { return [] }
     guard case .table = node.value else {
       throw mismatch(key, node, expected: "a table", found: node.value.description)
     }
@@ -114,14 +112,14 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
 
   var path: TOMLForm<String> { .path(in: document) }
 
-  func has(_ key: Key) -> Bool { entries[key] != nil }
+  func has(_ key: Key) -> Bool { node(key) != nil }
 
-  func isTable(_ key: Key) -> Bool { entries[key]?.value == .table }
+  func isTable(_ key: Key) -> Bool { node(key)?.value == .table }
 
-  func line(of key: Key) -> Int? { entries[key]?.line ?? line }
+  func line(of key: Key) -> Int? { node(key)?.line ?? line }
 
   /// Where a key's value is written.
-  func place(of key: Key) -> Range<TOMLDocument.Position>? { entries[key]?.place }
+  func place(of key: Key) -> Range<TOMLDocument.Position>? { node(key)?.place }
 
   /// An error of a key's value: `vehicle.toml:7: [[steps]] side: …`.
   func error(_ key: Key, _ message: String) -> ConfigurationError {

@@ -198,7 +198,7 @@ public struct BeaconSecret: Sendable {
 
 /// The y coordinates, the low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and the two
 /// of order 8. Those of order 8 and of y = 0 come in pairs that differ in the sign of x.
-private let smallOrder: Set<[UInt8]> = [
+private let smallOrder: [[UInt8]] = [
   [UInt8](repeating: 0, count: 32),
   [1] + [UInt8](repeating: 0, count: 31),
   [0xEC] + [UInt8](repeating: 0xFF, count: 30) + [0x7F],

@@ -161,6 +161,44 @@ struct UsageTests {
     }
   }
 
+  @Test("what is read without ArgumentParser is what ArgumentParser reads, whatever is typed")
+  func plain() throws {
+    let words = [
+      "left", "right", "facing", "--side", "--json", "--quiet", "-q", "--by", "beacon", "qr", "--vehicle", "car",
+      "--radio", "hci0", "--nfc", "--qr", "-", "--timeout", "10s", "", "--", "--watch", "-v", "--wait", "--side=left",
+      "--help", "--jsno", "-qv", "--no-color",
+    ]
+    var random = SplitMix(71)
+    var taken = 0
+    for _ in 0..<600 {
+      let typed = (0..<Int.random(in: 0...5, using: &random)).map { _ in words.randomElement(using: &random)! }
+      for command in [Open.self, Close.self, Stop.self, Status.self] as [any ContextCommand.Type] {
+        let name = command.configuration.commandName!
+        guard let plain = PlainWords.command([name] + typed) else { continue }
+        taken += 1
+        try #expect(dumped(plain) == dumped(command.parse(typed)), "\(name) \(typed)")
+      }
+    }
+    #expect(taken > 100)
+  }
+
+  @Test(
+    "what is typed most is read without ArgumentParser",
+    arguments: [
+      "open", "close", "open left", "open facing --json", "close --side right -q",
+      "open --by qr --qr /dev/video0 --vehicle car --radio bluez:hci0 --nfc pn532_uart:/dev/ttyUSB0 --timeout 2m",
+      "stop", "stop --side left --json", "status --vehicle car --timeout 5s", "status -q",
+    ])
+  func isPlain(_ typed: String) {
+    #expect(PlainWords.command(typed.split(separator: " ").map(String.init)) != nil)
+  }
+
+  private func dumped(_ command: any ParsableCommand) -> String {
+    var text = ""
+    dump(command, to: &text)
+    return text
+  }
+
   @Test("help is as wide as the terminal")
   func wideHelp() throws {
     var shell = shell

@@ -1,0 +1,116 @@
+import Terminal
+
+/// The commands of someone who stands before a step and waits, with the words that are typed most, read without
+/// ArgumentParser.
+///
+/// Each option group and each kind of option is a type that ArgumentParser asks the Swift runtime about, and for each
+/// question the runtime walks through all protocol conformances of the program: 110 walks of 5,800 records, 28 % of the
+/// instructions of a whole `open`. So what is simple is taken word by word. Of anything else nothing is taken:
+/// ArgumentParser reads it, explains it, or says what is wrong with it.
+struct PlainWords {
+  /// A word that is rare, mistyped or there twice, or `--option=value`.
+  private struct NotPlain: Error {}
+
+  private var json = false
+  private var quiet = false
+  /// What stands for itself.
+  private var place: String?
+  private var values: [String: String] = [:]
+
+  /// The command that was typed; nil where ArgumentParser has to look.
+  static func command(_ words: [String]) -> (any ContextCommand)? {
+    guard let name = words.first else { return nil }
+    let rest = words.dropFirst()
+    do throws(NotPlain) {
+      switch name {
+      case "open":
+        var open = Open()
+        (open.wait, open.move) = (nil, try move(rest))
+        return open
+      case "close":
+        var close = Close()
+        close.move = try move(rest)
+        return close
+      case "stop":
+        let words = try PlainWords(rest, ["--side", "--vehicle", "--timeout"])
+        var stop = Stop()
+        (stop.side, stop.vehicle) = (try words.value("--side", Stop.Choice.init(rawValue:)), words.vehicle)
+        (stop.timeout, stop.output) = (try words.timeout, words.output)
+        return stop
+      case "status":
+        let words = try PlainWords(rest, ["--vehicle", "--timeout"])
+        var status = Status()
+        (status.watch, status.vehicle) = (false, words.vehicle)
+        (status.timeout, status.output) = (try words.timeout, words.output)
+        return status
+      default: return nil
+      }
+    } catch {
+      return nil
+    }
+  }
+
+  private init(_ words: ArraySlice<String>, _ options: [String], hasPlace: Bool = false) throws(NotPlain) {
+    var rest = words
+    while let word = rest.popFirst() {
+      switch word {
+      case "--json" where !json: json = true
+      case "--quiet" where !quiet, "-q" where !quiet: quiet = true
+      case _ where options.contains(word) && values[word] == nil:
+        guard let value = rest.popFirst(), !value.isEmpty, !value.hasPrefix("-") else { throw NotPlain() }
+        values[word] = value
+      case _ where hasPlace && place == nil: place = word
+      default: throw NotPlain()
+      }
+    }
+  }
+
+  private func value<Value>(_ option: String, _ read: (String) -> Value?) throws(NotPlain) -> Value? {
+    guard let text = values[option] else { return nil }
+    guard let value = read(text) else { throw NotPlain() }
+    return value
+  }
+
+  // Of each group every property is set: one that is not cannot be read.
+
+  private static func move(_ typed: ArraySlice<String>) throws(NotPlain) -> MoveOptions {
+    let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]
+    let words = try PlainWords(typed, options, hasPlace: true)
+    var move = MoveOptions()
+    (move.place, move.side) = (nil, try words.value("--side", SideChoice.init(rawValue:)))
+    if let place = words.place {
+      guard let choice = SideChoice(rawValue: place), move.side == nil else { throw NotPlain() }
+      move.place = choice
+    }
+    (move.watch, move.callRadio) = (false, nil)
+    var presence = PresenceOptions()
+    presence.by = try words.value("--by", MethodChoice.init(rawValue:)) ?? .auto
+    (presence.radio, presence.reader, presence.codes) = (RadioOptions(), NFCOptions(), QROptions())
+    presence.radio.radio = words.values["--radio"]
+    presence.reader.nfc = words.values["--nfc"]
+    presence.codes.qr = words.values["--qr"]
+    presence.timeout = try words.timeout
+    (move.presence, move.vehicle, move.output) = (presence, words.vehicle, words.output)
+    return move
+  }
+
+  private var vehicle: VehicleOptions {
+    var options = VehicleOptions()
+    options.vehicle = values["--vehicle"]
+    return options
+  }
+
+  private var timeout: TimeoutOptions {
+    get throws(NotPlain) {
+      var options = TimeoutOptions()
+      options.given = try value("--timeout", TimeSpan.init(argument:))
+      return options
+    }
+  }
+
+  private var output: OutputOptions {
+    var options = OutputOptions()
+    (options.json, options.quiet, options.verbose, options.noColor) = (json, quiet, 0, false)
+    return options
+  }
+}
