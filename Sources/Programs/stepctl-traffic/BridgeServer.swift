@@ -71,8 +71,7 @@ final class BridgeServer {
   private var bridge: Bridge
   private var peers: [OpaquePointer: Peer] = [:]
   private var counts = BridgeCounts()
-  /// What is sent, behind the space that the library needs. Used again for each frame.
-  private var buffer: [UInt8]
+  private var outgoing: OutgoingFrame
   private let say: (BridgeMessage) -> Void
 
   /// Seconds of silence after which the other side is asked whether it lives, and after which it does not.
@@ -91,7 +90,7 @@ final class BridgeServer {
   ) {
     self.say = say
     bridge = Bridge(map: map)
-    buffer = [UInt8](repeating: 0, count: space_before_payload())
+    outgoing = OutgoingFrame(space: space_before_payload())
     lws_set_log_level(0, nil)
     protocols = .allocate(capacity: 2)
     protocols.initialize(repeating: lws_protocols(), count: 2)
@@ -179,12 +178,19 @@ final class BridgeServer {
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
     else { return refuse("\(name) may not use this path") }
-    peers[socket] = Peer(place, now: now)
+    let peer = Peer(place, now: now)
+    peers[socket] = peer
+    lws_set_opaque_user_data(socket, Unmanaged.passUnretained(peer).toOpaque())
     return 0
   }
 
+  /// The one that `peers` has for a socket, without a search: this is asked for each frame that each client gets.
+  private func peer(of socket: OpaquePointer) -> Peer? {
+    lws_get_opaque_user_data(socket).map { Unmanaged<Peer>.fromOpaque($0).takeUnretainedValue() }
+  }
+
   private func establish(_ socket: OpaquePointer?) {
-    guard let socket, let peer = peers[socket] else { return }
+    guard let socket, let peer = peer(of: socket) else { return }
     peer.isEstablished = true
     switch peer.place {
     case .publisher(let section):
@@ -199,6 +205,7 @@ final class BridgeServer {
   }
 
   private func forget(_ socket: OpaquePointer) {
+    lws_set_opaque_user_data(socket, nil)
     guard let peer = peers.removeValue(forKey: socket), peer.isEstablished else { return }
     counts.dropped += peer.client.dropped
     switch peer.place {
@@ -212,7 +219,7 @@ final class BridgeServer {
   }
 
   private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return -1 }
+    guard let socket, let peer = peer(of: socket) else { return -1 }
     guard lws_frame_is_binary(socket) == 0 else {
       return end(socket, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "text only")
     }
@@ -270,22 +277,16 @@ final class BridgeServer {
 
   /// The socket takes more: the newest frame that this client does not have, and no other.
   private func write(_ socket: OpaquePointer?) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return 0 }
-    let before = space_before_payload()
-    buffer.removeSubrange(before...)
-    guard bridge.write(for: &peer.client, now: now, to: &buffer) else { return 0 }
-    let length = buffer.count - before
-    let sent = buffer.withUnsafeMutableBufferPointer {
-      lws_write(socket, $0.baseAddress! + before, length, LWS_WRITE_TEXT)
-    }
-    guard sent >= 0 else { return -1 }
+    guard let socket, let peer = peer(of: socket) else { return 0 }
+    guard let hasMore = bridge.write(for: &peer.client, now: now, to: &outgoing) else { return 0 }
+    guard outgoing.withPayload({ lws_write(socket, $0, $1, LWS_WRITE_TEXT) }) >= 0 else { return -1 }
     counts.sent += 1
-    if bridge.hasNews(for: &peer.client, now: now) { lws_callback_on_writable(socket) }
+    if hasMore { lws_callback_on_writable(socket) }
     return 0
   }
 
   private func checkIdleness(_ socket: OpaquePointer?) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return 0 }
+    guard let socket, let peer = peer(of: socket) else { return 0 }
     let left = Self.idle - (now - peer.lastMessage)
     guard left > 0 else { return end(socket, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false) }
     lws_set_timer_usecs(socket, Int64(min(left, Self.idle) * 1e6) + 1)
