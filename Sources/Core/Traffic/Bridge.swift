@@ -138,7 +138,8 @@ public struct OutgoingFrame: Sendable {
   }
 
   /// - Parameter body: gets the frame, in front of which there is the free space.
-  public mutating func withPayload<Result>(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Result) -> Result {
+  /// - Returns: what that returns.
+  public mutating func withPayload(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int32) -> Int32 {
     let length = bytes.count - space
     return bytes.withUnsafeMutableBufferPointer { body($0.baseAddress! + space, length) }
   }
@@ -183,7 +184,7 @@ private final class RenderedFrame: Sendable {
     var objects: [UInt8] = []
     places = frame.objects.map { object in
       let begin = objects.count
-      objects += object.json.text.utf8
+      objects += object.json.bytes
       objects.append(UInt8(ascii: ","))
       return (object.position, begin..<objects.count)
     }

@@ -25,7 +25,7 @@ import Traffic
   private func next(_ bridge: Bridge, _ client: inout Bridge.Client, _ now: Double) throws -> FeedFrame? {
     var outgoing = OutgoingFrame(space: 3)
     guard bridge.write(for: &client, now: now, to: &outgoing) != nil else { return nil }
-    #expect(outgoing.withPayload { $1 } == outgoing.bytes.count - 3)
+    #expect(outgoing.withPayload { Int32($1) } == outgoing.bytes.count - 3)
     return try FeedFrame(parsing: Array(outgoing.bytes.dropFirst(3)))
   }
 
