@@ -26,14 +26,15 @@ struct Find: ContextCommand {
   var watch = false
 
   @Option(
-    help: ArgumentHelp("How long to wait until the receiver has settled (default: 60).", valueName: "seconds"))
-  var timeout: Double?
+    help: ArgumentHelp(
+      "How long to wait until the receiver has settled, as 60, 60s or 2m (default: 60).", valueName: "seconds"))
+  var timeout: TimeSpan?
 
   @OptionGroup var vehicle: VehicleOptions
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    if let timeout, !(0.1...3600).contains(timeout) { throw ValidationError("--timeout takes 0.1 to 3600 seconds.") }
+    if let timeout, !(0.1...3600).contains(timeout.seconds) { throw ValidationError("--timeout takes 0.1 to 3600 seconds.") }
   }
 
   func run(in context: Context) throws {
@@ -90,10 +91,8 @@ struct Find: ContextCommand {
       isInterrupted = true
       loop.stop()
     }
-    if !watch {
-      loop.schedule(at: .now + .milliseconds(Int64((timeout ?? 60) * 1000))) { loop.stop() }
-    } else if let timeout {
-      loop.schedule(at: .now + .milliseconds(Int64(timeout * 1000))) { loop.stop() }
+    if let patience = timeout?.seconds ?? (watch ? nil : 60) {
+      loop.schedule(at: .now + .milliseconds(Int64(patience * 1000))) { loop.stop() }
     }
     try show(false)
     try loop.run()

@@ -35,7 +35,10 @@ TYPES = {
     "motorcycle": (2.1, 0.8, 'vClass="motorcycle" maxSpeed="14" latAlignment="arbitrary"'),
     "bicycle": (1.8, 0.6, 'vClass="bicycle" speedFactor="normc(1,0.2,0.6,1.5)" maxSpeed="5.2" latAlignment="right"'),
     "free": (1.8, 0.6, 'vClass="bicycle" speedFactor="normc(1,0.2,0.6,1.5)" maxSpeed="6.5" latAlignment="arbitrary"'),
+    # It stands behind the vehicle for a while, and pulls out past it.
+    "leaver": (4.4, 1.8, 'vClass="passenger" maxSpeed="14" latAlignment="right"'),
 }
+CATEGORIES = {"free": "bicycle", "leaver": "car"}
 # Vehicles an hour from each end.
 RATES = {"car": 110, "truck": 10, "bus": 8, "motorcycle": 12, "bicycle": 60, "free": 25}
 
@@ -86,11 +89,9 @@ def network(folder: Path) -> None:
         "--no-turnarounds", "-o", str(folder / "net.xml"))
 
 
-def demand(folder: Path, dice: random.Random, seconds: float) -> None:
+def demand(dice: random.Random, seconds: float) -> list[tuple[float, str]]:
+    """When somebody departs, and SUMO's words for it."""
     ends = ["west", "far", "north", "south"]
-    types = "".join(
-        f'<vType id="{name}" length="{length}" width="{width}" {rest} lcPushy="0.3" minGapLat="0.4"/>'
-        for name, (length, width, rest) in TYPES.items())
     trips = []
     for start in ends:
         for name, rate in RATES.items():
@@ -109,12 +110,41 @@ def demand(folder: Path, dice: random.Random, seconds: float) -> None:
                 trips.append((at, f'<trip id="{name}.{start}.{len(trips)}" type="{name}" depart="{at:.2f}" from="{first}" '
                               f'to="{last}" departSpeed="desired" departPosLat="right">{stop}</trip>'))
                 at += dice.expovariate(rate / 3600)
-    trips.sort()
-    (folder / "r.xml").write_text(f"<routes>{types}{''.join(trip for _, trip in trips)}</routes>")
+    return trips
 
 
-def place(dice: random.Random) -> dict:
-    """A vehicle that stands at the right-hand kerb, beside the lane."""
+def routes(folder: Path, trips: list[tuple[float, str]], names) -> None:
+    types = "".join(
+        f'<vType id="{name}" length="{length}" width="{width}" {rest} lcPushy="0.3" minGapLat="0.4"/>'
+        for name, (length, width, rest) in TYPES.items() if name in names)
+    (folder / "r.xml").write_text(f"<routes>{types}{''.join(trip for _, trip in sorted(trips))}</routes>")
+
+
+def leavers(folder: Path, dice: random.Random, seconds: float, lane: str, along: float) -> list[tuple[float, str]]:
+    """Cars that stand close behind the vehicle, of which the middle is at `along` from the beginning of its street."""
+    net = ElementTree.parse(folder / "net.xml").getroot()
+    shape = net.find(f"edge/lane[@id='{lane}_0']").get("shape").split()
+    first, last = (tuple(map(float, point.split(",")[:2])) for point in (shape[0], shape[-1]))
+    node = net.find(f"junction[@id='{lane.split('-')[0]}']")
+    away = (first[0] - float(node.get("x")), first[1] - float(node.get("y")))
+    length = math.hypot(last[0] - first[0], last[1] - first[1])
+    begin = sum(a * (b - c) / length for a, b, c in zip(away, last, first))
+    start = "west-bend" if lane in ("west-bend", "bend-cross", "cross-east", "east-far") else "far-east"
+    end = "east-far" if start == "west-bend" else "bend-west"
+    trips, at = [], dice.uniform(5, 25)
+    while at < seconds + 60:
+        # Where its front stands: 0.5 to 5 m behind the vehicle.
+        front = along - begin - 4.6 / 2 - dice.uniform(0.5, 5)
+        stop = (f'<stop lane="{lane}_0" startPos="{front - 5:.1f}" endPos="{front:.1f}" friendlyPos="true" '
+                f'duration="{dice.uniform(4, 8):.0f}"/>')
+        trips.append((at, f'<trip id="leaver.{len(trips)}" type="leaver" depart="{at:.2f}" from="{start}" to="{end}" '
+                      f'departSpeed="desired" departPosLat="right">{stop}</trip>'))
+        at += dice.uniform(15, 35)
+    return trips
+
+
+def place(dice: random.Random) -> tuple[dict, str, float]:
+    """A vehicle that stands at the right-hand kerb: its scene, the lane beside it, and where its middle is along that."""
     lanes = ["west-bend", "bend-cross", "cross-east", "east-far", "far-east", "east-cross", "cross-bend", "bend-west"]
     start, end = dice.choice(lanes).split("-")
     (x0, y0), (x1, y1) = NODES[start], NODES[end]
@@ -129,11 +159,12 @@ def place(dice: random.Random) -> dict:
     latitude, longitude = degrees(east, north)
     sides = [
         {"id": side, "side": side, "from_m": 1.6, "to_m": 2.6, "reach_m": 0.4} for side in ("left", "right")]
-    return {
+    scene = {
         "latitude": round(latitude, 8), "longitude": round(longitude, 8),
         "heading_deg": round(math.degrees(math.atan2(ahead[0], ahead[1])) % 360, 3), "length_m": 4.6, "width_m": 1.9,
         "steps": sides,
     }
+    return scene, f"{start}-{end}", along
 
 
 def record(folder: Path, target: Path, seconds: float) -> None:
@@ -152,7 +183,7 @@ def record(folder: Path, target: Path, seconds: float) -> None:
                 east = (b[1] - a[1]) * EAST / (STEP * spans)
                 length, width, _ = TYPES[category]
                 objects.append({
-                    "id": name, "category": "bicycle" if category == "free" else category,
+                    "id": name, "category": CATEGORIES.get(category, category),
                     "position": {"x": round(latitude, 8), "y": round(longitude, 8), "z": 0},
                     "speed": {"x": round(north, 3), "y": round(east, 3), "z": round(math.radians(angle) % (2 * math.pi), 4)},
                     "shape": {"length": length, "width": width, "height": 0},
@@ -186,20 +217,24 @@ def record(folder: Path, target: Path, seconds: float) -> None:
                     del frames[0], times[0]
 
 
-def make(seed: int, seconds: float, target: Path) -> None:
+def make(seed: int, seconds: float, target: Path, has_leavers: bool = False) -> None:
     dice = random.Random(seed)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         network(folder)
-        demand(folder, dice, seconds + 60)
+        trips = demand(dice, seconds + 60)
+        scene, lane, along = place(dice)
+        if has_leavers:
+            trips += leavers(folder, dice, seconds, lane, along)
+        routes(folder, trips, [*RATES, "leaver"] if has_leavers else RATES)
         run(tool("sumo"), "-n", str(folder / "net.xml"), "-r", str(folder / "r.xml"), "--step-length", str(STEP),
             "--lateral-resolution", "0.4", "--seed", str(seed), "--end", str(seconds + 62),
             "--fcd-output", str(folder / "fcd.xml"), "--fcd-output.geo", "--precision.geo", "9", "--precision", "4",
             "--fcd-output.attributes", "x,y,angle,id", "--no-step-log", "--no-warnings",
             "--collision.action", "none", "--time-to-teleport", "-1")
         record(folder, target / "feed.jsonl", seconds)
-    (target / "scene.json").write_text(json.dumps(place(dice), indent=1) + "\n")
+    (target / "scene.json").write_text(json.dumps(scene, indent=1) + "\n")
 
 
 def main() -> None:
@@ -207,8 +242,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--leavers", action="store_true", help="cars that stand behind the vehicle and pull out")
     options = parser.parse_args()
-    make(options.seed, options.seconds, options.to)
+    make(options.seed, options.seconds, options.to, options.leavers)
 
 
 if __name__ == "__main__":

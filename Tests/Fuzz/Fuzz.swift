@@ -216,9 +216,11 @@ enum Fuzz {
       let frame = FeedFrame(section: "S1", time: UnixTime(microseconds: 1_700_000_000_000_000), objects: [])
       bridge.take((try? FeedFrame(parsing: bytes)) ?? frame, at: 1)
       if let location = try? ClientLocation(parsing: bytes), bridge.place(&client, at: location, now: 1) {
-        var sent: [UInt8] = []
+        var sent = OutgoingFrame(space: 0)
         // What it sends is a frame, whatever it was told.
-        if bridge.write(for: &client, now: 1, to: &sent) { precondition((try? FeedFrame(parsing: sent)) != nil) }
+        if bridge.write(for: &client, now: 1, to: &sent) != nil {
+          precondition((try? FeedFrame(parsing: sent.bytes)) != nil)
+        }
       }
       if let role = BridgeRole(commonName: String(decoding: bytes, as: UTF8.self)) {
         precondition(role.place(at: "/") == nil)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import websockets
 
-from programs import BINARIES
+from programs import BINARIES, REPOSITORY
 
 OBJECT = {
     "id": "a", "category": "bicycle", "position": {"x": 48.7758, "y": 9.1829, "z": 0},
@@ -128,6 +128,18 @@ def test_the_delay_of_a_live_feed_is_measured_and_recorded(stepctl, bridge, tmp_
     again = stepctl("traffic", "delay", "--feed", f"file:{save}", "--json").json
     assert again == told
     assert stepctl("traffic", "delay", *feed.arguments, "--save", save).status == 74
+
+
+def test_without_a_place_the_one_of_the_scene_is_told(stepctl, bridge):
+    feed = bridge(steady)
+    scene = REPOSITORY / "Tests/Fixtures/traffic/scene.json"
+    arguments = [each for each in feed.arguments if each not in ("--at", "48.7758,9.1829")]
+    shown = stepctl("traffic", "watch", *arguments, "--scene", scene, "--for", "1500ms", "--json")
+    assert shown.status == 0 and shown.objects
+    place = json.loads(scene.read_text())
+    assert (feed.locations[0]["latitude"], feed.locations[0]["longitude"]) == (place["latitude"], place["longitude"])
+    missing = stepctl("traffic", "watch", *arguments)
+    assert missing.status == 64 and "give --at or --scene" in missing.stderr
 
 
 @pytest.mark.parametrize("ahead", [-2.0, 30.0])

@@ -2,6 +2,8 @@
 
 import json
 import os
+import queue
+import random
 import re
 import shutil
 import signal
@@ -10,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -343,6 +345,56 @@ def test_the_vehicle_is_found_in_the_feed_and_two_that_may_be_it_are_one_too_man
     time.sleep(2)
     refused = rider.moves("open", "left", "--wait", "0")
     assert refused.status == 5 and "(blind)" in refused.error
+
+
+class Rough(HalfOpen):
+    """Passes a connection on late, and a twentieth of what it carries so much later as sending it again takes."""
+
+    def __init__(self, port: int, delay: tuple[float, float], again: float):
+        self.delay, self.again, self.is_rough, self.dice = delay, again, True, random.Random(5)
+        super().__init__(port)
+
+    def pump(self, source, sink):
+        waiting = queue.Queue()
+
+        def deliver():
+            with suppress(OSError):
+                while item := waiting.get():
+                    time.sleep(max(0, item[0] - time.monotonic()))
+                    sink.sendall(item[1])
+
+        threading.Thread(target=deliver, daemon=True).start()
+        due = 0.0
+        with suppress(OSError):
+            while data := source.recv(65536):
+                late = self.dice.uniform(*self.delay) + self.again * (self.dice.random() < 0.05) if self.is_rough else 0
+                # TCP keeps the order: what is behind something lost waits, too.
+                due = max(due, time.monotonic() + late)
+                waiting.put((due, data))
+        waiting.put(None)
+
+
+@pytest.mark.parametrize("delay, again, may_see", [((0.03, 0.09), 0.2, True), ((0.15, 0.45), 0.6, False)])
+def test_a_connection_that_is_late_and_comes_in_bursts_never_hides_a_bicycle(parked, delay, again, may_see):
+    """60 ± 30 ms, and 300 ± 150 ms: 5 % are lost, and come after a round trip."""
+    bridge = Bridge(parked).starts()
+    with closing(Rough(bridge.port, delay, again)) as network:
+        bridge.guards(port=network.port, blind="refuse")
+        parked.starts_all()
+        rider = parked.rider("alice")
+        watch(rider)
+        time.sleep(4)
+        bridge.scene.shows(*[bicycle(2.0 + 2 * index, id=f"b{index}") for index in range(15)])
+        if may_see:
+            sees(rider, "approaching")
+        else:
+            time.sleep(2)
+        end = time.monotonic() + 8
+        while time.monotonic() < end:
+            assert watch(rider) in ("approaching", "blind")
+        network.is_rough = False
+        bridge.scene.shows()
+        sees(rider, "clear", 70)
 
 
 @pytest.mark.skipif(

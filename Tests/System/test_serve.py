@@ -424,6 +424,35 @@ def test_who_answers_no_ping_is_disconnected(serve, authority):
     asyncio.run(freeze())
 
 
+def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, tmp_path):
+    """A bridge for which time passes ten times as fast."""
+    library, source = tmp_path / "hasty.so", Path(__file__).with_name("hasty.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True)
+    bridge = serve(prefix=("env", f"LD_PRELOAD={library}", "HASTE=10"))
+
+    async def wait():
+        async with (connect(bridge, authority, "client") as silent, connect(bridge, authority, "client") as talker,
+                    connect(bridge, authority, "publisher", "/publish/S1") as publisher):
+            begin, told = time.monotonic(), 0
+            while silent.state is websockets.State.OPEN:
+                # Every 20 s of the bridge's; it answers pings in between, which are no messages.
+                if time.monotonic() - begin >= 2 * told:
+                    await talker.send(location())
+                    told += 1
+                await asyncio.sleep(0.05)
+            assert 5.5 < time.monotonic() - begin < 15
+            await asyncio.wait_for(publisher.wait_closed(), 5)
+            for each in (silent, publisher):
+                assert (each.close_code, each.close_reason) == (1001, "idle")
+            await talker.send(location())
+            await asyncio.sleep(1)
+            assert talker.state is websockets.State.OPEN
+
+    run(wait())
+    # It was no refusal.
+    assert counts(bridge)["refused"] == 0
+
+
 def test_no_place_is_said_or_kept(serve, authority, tmp_path):
     bridge = serve("--verbose")
 

@@ -38,13 +38,20 @@ struct FeedOptions: ParsableArguments {
   func validate() throws {
     if let radius, !ClientLocation.radii.contains(radius) { throw ValidationError("--radius takes 10 to 1000 metres.") }
     if (cert == nil) != (key == nil) { throw ValidationError("--cert and --key go together.") }
-    switch feed {
-    case .bridge: if at == nil { throw ValidationError("A bridge needs a place: give --at.") }
-    case .recording:
-      if at != nil || radius != nil || ca != nil || cert != nil {
-        throw ValidationError("--at, --radius, --ca, --cert and --key are for bridges.")
-      }
+    if case .recording = feed, at != nil || radius != nil || ca != nil || cert != nil {
+      throw ValidationError("--at, --radius, --ca, --cert and --key are for bridges.")
     }
+  }
+
+  /// Seconds for which a command may receive a feed.
+  private static let durations = 1.0...86_400
+
+  /// - Parameter hint: what else says where to be, for a bridge; nil where that was given.
+  func check(duration: TimeSpan?, placeBy hint: String? = "give --at") throws {
+    if let duration, !Self.durations.contains(duration.seconds) {
+      throw ValidationError("--for takes 1 to 86400 seconds.")
+    }
+    if case .bridge = feed, at == nil, let hint { throw ValidationError("A bridge needs a place: \(hint).") }
   }
 
   /// Gives each frame as it comes, until the time is over or the recording ends.
@@ -115,8 +122,11 @@ final class RunningFeed {
 
 extension FeedOptions {
   /// Gives what happens as it happens. A recording runs on its own clock.
+  ///
+  /// - Parameter place: what a bridge is told.
   func start(
-    on loop: EventLoop, in context: Context, _ interruption: Interruption, _ take: @escaping (FeedEvent) throws -> Void
+    at place: Coordinate?, on loop: EventLoop, in context: Context, _ interruption: Interruption,
+    _ take: @escaping (FeedEvent) throws -> Void
   ) throws -> RunningFeed {
     switch feed {
     case .recording(let path):
@@ -138,13 +148,13 @@ extension FeedOptions {
       return feed
     case .bridge(let host, let port, let path):
       let feed = RunningFeed()
-      guard let at else { return feed }
+      guard let place else { return feed }
       let connection = try FeedConnection(
         host: host, port: port, path: path, .init(authorities: ca, certificate: cert, key: key),
         interruption: interruption)
       func tell() throws {
         let now = Double(context.clocks.wall().microseconds) / 1e6
-        try connection.tell(ClientLocation(time: now, position: at.coordinate, accuracy: 1, radius: radius))
+        try connection.tell(ClientLocation(time: now, position: place, accuracy: 1, radius: radius))
         feed.play(loop.schedule(at: .now + .seconds(1), tell))
       }
       feed.connect(

@@ -17,8 +17,10 @@ struct TrafficDelay: ContextCommand {
 
   @OptionGroup var feed: FeedOptions
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("How long to receive (default: 60).", valueName: "seconds"))
-  var duration: Double?
+  @Option(
+    name: .customLong("for"),
+    help: ArgumentHelp("How long to receive, as 60, 60s or 2m (default: 60).", valueName: "seconds"))
+  var duration: TimeSpan?
 
   @Option(
     help: ArgumentHelp("Save the frames as a recording, into a new file.", valueName: "file"),
@@ -32,16 +34,14 @@ struct TrafficDelay: ContextCommand {
 
   @OptionGroup var output: OutputOptions
 
-  func validate() throws {
-    if let duration, !(1...86_400).contains(duration) { throw ValidationError("--for takes 1 to 86400 seconds.") }
-  }
+  func validate() throws { try feed.check(duration: duration) }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let file = try save.map { path throws(SystemError) in try FrameRecorder(path) }
     var clock = ClockOffset()
     var times: [(received: Double, stamp: Double)] = []
-    let dropped = try feed.frames(for: duration ?? 60, in: context, console) { frame in
+    let dropped = try feed.frames(for: duration?.seconds ?? 60, in: context, console) { frame in
       let received = Double(frame.received.microseconds) / 1e6
       if let bridge = frame.frame.bridge { clock.take(bridge, at: received) }
       times.append((received, Double(frame.frame.time.microseconds) / 1e6))

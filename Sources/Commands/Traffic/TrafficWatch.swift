@@ -22,8 +22,9 @@ struct TrafficWatch: ContextCommand {
   var scene: String?
 
   @Option(
-    name: .customLong("for"), help: ArgumentHelp("End after this time (default: never).", valueName: "seconds"))
-  var duration: Double?
+    name: .customLong("for"),
+    help: ArgumentHelp("End after this time, as 60, 60s or 2m (default: never).", valueName: "seconds"))
+  var duration: TimeSpan?
 
   @Option(
     help: ArgumentHelp("Save the frames as a recording, into a new file.", valueName: "file"),
@@ -32,9 +33,7 @@ struct TrafficWatch: ContextCommand {
 
   @OptionGroup var output: OutputOptions
 
-  func validate() throws {
-    if let duration, !(1...86_400).contains(duration) { throw ValidationError("--for takes 1 to 86400 seconds.") }
-  }
+  func validate() throws { try feed.check(duration: duration, placeBy: scene == nil ? "give --at or --scene" : nil) }
 
   func run(in context: Context) throws {
     let console = output.console(context)
@@ -42,14 +41,15 @@ struct TrafficWatch: ContextCommand {
     let site = try scene.map { try GuardScene(reading: $0).site }
     let recorder = try save.map { path throws(SystemError) in try FrameRecorder(path) }
     let loop = try EventLoop()
-    let watch = RoadWatch(site, place: feed.at?.coordinate, title: feed.feed.description, context, console, recorder)
+    let place = feed.at?.coordinate ?? site?.position
+    let watch = RoadWatch(site, place: place, title: feed.feed.description, context, console, recorder)
     defer { watch.close() }
     try watch.takeKeys(on: loop)
-    let source = try feed.start(on: loop, in: context, interruption, watch.take)
+    let source = try feed.start(at: place, on: loop, in: context, interruption, watch.take)
     defer { source.end() }
     try loop.watch(interruption.number) { loop.stop() }
     if let duration {
-      loop.schedule(at: .now + .milliseconds(Int64(duration * 1000))) { loop.stop() }
+      loop.schedule(at: .now + .milliseconds(Int64(duration.seconds * 1000))) { loop.stop() }
     }
     try loop.run()
   }

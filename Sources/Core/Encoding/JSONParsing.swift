@@ -40,15 +40,15 @@ private struct JSONParser {
     while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { position += 1 }
   }
 
-  mutating func take(_ byte: Character) -> Bool {
-    guard next == byte.asciiValue else { return false }
+  mutating func take(_ byte: Unicode.Scalar) -> Bool {
+    guard next == UInt8(ascii: byte) else { return false }
     position += 1
     return true
   }
 
   mutating func value(depth: Int) throws(JSON.SyntaxError) -> JSON {
     guard let byte = next else { throw error("a value") }
-    switch Character(UnicodeScalar(byte)) {
+    switch Unicode.Scalar(byte) {
     case "{": return try object(depth: depth)
     case "[": return try array(depth: depth)
     case "\"": return .string(try string())
@@ -71,6 +71,12 @@ private struct JSONParser {
     position += 1
     var members: [JSON.Member] = []
     var names: Set<[UInt8]> = []
+    /// Mostly there are so few that looking at each takes less time than hashing them.
+    func isRepeated(_ name: String) -> Bool {
+      if members.count < 12 { return members.contains { identical($0.name, name) } }
+      if names.isEmpty { names = Set(members.lazy.map { Array($0.name.utf8) }) }
+      return !names.insert(Array(name.utf8)).inserted
+    }
     skipSpace()
     if take("}") { return .object([]) }
     while true {
@@ -78,7 +84,7 @@ private struct JSONParser {
       guard next == 0x22 else { throw error("a name") }
       let start = position
       let name = try string()
-      guard names.insert(Array(name.utf8)).inserted else {
+      guard !isRepeated(name) else {
         position = start
         throw error("each name once")
       }
@@ -109,7 +115,15 @@ private struct JSONParser {
 
   mutating func string() throws(JSON.SyntaxError) -> String {
     position += 1
-    var content: [UInt8] = []
+    let start = position
+    while let byte = next, byte != 0x22, byte != 0x5C, byte >= 0x20 { position += 1 }
+    if next == 0x22 {
+      // Without escapes, which few have, the text is what is there.
+      guard let text = String(validating: bytes[start..<position], as: UTF8.self) else { throw error("UTF-8") }
+      position += 1
+      return text
+    }
+    var content = Array(bytes[start..<position])
     while let byte = next {
       switch byte {
       case 0x22:
@@ -132,7 +146,7 @@ private struct JSONParser {
   mutating func escape(into content: inout [UInt8]) throws(JSON.SyntaxError) {
     guard let byte = next else { throw error("an escape") }
     position += 1
-    switch Character(UnicodeScalar(byte)) {
+    switch Unicode.Scalar(byte) {
     case "\"", "\\", "/": content.append(byte)
     case "b": content.append(0x08)
     case "f": content.append(0x0C)

@@ -1,58 +1,58 @@
 extension JSON {
   /// The value without white space, members in their order, as UTF-8 text.
-  public var text: String {
-    var text = ""
-    write(to: &text)
-    return text
+  public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    write(to: &bytes)
+    return bytes
   }
 
-  public var bytes: [UInt8] { Array(text.utf8) }
-
-  private func write(to text: inout String) {
+  private func write(to bytes: inout [UInt8]) {
     switch self {
-    case .null: text += "null"
-    case .bool(let value): text += value ? "true" : "false"
-    case .integer(let value): text += String(value)
-    case .number(let value): text += value.isFinite ? "\(value)" : "null"
-    case .string(let value): JSON.quote(value, into: &text)
+    case .null: bytes += "null".utf8
+    case .bool(let value): bytes += (value ? "true" : "false").utf8
+    case .integer(let value): bytes += String(value).utf8
+    case .number(let value): bytes += (value.isFinite ? "\(value)" : "null").utf8
+    case .string(let value): JSON.quote(value, into: &bytes)
     case .array(let values):
-      text += "["
+      bytes.append(UInt8(ascii: "["))
       for (index, value) in values.enumerated() {
-        if index > 0 { text += "," }
-        value.write(to: &text)
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        value.write(to: &bytes)
       }
-      text += "]"
+      bytes.append(UInt8(ascii: "]"))
     case .object(let members):
-      text += "{"
+      bytes.append(UInt8(ascii: "{"))
       for (index, member) in members.enumerated() {
-        if index > 0 { text += "," }
-        JSON.quote(member.name, into: &text)
-        text += ":"
-        member.value.write(to: &text)
+        if index > 0 { bytes.append(UInt8(ascii: ",")) }
+        JSON.quote(member.name, into: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        member.value.write(to: &bytes)
       }
-      text += "}"
+      bytes.append(UInt8(ascii: "}"))
     }
   }
 
-  private static func quote(_ value: String, into text: inout String) {
-    text += "\""
-    defer { text += "\"" }
+  private static func quote(_ value: String, into bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    defer { bytes.append(UInt8(ascii: "\"")) }
     // Mostly there is nothing to escape: the C1 controls, too, begin with a byte of their own, 0xC2.
     guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F || $0 == 0xC2 }) else {
-      text += value
+      bytes += value.utf8
       return
     }
     for scalar in value.unicodeScalars {
       switch scalar {
-      case "\"": text += "\\\""
-      case "\\": text += "\\\\"
-      case "\n": text += "\\n"
-      case "\r": text += "\\r"
-      case "\t": text += "\\t"
+      case "\"": bytes += "\\\"".utf8
+      case "\\": bytes += "\\\\".utf8
+      case "\n": bytes += "\\n".utf8
+      case "\r": bytes += "\\r".utf8
+      case "\t": bytes += "\\t".utf8
       // Control characters must be escaped (RFC 8259 7); DEL and C1 are as dangerous on a terminal.
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}":
-        text += "\\u00" + hexadecimal([UInt8(scalar.value)]).lowercased()
-      default: text.unicodeScalars.append(scalar)
+        bytes += "\\u00\(hexadecimal([UInt8(scalar.value)]).lowercased())".utf8
+      default: bytes += UTF8.encode(scalar)!
       }
     }
   }

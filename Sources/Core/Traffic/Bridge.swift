@@ -10,6 +10,8 @@ public struct Bridge: Sendable {
   private let map: RoadMap?
   /// The newest frame of each section, in the order in which the sections were first published.
   private var frames: [RenderedFrame] = []
+  /// What of each frame says to whom it is news: plain values, which are looked at for each client and frame.
+  private var news: [News] = []
   private var places: [String: Int] = [:]
   private var serial: UInt64 = 0
 
@@ -21,14 +23,24 @@ public struct Bridge: Sendable {
   /// - Parameter map: nil where each client gets every section.
   public init(map: RoadMap?) { self.map = map }
 
+  private struct News {
+    /// Counts all frames, and those of the section.
+    var serial: UInt64
+    var number: Int
+    var received: Double
+  }
+
   /// Takes a section's newest frame.
   public mutating func take(_ frame: FeedFrame, at now: Double) {
     serial += 1
+    let rendered = RenderedFrame(frame, serial: serial, received: now)
     if let place = places[frame.section] {
-      frames[place] = RenderedFrame(frame, serial: serial, number: frames[place].number + 1, received: now)
+      frames[place] = rendered
+      news[place] = News(serial: serial, number: news[place].number + 1, received: now)
     } else {
       places[frame.section] = frames.count
-      frames.append(RenderedFrame(frame, serial: serial, number: 1, received: now))
+      frames.append(rendered)
+      news.append(News(serial: serial, number: 1, received: now))
     }
   }
 
@@ -70,83 +82,120 @@ public struct Bridge: Sendable {
     }
     client.location = location
     client.heard = now
-    client.echo = Array(
-      ",\"echo\":\(JSON.number(location.time).text),\"echoReceived\":\(RenderedFrame.stamp(now))}}".utf8)
+    client.echo = Array(",\"echo\":\(JSON.number(location.time).text),\"echoReceived\":".utf8)
+    client.echo.append(stamp: now)
+    client.echo += "}}".utf8
     return true
   }
 
   /// Whether there is a frame that a client is to get.
   public func hasNews(for client: inout Client, now: Double) -> Bool { next(for: &client, now: now) != nil }
 
-  /// Appends a frame that a client is to get: of those that it does not have, the oldest.
+  /// Writes a frame that a client is to get: of those that it does not have, the oldest.
   ///
-  /// - Returns: false when there is none.
-  public func write(for client: inout Client, now: Double, to bytes: inout [UInt8]) -> Bool {
-    guard let location = client.location, let index = next(for: &client, now: now) else { return false }
-    let frame = frames[index]
-    frame.write(around: location, echo: client.echo, sent: now, to: &bytes)
-    let seen = client.sections[index].seen
-    if seen > 0 { client.dropped += frame.number - seen - 1 }
-    client.sections[index].seen = frame.number
-    return true
+  /// - Returns: whether there is one more; nil where there was none.
+  public func write(for client: inout Client, now: Double, to outgoing: inout OutgoingFrame) -> Bool? {
+    guard let next = next(for: &client, now: now), let location = client.location else { return nil }
+    outgoing.write(frames[next.place], around: location, echo: client.echo, sent: now)
+    let (seen, number) = (client.sections[next.place].seen, news[next.place].number)
+    if seen > 0 { client.dropped += number - seen - 1 }
+    client.sections[next.place].seen = number
+    return next.count > 1
   }
 
-  private func next(for client: inout Client, now: Double) -> Int? {
+  /// The place of that frame, and how many there are that a client is to get.
+  private func next(for client: inout Client, now: Double) -> (place: Int, count: Int)? {
     let age = now - client.heard
     // A clock that was set back makes it negative.
     guard age >= 0, age <= Self.locationMemory else { return nil }
     while client.sections.count < frames.count {
       client.sections.append((client.wants(frames[client.sections.count].section), 0))
     }
-    var oldest: Int?
-    for index in frames.indices where client.sections[index].isWanted {
-      let frame = frames[index]
-      guard frame.number > client.sections[index].seen, abs(now - frame.received) <= Self.freshness else { continue }
-      if let other = oldest, frames[other].serial < frame.serial { continue }
-      oldest = index
+    var (oldest, count) = (-1, 0)
+    for place in news.indices where client.sections[place].isWanted {
+      let one = news[place]
+      guard one.number > client.sections[place].seen, abs(now - one.received) <= Self.freshness else { continue }
+      count += 1
+      if oldest < 0 || one.serial < news[oldest].serial { oldest = place }
     }
-    return oldest
+    return count > 0 ? (oldest, count) : nil
+  }
+}
+
+/// A frame on its way out. Clients that get the same frame get the same bytes but for the stamps at its end, so those
+/// alone are written for each.
+public struct OutgoingFrame: Sendable {
+  /// The frame, behind the free space.
+  public private(set) var bytes: [UInt8]
+  /// Bytes at the beginning that are left to whoever sends it.
+  private let space: Int
+  /// Which whole frame is in `bytes`, and where its stamps begin.
+  private var whole: (serial: UInt64, end: Int)?
+
+  public init(space: Int) {
+    self.space = space
+    bytes = [UInt8](repeating: 0, count: space)
+  }
+
+  /// - Parameter body: gets the frame, in front of which there is the free space.
+  /// - Returns: what that returns.
+  public mutating func withPayload(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int32) -> Int32 {
+    let length = bytes.count - space
+    return bytes.withUnsafeMutableBufferPointer { body($0.baseAddress! + space, length) }
+  }
+
+  /// - Parameter echo: what follows the time of sending, to the end.
+  fileprivate mutating func write(
+    _ frame: RenderedFrame, around location: ClientLocation, echo: [UInt8], sent: Double
+  ) {
+    if location.radius == nil, let whole, whole.serial == frame.serial {
+      bytes.removeLast(bytes.count - whole.end)
+    } else {
+      bytes.removeLast(bytes.count - space)
+      frame.write(around: location, to: &bytes)
+      whole = location.radius == nil ? (frame.serial, bytes.count) : nil
+    }
+    bytes.append(stamp: sent)
+    bytes += echo
   }
 }
 
 /// A frame as it is sent: each object was written once, whoever gets it.
 private final class RenderedFrame: Sendable {
   let section: String
-  /// Counts all frames, and those of the section.
   let serial: UInt64
-  let number: Int
-  let received: Double
   private let head: [UInt8]
   private let objects: [UInt8]
   /// Where each object is, and where it is in `objects`, with the comma behind it.
   private let places: [(position: Coordinate, bytes: Range<Int>)]
   private let tail: [UInt8]
 
-  init(_ frame: FeedFrame, serial: UInt64, number: Int, received: Double) {
+  init(_ frame: FeedFrame, serial: UInt64, received: Double) {
     section = frame.section
     self.serial = serial
-    self.number = number
-    self.received = received
     let (seconds, microseconds) = frame.time.microseconds.quotientAndRemainder(dividingBy: 1_000_000)
-    let nanoseconds = microseconds * 1000
+    let nanoseconds = String(microseconds * 1000)
+    let padding = String(repeating: "0", count: max(0, 9 - nanoseconds.count))
     head = Array(
       """
       {"id":"\(serial)","section":\(JSON.string(frame.section).text),"timestampSecs":"\(seconds)",\
-      "timestampNsecs":"\(nanoseconds)","timestampFull":"\(seconds).\(Self.padded(nanoseconds, 9))","vehicles":[
+      "timestampNsecs":"\(nanoseconds)","timestampFull":"\(seconds).\(padding)\(nanoseconds)","vehicles":[
       """.utf8)
     var objects: [UInt8] = []
     places = frame.objects.map { object in
       let begin = objects.count
-      objects += object.json.text.utf8
+      objects += object.json.bytes
       objects.append(UInt8(ascii: ","))
       return (object.position, begin..<objects.count)
     }
     self.objects = objects
-    tail = Array("],\"bridge\":{\"received\":\(Self.stamp(received)),\"sent\":".utf8)
+    var tail = Array("],\"bridge\":{\"received\":".utf8)
+    tail.append(stamp: received)
+    self.tail = tail + ",\"sent\":".utf8
   }
 
-  /// - Parameter echo: what follows the time of sending, to the end.
-  func write(around location: ClientLocation, echo: [UInt8], sent: Double, to bytes: inout [UInt8]) {
+  /// Appends all up to the time of sending.
+  func write(around location: ClientLocation, to bytes: inout [UInt8]) {
     bytes += head
     let begin = bytes.count
     if let radius = location.radius {
@@ -158,19 +207,27 @@ private final class RenderedFrame: Sendable {
     // The last comma.
     if bytes.count > begin { bytes.removeLast() }
     bytes += tail
-    bytes += Self.stamp(sent).utf8
-    bytes += echo
   }
+}
 
-  /// Seconds to the microsecond.
-  static func stamp(_ time: Double) -> String {
-    let (seconds, microseconds) = Int64((time * 1e6).rounded()).quotientAndRemainder(dividingBy: 1_000_000)
-    return "\(seconds).\(padded(microseconds, 6))"
-  }
-
-  private static func padded(_ number: Int64, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+extension [UInt8] {
+  /// Appends seconds to the microsecond, as `1700000000.250000`.
+  fileprivate mutating func append(stamp time: Double) {
+    var left = UInt64(Swift.max(0, (time * 1e6).rounded()))
+    var begin = count
+    // From its end on.
+    for place in 0... {
+      if place == 6 { append(UInt8(ascii: ".")) }
+      append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: left % 10))
+      left /= 10
+      if place >= 6, left == 0 { break }
+    }
+    var end = count - 1
+    while begin < end {
+      swapAt(begin, end)
+      begin += 1
+      end -= 1
+    }
   }
 }
 

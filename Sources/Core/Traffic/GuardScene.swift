@@ -125,6 +125,8 @@ public struct StepScore: Equatable, Sendable {
   /// The same for what had stood within 3 s before: nothing tells that it will pull out.
   public var departures = 0
   public var departureGaps = 0
+  /// Of each departure, for how many seconds the guard had held, without a break, when it came near; 0 where it did not.
+  public var departureWarnings: [Double] = []
   /// When the gaps ended: seconds after the recording's beginning.
   public var gapTimes: [Double] = []
   /// Seconds.
@@ -175,6 +177,8 @@ public struct StepScore: Equatable, Sendable {
         if let time = stood[object.id], now - time < 3 {
           departures += 1
           departureGaps += isGap ? 1 : 0
+          let first = verdicts[...index].lastIndex { $0.contains { !$0.holds } }.map { $0 + 1 } ?? 0
+          departureWarnings.append(first > index ? 0 : now - times[first])
         } else {
           approaches += 1
           if isGap {
@@ -191,6 +195,7 @@ public struct StepScore: Equatable, Sendable {
       "step": .string(step.description), "approaches": .integer(Int64(approaches)), "gaps": .integer(Int64(gaps)),
       "gap_times_s": .array(gapTimes.map { .rounded($0, places: 2) }),
       "departures": .integer(Int64(departures)), "departure_gaps": .integer(Int64(departureGaps)),
+      "departure_warnings_s": .array(departureWarnings.map { .rounded($0, places: 2) }),
       "time_s": .rounded(time, places: 2), "held_s": .rounded(held, places: 2),
       "needless_s": .rounded(needless, places: 2), "blind_s": .rounded(blind, places: 2),
     ]

@@ -1,7 +1,6 @@
 import CWebSockets
 import Encoding
 import Glibc
-import Synchronization
 import SystemIO
 import Traffic
 import TrafficFeed
@@ -10,39 +9,6 @@ import TrafficFeed
 ///
 /// libwebsockets calls back on the thread that runs it, and `Bridge` decides. No place of a client leaves this process.
 final class BridgeServer {
-  /// What comes from standard input, on another thread.
-  final class Inbox: @unchecked Sendable {
-    fileprivate struct State {
-      var frames: [[UInt8]] = []
-      var countIsAsked = false
-    }
-
-    private let state = Mutex(State())
-    fileprivate let context: OpaquePointer
-    /// A second of many sections; whoever sends more gets ahead of the road.
-    private static let mostFrames = 256
-
-    fileprivate init(_ context: OpaquePointer) { self.context = context }
-
-    func publish(_ frame: [UInt8]) {
-      state.withLock { if $0.frames.count < Self.mostFrames { $0.frames.append(frame) } }
-      // The one function that any thread may call.
-      lws_cancel_service(context)
-    }
-
-    func askForCounts() {
-      state.withLock { $0.countIsAsked = true }
-      lws_cancel_service(context)
-    }
-
-    fileprivate func take() -> State {
-      state.withLock { state in
-        defer { state = State() }
-        return state
-      }
-    }
-  }
-
   /// Whoever is connected.
   private final class Peer {
     let place: BridgeRole.Place
@@ -51,11 +17,14 @@ final class BridgeServer {
     /// What has come of a message.
     var message: [UInt8] = []
     var lastMessage: Double
+    /// When the library was told that it lives.
+    var lastSign: Double
     var rate = RateLimit(perSecond: 100, burst: 200)
 
     init(_ place: BridgeRole.Place, now: Double) {
       self.place = place
       lastMessage = now
+      lastSign = now
       if case .client(let allowed) = place {
         client = Bridge.Client(allowed: allowed)
       } else {
@@ -64,15 +33,17 @@ final class BridgeServer {
     }
   }
 
-  let inbox: Inbox
   private let context: OpaquePointer
   private let protocols: UnsafeMutablePointer<lws_protocols>
   private let patience: UnsafeMutablePointer<lws_retry_bo_t>
   private var bridge: Bridge
   private var peers: [OpaquePointer: Peer] = [:]
   private var counts = BridgeCounts()
-  /// What is sent, behind the space that the library needs. Used again for each frame.
-  private var buffer: [UInt8]
+  private var outgoing: OutgoingFrame
+  private let input: Descriptor
+  private var messages = Frames()
+  private var assembly = FrameAssembly()
+  private var chunk = [UInt8](repeating: 0, count: 65_536)
   private let say: (BridgeMessage) -> Void
 
   /// Seconds of silence after which the other side is asked whether it lives, and after which it does not.
@@ -84,14 +55,16 @@ final class BridgeServer {
   /// Bytes that the kernel may hold for a client that were not sent yet.
   private static let mostUnsent: Int32 = 16_384
 
+  /// - Parameter input: frames to be published, and questions for counts. Its end ends this process.
   /// - Returns: nil when TLS cannot be set up with these files, or the port cannot be had.
   init?(
     address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
-    say: @escaping (BridgeMessage) -> Void
+    input: consuming Descriptor, say: @escaping (BridgeMessage) -> Void
   ) {
+    self.input = input
     self.say = say
     bridge = Bridge(map: map)
-    buffer = [UInt8](repeating: 0, count: space_before_payload())
+    outgoing = OutgoingFrame(space: space_before_payload())
     lws_set_log_level(0, nil)
     protocols = .allocate(capacity: 2)
     protocols.initialize(repeating: lws_protocols(), count: 2)
@@ -121,7 +94,10 @@ final class BridgeServer {
     info.ssl_private_key_filepath = UnsafePointer(strdup(key))
     guard let context = lws_create_context(&info) else { return nil }
     self.context = context
-    inbox = Inbox(context)
+    // The library waits for it as for everything: in a process of two threads, the kernel counts who uses a connection.
+    let file = lws_sock_file_fd_type(filefd: self.input.number)
+    let vhost = lws_get_vhost_by_name(context, "default")
+    guard lws_adopt_descriptor_vhost(vhost, LWS_ADOPT_RAW_FILE_DESC, file, "feed", nil) != nil else { return nil }
   }
 
   var port: UInt16 {
@@ -154,7 +130,8 @@ final class BridgeServer {
     case LWS_CALLBACK_RECEIVE: return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
     case LWS_CALLBACK_SERVER_WRITEABLE: return write(socket)
     case LWS_CALLBACK_TIMER: return checkIdleness(socket)
-    case LWS_CALLBACK_EVENT_WAIT_CANCELLED: takeInbox()
+    case LWS_CALLBACK_RAW_RX_FILE: takeInput()
+    case LWS_CALLBACK_RAW_CLOSE_FILE: exit(EXIT_SUCCESS)
     case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY:
       // The second one, for an upgrade that was confirmed and then failed.
       if let socket { forget(socket) }
@@ -179,12 +156,19 @@ final class BridgeServer {
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
     else { return refuse("\(name) may not use this path") }
-    peers[socket] = Peer(place, now: now)
+    let peer = Peer(place, now: now)
+    peers[socket] = peer
+    lws_set_opaque_user_data(socket, Unmanaged.passUnretained(peer).toOpaque())
     return 0
   }
 
+  /// The one that `peers` has for a socket, without a search: this is asked for each frame that each client gets.
+  private func peer(of socket: OpaquePointer) -> Peer? {
+    lws_get_opaque_user_data(socket).map { Unmanaged<Peer>.fromOpaque($0).takeUnretainedValue() }
+  }
+
   private func establish(_ socket: OpaquePointer?) {
-    guard let socket, let peer = peers[socket] else { return }
+    guard let socket, let peer = peer(of: socket) else { return }
     peer.isEstablished = true
     switch peer.place {
     case .publisher(let section):
@@ -199,6 +183,7 @@ final class BridgeServer {
   }
 
   private func forget(_ socket: OpaquePointer) {
+    lws_set_opaque_user_data(socket, nil)
     guard let peer = peers.removeValue(forKey: socket), peer.isEstablished else { return }
     counts.dropped += peer.client.dropped
     switch peer.place {
@@ -212,7 +197,7 @@ final class BridgeServer {
   }
 
   private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return -1 }
+    guard let socket, let peer = peer(of: socket) else { return -1 }
     guard lws_frame_is_binary(socket) == 0 else {
       return end(socket, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "text only")
     }
@@ -224,7 +209,13 @@ final class BridgeServer {
     guard lws_remaining_packet_payload(socket) == 0, lws_is_final_fragment(socket) != 0 else { return 0 }
     let message = peer.message
     peer.message = []
+    let now = now
     peer.lastMessage = now
+    // Whoever speaks need not be asked whether it lives. The library sorts whom to ask when, which is not for each message.
+    if abs(now - peer.lastSign) > Double(Self.silence.ask) / 2 {
+      lws_validity_confirmed(socket)
+      peer.lastSign = now
+    }
     switch peer.place {
     case .publisher(let section): return publish(message, section, socket, peer)
     case .client: return place(socket, peer, message)
@@ -270,32 +261,47 @@ final class BridgeServer {
 
   /// The socket takes more: the newest frame that this client does not have, and no other.
   private func write(_ socket: OpaquePointer?) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return 0 }
-    let before = space_before_payload()
-    buffer.removeSubrange(before...)
-    guard bridge.write(for: &peer.client, now: now, to: &buffer) else { return 0 }
-    let length = buffer.count - before
-    let sent = buffer.withUnsafeMutableBufferPointer {
-      lws_write(socket, $0.baseAddress! + before, length, LWS_WRITE_TEXT)
-    }
-    guard sent >= 0 else { return -1 }
+    guard let socket, let peer = peer(of: socket) else { return 0 }
+    guard let hasMore = bridge.write(for: &peer.client, now: now, to: &outgoing) else { return 0 }
+    guard outgoing.withPayload({ lws_write(socket, $0, $1, LWS_WRITE_TEXT) }) >= 0 else { return -1 }
     counts.sent += 1
-    if bridge.hasNews(for: &peer.client, now: now) { lws_callback_on_writable(socket) }
+    if hasMore { lws_callback_on_writable(socket) }
     return 0
   }
 
   private func checkIdleness(_ socket: OpaquePointer?) -> Int32 {
-    guard let socket, let peer = peers[socket] else { return 0 }
+    guard let socket, let peer = peer(of: socket) else { return 0 }
     let left = Self.idle - (now - peer.lastMessage)
     guard left > 0 else { return end(socket, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false) }
     lws_set_timer_usecs(socket, Int64(min(left, Self.idle) * 1e6) + 1)
     return 0
   }
 
-  private func takeInbox() {
-    let state = inbox.take()
-    for frame in state.frames { if let frame = try? FeedFrame(parsing: frame) { take(frame) } }
-    guard state.countIsAsked else { return }
+  private func takeInput() {
+    guard let count = try? chunk.withUnsafeMutableBytes({ try input.read(into: $0) }), count > 0 else {
+      exit(EXIT_SUCCESS)
+    }
+    messages.append(chunk[..<count])
+    do {
+      while let body = try messages.next() {
+        if body == BridgeMessage.count {
+          sayCounts()
+          continue
+        }
+        switch try FeedMessage(body: body) {
+        case .part(let part): try assembly.take(part)
+        case .frame(_, _, let rest):
+          let bytes = try assembly.finish(rest)
+          if let frame = try? FeedFrame(parsing: bytes) { take(frame) }
+        case .connected, .ended: throw MalformedMessage()
+        }
+      }
+    } catch {
+      exit(EXIT_SUCCESS)
+    }
+  }
+
+  private func sayCounts() {
     var counts = counts
     counts.dropped += peers.values.reduce(0) { $0 + $1.client.dropped }
     say(.counts(counts))

@@ -98,43 +98,25 @@ enum TrafficProgram {
     guard
       let server = BridgeServer(
         address: address, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
-        say: say)
+        input: Descriptor(adopting: STDIN_FILENO), say: say)
     else { return fail(.setup) }
     // The key has been read.
     guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
-    let inbox = server.inbox
-    do { try DetachedThread.start { readFrames(inbox) } } catch { return EXIT_FAILURE }
     say(.listening(server.port))
     server.run()
     return EXIT_FAILURE
   }
 
-  private static func readFrames(_ inbox: BridgeServer.Inbox) {
-    var assembly = FrameAssembly()
-    read(Frames()) { body in
-      if body == BridgeMessage.count { return inbox.askForCounts() }
-      switch try FeedMessage(body: body) {
-      case .part(let part): try assembly.take(part)
-      case .frame(_, _, let rest): inbox.publish(try assembly.finish(rest))
-      case .connected, .ended: throw MalformedMessage()
-      }
-    }
-  }
-
   // MARK: - Client
 
-  private static func readInput(_ wake: FeedSocket.Wake) {
-    read(Frames(longest: ClientLocation.longest)) { wake.send($0) }
-  }
-
   /// Takes the messages of standard input until it ends, and with it the process.
-  private static func read(_ frames: Frames, _ take: ([UInt8]) throws -> Void) -> Never {
-    var frames = frames
+  private static func readInput(_ wake: FeedSocket.Wake) -> Never {
+    var frames = Frames(longest: ClientLocation.longest)
     var chunk = [UInt8](repeating: 0, count: 65536)
     while let count = try? chunk.withUnsafeMutableBytes({ try input.read(into: $0) }), count > 0 {
       frames.append(chunk[..<count])
       do {
-        while let message = try frames.next() { try take(message) }
+        while let message = try frames.next() { wake.send(message) }
       } catch {
         break
       }

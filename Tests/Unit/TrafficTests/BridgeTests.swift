@@ -23,10 +23,10 @@ import Traffic
   }
 
   private func next(_ bridge: Bridge, _ client: inout Bridge.Client, _ now: Double) throws -> FeedFrame? {
-    var bytes: [UInt8] = [1, 2, 3]
-    guard bridge.write(for: &client, now: now, to: &bytes) else { return nil }
-    #expect(bytes.prefix(3) == [1, 2, 3])
-    return try FeedFrame(parsing: Array(bytes.dropFirst(3)))
+    var outgoing = OutgoingFrame(space: 3)
+    guard bridge.write(for: &client, now: now, to: &outgoing) != nil else { return nil }
+    #expect(outgoing.withPayload { Int32($1) } == outgoing.bytes.count - 3)
+    return try FeedFrame(parsing: Array(outgoing.bytes.dropFirst(3)))
   }
 
   @Test("a client gets what was published, with four stamps, from its first place on")

@@ -139,6 +139,36 @@ import Traffic
     #expect(feed.verdict("right") == .clear)
   }
 
+  /// Its front is behind the vehicle's rear, and from 2 s on it passes with 2 m/s².
+  private static func leaver(behind gap: Double, at seconds: Double) -> RoadObject {
+    let moving = max(0, seconds - 2)
+    return object(
+      .car, id: "leaver", ahead: -2.3 - gap - 2.2 + moving * moving, right: -0.95 - 0.5 - 0.9, speed: 2 * moving,
+      length: 4.4, width: 1.8)
+  }
+
+  @Test("a standing car that pulls out is seen half a second after it began", arguments: [0.5, 2, 4])
+  func pullsOut(behind gap: Double) {
+    var feed = Feed()
+    feed.play(2) { [Self.leaver(behind: gap, at: $0)] }
+    #expect(feed.verdict() == .clear)
+    feed.play(0.5) { [Self.leaver(behind: gap, at: 2 + $0)] }
+    #expect(feed.verdict().holds)
+  }
+
+  @Test("a car that pulls out is counted apart, with how long the guard had held")
+  func countsDepartures() throws {
+    let recording = (0..<350).map { index in
+      let time = UnixTime(microseconds: 1_000_000_000 + Int64(index) * 40_000)
+      let objects = [Self.leaver(behind: 3, at: Double(index) * 0.04 - 8)]
+      return RecordedFrame(received: time, frame: FeedFrame(section: "S1", time: time, objects: objects))
+    }
+    let score = try #require(GuardScene(site: Self.site).score(recording).first)
+    #expect((score.approaches, score.departures, score.departureGaps) == (0, 1, 1))
+    // Its front reaches the step, 5 m ahead, 2.2 s after it began.
+    #expect(score.departureWarnings.count == 1 && (1.2...2.2).contains(try #require(score.departureWarnings.first)))
+  }
+
   @Test("what stands at the step obstructs it, and pedestrians do not count")
   func standing() {
     var feed = Feed()
