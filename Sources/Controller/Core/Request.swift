@@ -1,4 +1,5 @@
 package import Domain
+import Ranging
 package import StepProtocol
 
 /// The controller's two clocks at one moment.
@@ -32,32 +33,38 @@ package struct Request: Sendable, Equatable {
   }
 }
 
+/// Who asked, and with which proof, as far as a log may tell it.
+package struct Asker: Sendable, Equatable {
+  package let rider: String
+  /// The token's `jti`.
+  package let token: String
+  /// Of the proof, in a command to move.
+  package let method: ProofMethod?
+  /// Of a beacon's proof.
+  package let zone: Zone?
+  /// Metres: what the level of the step's beacon in the proof means in free space.
+  package let distance: Double?
+}
+
 /// Who sent a request, and what an answer names it by.
 struct Sender: Sendable {
   let step: StepID
   let command: CommandDigest
   /// Nil where a malformed command had none.
   let nonce: [UInt8]?
-  let rider: String
   let device: VerificationKey
-  /// The token's `jti`.
-  let token: String
+  let asker: Asker
   /// Nil where a malformed command does not say it.
   let asked: VehicleEvent.Position?
-  /// Of the proof, in a command to move.
-  let method: ProofMethod?
-  /// Of a beacon's proof.
-  let zone: Zone?
 
+  /// - Parameter step: whose topic the request came on.
   init(
-    _ request: Request, _ command: CommandDigest, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
+    _ command: CommandDigest, on step: Step, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
   ) {
-    step = request.step
+    self.step = step.id
     self.command = command
     self.nonce = nonce
-    rider = token.subject
     device = token.device
-    self.token = token.id
     var proof: Proof?
     switch asking {
     case .status?: asked = .unknown
@@ -67,8 +74,13 @@ struct Sender: Sendable {
       proof = move.proof
     case nil: asked = nil
     }
-    method = proof?.method
-    if case .beacon(let zone, _, _)? = proof { self.zone = zone } else { zone = nil }
+    var heard: (zone: Zone, level: Int?)?
+    if case .beacon(let zone, _, let beacons)? = proof {
+      heard = (zone, beacons.first { $0.major == step.major }?.level)
+    }
+    asker = Asker(
+      rider: token.subject, token: token.id, method: proof?.method, zone: heard?.zone,
+      distance: heard?.level.map { RangingModel.metres(at: Double($0)) })
   }
 }
 
