@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 import stepproto as proto
 from stepproto import ProtocolError
 
+VERSION = "peer 1"
 PROOF_LIFETIME_MS = 10_000
 LEEWAY_S = 30
 
@@ -118,7 +119,11 @@ class Controller:
                 answering["refusal"]["ext"] = {"oncoming": {"category": category, "arrival": arrival}}
             return [self._status(step, clock, answering)]
         if claims["position"] == "unknown":
-            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()} | self._extensions(device, step)
+            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()}
+            extensions = self._extensions(device, step)
+            if claims.get("ext", {}).get("about"):
+                extensions["about"] = {"version": VERSION, "time": unix_time * 1000}
+            given |= {"ext": extensions} if extensions else {}
             return [self._status(step, clock, answering | given)]
         if claims["position"] == "stop":
             self._void(step)
@@ -192,14 +197,14 @@ class Controller:
         return policy | ({"ext": {"both": True}} if self.steps.both else {})
 
     def _extensions(self, device: str, step: str) -> dict:
-        """5.1 and 5.2."""
+        """5.1 and 5.2. What it says of itself (5.3) is for whoever asks."""
         extensions = {}
         if self.steps.calls:
             heard = {"heard": self.heard[device]} if device in self.heard else {}
             extensions["call"] = {"slot": 300, "slots": 32} | heard
         if self.steps.watches:
             extensions["watch"] = "blind" if not self.sees else "approaching" if step in self.oncoming else "clear"
-        return {"ext": extensions} if extensions else {}
+        return extensions
 
     def _challenge(self, device: str, step: str, clock: int) -> str:
         """A new one. The oldest of a device, or of all, makes room for it."""

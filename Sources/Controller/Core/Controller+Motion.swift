@@ -268,7 +268,9 @@ extension Controller {
       state.reservation = (device, now.clock + policy.reserve)
     }
     steps[motion.step] = state
-    if fault == nil, position != .unknown { record(.ended(motion.step, position, by: motion.undertaking.sender?.asker)) }
+    if fault == nil, position != .unknown {
+      record(.ended(motion.step, position, by: motion.undertaking.sender?.asker))
+    }
     tellEnd(of: motion, at: state.position, fault)
     writeState(of: motion.step)
     publish(motion.step)

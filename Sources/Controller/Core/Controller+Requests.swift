@@ -25,7 +25,8 @@ extension Controller {
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
         watchRoad()
-        answer(sender, .challenge(offer(challenge, at: step.id, call: call)))
+        let about = command.asksAbout ? version.map { About(version: $0, time: now.wallMilliseconds) } : nil
+        answer(sender, .challenge(offer(challenge, at: step.id, call: call, about: about)))
       case .stop:
         stop(for: sender)
       case .move(let move):
@@ -89,9 +90,11 @@ extension Controller {
     }
   }
 
-  private func offer(_ challenge: [UInt8], at step: StepID, call: CallRequest?) -> Statement.Challenge {
+  private func offer(
+    _ challenge: [UInt8], at step: StepID, call: CallRequest?, about: About? = nil
+  ) -> Statement.Challenge {
     Statement.Challenge(
-      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock))
+      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock), about: about)
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.

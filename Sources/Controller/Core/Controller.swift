@@ -163,6 +163,8 @@ package struct Controller {
 
   var vehicle: Vehicle
   let keys: Keys
+  /// Of the program, for riders' programs that ask; nil where they are told none.
+  let version: String?
   var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
@@ -191,14 +193,18 @@ package struct Controller {
   private(set) var now: ControllerTime
   var effects: [Effect] = []
 
-  /// - Parameter journal: with an entry for each step.
+  /// - Parameters:
+  ///   - version: of the program, 1 to 64 characters of printable ASCII.
+  ///   - journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
     inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: TrafficWatch? = nil, journal: Journal,
-    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize)
+    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize),
+    version: String? = nil
   ) {
     self.vehicle = vehicle
     self.keys = keys
+    self.version = version
     self.policy = policy
     self.profile = profile
     self.journal = journal

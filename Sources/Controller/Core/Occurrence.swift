@@ -87,7 +87,8 @@ extension Controller {
     guard let untold = refusals.admit(sender, code, cause, at: now.clock) else { return }
     tell(
       .init(
-        .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.asker.token, code: code.rawValue,
+        .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.asker.token,
+        code: code.rawValue,
         cause: cause?.rawValue, method: sender.asker.method?.rawValue, zone: sender.asker.zone?.rawValue,
         untold: untold > 0 ? untold : nil))
   }

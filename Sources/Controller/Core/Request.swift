@@ -6,13 +6,19 @@ package import StepProtocol
 package struct ControllerTime: Sendable, Equatable {
   /// Milliseconds since the controller's start, from a clock that is never set: for challenges and deadlines.
   package let clock: Int64
-  /// Seconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be set.
-  package let wall: Int64
+  /// Milliseconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be
+  /// set.
+  package let wallMilliseconds: Int64
 
-  package init(clock: Int64, wall: Int64) {
-    self.clock = clock
-    self.wall = wall
+  package init(clock: Int64, wallMilliseconds: Int64) {
+    (self.clock, self.wallMilliseconds) = (clock, wallMilliseconds)
   }
+
+  /// - Parameter wall: seconds of Unix time.
+  package init(clock: Int64, wall: Int64) { self.init(clock: clock, wallMilliseconds: wall * 1000) }
+
+  /// Seconds.
+  package var wall: Int64 { wallMilliseconds / 1000 }
 }
 
 /// A payload that came on a step's `set_position`.
@@ -44,6 +50,10 @@ package struct Asker: Sendable, Equatable {
   package let zone: Zone?
   /// Metres: what the level of the step's beacon in the proof means in free space.
   package let distance: Double?
+
+  package init(rider: String, token: String, method: ProofMethod? = nil, zone: Zone? = nil, distance: Double? = nil) {
+    (self.rider, self.token, self.method, self.zone, self.distance) = (rider, token, method, zone, distance)
+  }
 }
 
 /// Who sent a request, and what an answer names it by.

@@ -146,7 +146,7 @@ final class ControllerLoop {
   }
 
   private func handle(_ input: Controller.Input) {
-    let time = ControllerTime(clock: clock(at: .now), wall: WallClock.seconds)
+    let time = ControllerTime(clock: clock(at: .now), wallMilliseconds: WallClock.microseconds / 1000)
     for effect in controller.handle(input, at: time) {
       switch effect {
       case .publish(let publication):

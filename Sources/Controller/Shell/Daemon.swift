@@ -82,7 +82,7 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found)
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found, version: version)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
