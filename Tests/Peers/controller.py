@@ -1,10 +1,11 @@
 """A controller that does what section 6 of the protocol page says, and no more: a peer for clients, and the measure
 of attacks.py. Steps are simulated. The clock is passed in.
 
-    controller.py --vehicle vehicle.toml --keys keys.json [--forge NAME]
+    controller.py --vehicle vehicle.toml --keys keys.json [--forge NAME] [--ahead SECONDS]
 
 keys.json holds private JWKs, `encryption` and `signing`, and the operator's public one, `operator`. With --forge every
-status is replaced by that forgery from forgeries.py, for a rider's program to be tested against.
+status is replaced by that forgery from forgeries.py, for a rider's program to be tested against. With --ahead its clock
+is wrong by that much.
 """
 
 import os
@@ -371,6 +372,7 @@ def main():
     parser.add_argument("--vehicle", required=True)
     parser.add_argument("--keys", required=True)
     parser.add_argument("--forge")
+    parser.add_argument("--ahead", type=int, default=0)
     arguments = parser.parse_args()
     vehicle = client.Vehicle.read(arguments.vehicle)
     with open(arguments.keys) as file:
@@ -404,8 +406,9 @@ def main():
         if message.topic == f"{vehicle.topic}/operator":
             return controller.obey(message.payload, int(time.time()))
         step = message.topic.split("/")[-2]
+        unix_time = int(time.time()) + arguments.ahead
         was_moving = step in controller.motions
-        for status in controller.receive(step, message.payload, message.retain, clock(), int(time.time())):
+        for status in controller.receive(step, message.payload, message.retain, clock(), unix_time):
             publish(step, status)
         if was_moving != (step in controller.motions):
             publish(step, controller.state(step, clock()), retain=True)
