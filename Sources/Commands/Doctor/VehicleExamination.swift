@@ -65,7 +65,7 @@ struct VehicleExamination {
     }
     if part.state == .broken { return nil }
     do {
-      let access = try file.riderAccess()
+      let access = try file.riderAccess(unlock: context.unlock(interruption))
       part.find("keys", .good, "nobody else can read them, and they fit")
       examine(access.token, &part)
       try examineCertificates(access.broker, &part)
