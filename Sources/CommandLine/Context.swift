@@ -3,6 +3,7 @@ package import Configuration
 package import Domain
 import Glibc
 package import HTTP
+import Synchronization
 package import SystemIO
 
 /// The world as a command sees it: this process, or what a test makes up.
@@ -15,6 +16,8 @@ package struct Context: Sendable {
   package var environment: [String: String]
   package var folders: ConfigurationFolders
   package var clocks: Clocks
+  /// So that nobody is asked twice in a run.
+  package let passphrase = Remembered()
   /// Makes what ends a command's waiting. A command asks for it once, before it starts a thread.
   package var interruption: @Sendable () throws(SystemError) -> Interruption
   /// Makes what carries requests to a server. Only these authorities are trusted, PEM; nil for the system's.
@@ -24,6 +27,14 @@ package struct Context: Sendable {
 
   package typealias Transports =
     @Sendable (_ authorities: [UInt8]?, Interruption?) throws(HTTPError) -> any HTTPTransport
+
+  /// A passphrase that was given.
+  package final class Remembered: Sendable {
+    private let kept = Mutex<[UInt8]?>(nil)
+
+    package var bytes: [UInt8]? { kept.withLock { $0 } }
+    package func keep(_ bytes: [UInt8]?) { kept.withLock { $0 = bytes } }
+  }
 
   package struct Clocks: Sendable {
     /// What a calendar shows. It can be set back.

@@ -5,6 +5,7 @@ import Encoding
 import Glibc
 import Provisioning
 import StepProtocol
+import SystemIO
 import Terminal
 
 struct Enroll: ContextCommand {
@@ -14,15 +15,46 @@ struct Enroll: ContextCommand {
   @Option(help: "What you want to be called (default: your user name).")
   var name: RiderName?
 
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Protect the device's key by a passphrase, by another one, or by the mode of its file alone.")
+  var passphrase: Bool?
+
+  @Option(
+    help: ArgumentHelp("Take the new passphrase from the first line of this file.", valueName: "file"),
+    completion: .file())
+  var passphraseFile: String?
+
   @OptionGroup var handover: HandoverOptions
+  @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
+
+  func validate() throws {
+    guard passphraseFile == nil || passphrase != false else {
+      throw ValidationError("--no-passphrase leaves nothing for --passphrase-file.")
+    }
+  }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let device = try EnrolledDevice(context.folders)
     let name = try name ?? userName(context)
-    let isNew = try device.prepare()
-    let (request, key) = try device.request(name: name, now: context.seconds)
+    let interruption = try context.interruption()
+    let unlock = context.unlock(interruption, noInput: input.noInput)
+    // Not asked for before it is known to be needed.
+    let isNew = try device.prepare {
+      let new = try newPassphrase(context, interruption)
+      context.passphrase.keep(new)
+      return new
+    }
+    if !isNew, passphrase != nil || passphraseFile != nil {
+      _ = try device.signingKey(unlock: unlock)
+      let new = try newPassphrase(context, interruption)
+      try device.protect(by: new, unlock: unlock)
+      context.passphrase.keep(new)
+      console.note(new == nil ? "the mode of its file alone protects the key" : "the new passphrase protects the key")
+    }
+    let (request, key) = try device.request(name: name, now: context.seconds, unlock: unlock)
     if console.isJSON {
       try handover.write(request)
       try console.result([
@@ -36,6 +68,16 @@ struct Enroll: ContextCommand {
     console.note(key.grouped)
     try handover.put(request, console)
     console.note("give it to your operator; then import the answer: stepctl config import FILE")
+  }
+
+  /// - Returns: nil where none is wanted.
+  private func newPassphrase(_ context: Context, _ interruption: Interruption) throws -> [UInt8]? {
+    guard passphrase == true || passphraseFile != nil else { return nil }
+    let new =
+      try passphraseFile.map(Context.passphrase(in:))
+      ?? Array(input.secret("passphrase", "new passphrase", isNew: true, context, interruption).utf8)
+    guard (8...256).contains(new.count) else { throw CommandFailure(.usage, "a passphrase has 8 to 256 bytes") }
+    return new
   }
 
   private func userName(_ context: Context) throws -> RiderName {

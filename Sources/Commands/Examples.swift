@@ -51,6 +51,7 @@ enum Examples {
     "stepctl enroll": [
       ("stepctl enroll --name anna --output request", "a file for the operator"),
       ("stepctl enroll --drawn", "a code on the terminal, to be photographed"),
+      ("stepctl enroll --passphrase", "protect the device's key by a passphrase"),
     ],
     "stepctl login": [
       ("stepctl login https://fleet.example", "with a code, in a browser"),

@@ -9,7 +9,7 @@ struct HandoverOptions: ParsableArguments {
   @Option(
     name: [.customShort("o"), .customLong("output")],
     help: ArgumentHelp(
-      "Write into this file, as a QR code if it ends in .png or .svg, or - (default: standard output).",
+      "Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).",
       valueName: "file"),
     completion: .file())
   var outputName: String?
@@ -25,36 +25,51 @@ struct HandoverOptions: ParsableArguments {
   var file: String? { outputName == "-" ? nil : outputName }
 
   /// Writes the text into the file, if there is one.
-  func write(_ text: String) throws {
-    guard let file else { return }
-    let content: [UInt8] =
-      if file.hasSuffix(".png") {
-        try code(text).png(size: 60)
-      } else if file.hasSuffix(".svg") { Array(try code(text).svg(size: 60).utf8) } else { Array((text + "\n").utf8) }
-    try Files.replace(file, with: content, mode: 0o644)
+  ///
+  /// - Returns: the files that were written: a text that is too long for one code has several, `NAME-1.png` and so on.
+  @discardableResult
+  func write(_ text: String) throws -> [String] {
+    guard let file else { return [] }
+    let (isPNG, isSVG) = (file.hasSuffix(".png"), file.hasSuffix(".svg"))
+    guard isPNG || isSVG else {
+      try Files.replace(file, with: Array("\(text)\n".utf8), mode: 0o644)
+      return [file]
+    }
+    let codes = try codes(text)
+    let (stem, end) = (file.dropLast(4), file.suffix(4))
+    let names = codes.count == 1 ? [file] : codes.indices.map { "\(stem)-\($0 + 1)\(end)" }
+    for (name, code) in zip(names, codes) {
+      let content = isPNG ? code.png(size: 60) : Array(code.svg(size: 60).utf8)
+      try Files.replace(name, with: content, mode: 0o644)
+    }
+    return names
   }
 
   /// Writes it, or prints it.
   func put(_ text: String, _ console: Console) throws {
-    if let file {
-      try write(text)
-      return try console.result("wrote \(file)")
+    if file != nil {
+      return try console.result("wrote \(write(text).joined(separator: ", "))")
     }
     guard drawn else { return try console.result(text) }
-    let code = try code(text)
-    if let columns = console.columns, columns < code.columns {
+    let codes = try codes(text)
+    if let columns = console.columns, let widest = codes.map(\.columns).max(), columns < widest {
       throw CommandFailure(
-        .usage, "the code needs \(code.columns) columns, and the terminal has \(columns)",
+        .usage, "the code needs \(widest) columns, and the terminal has \(columns)",
         hint: "use --output with a name that ends in .png")
     }
-    try console.result(code.lines(isColored: console.isColored).joined(separator: "\n"))
+    for (index, code) in codes.enumerated() {
+      if codes.count > 1 { try console.result("code \(index + 1) of \(codes.count)") }
+      try console.result(code.lines(isColored: console.isColored).joined(separator: "\n"))
+    }
   }
 
-  private func code(_ text: String) throws -> QRCode {
-    do { return try QRCode(Array(text.utf8), level: .low) } catch {
-      throw CommandFailure(
-        error.exitStatus, error.description,
-        hint: "use --output with a name for a text file, or give the vehicle a shorter name, topic or host")
+  /// One, or as many as it takes.
+  private func codes(_ text: String) throws -> [QRCode] {
+    do throws(QRCode.Failure) { return [try QRCode(Array(text.utf8), level: .low)] } catch {
+      switch error {
+      case .tooLong: return try CodeParts.split(text).map { try QRCode(Array($0.utf8), level: .low) }
+      case .empty, .outOfMemory: throw error
+      }
     }
   }
 }

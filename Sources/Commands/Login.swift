@@ -50,7 +50,7 @@ struct Login: ContextCommand {
 
     let account = try client.account()
     try client.keepName(account.email)
-    let device = try EnrolledDevice(context.folders).signingKey().verificationKey.thumbprint
+    let device = try EnrolledDevice(context.folders).verificationKey().thumbprint
     if console.isJSON {
       try console.result([
         "email": .string(account.email), "server": .string(client.server.description),

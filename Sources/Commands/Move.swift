@@ -111,9 +111,9 @@ extension MoveCommand {
     let interruption = try context.interruption()
     MQTTConnection.prepare()
     let file = try move.presence.vehicleFile(settings, context, interruption, console)
-    var access = try file.riderAccess()
+    var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
-      access = try newer.riderAccess()
+      access = try newer.riderAccess(unlock: context.unlock(interruption))
     }
     let (vehicle, side) = (access.vehicle, move.chosen)
     if let side { try vehicle.checkStep(at: side) }

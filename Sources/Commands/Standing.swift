@@ -101,7 +101,7 @@ private struct KnownVehicle {
       (state, token, expires) = (.noToken, nil, nil)
       return
     }
-    let token = try file.riderAccess().token
+    let token = try file.riderToken()
     state = now < token.notBefore ? .tokenNotYetValid : now >= token.expires ? .tokenExpired : .ready
     (self.token, expires) = (TokenReport(token, at: now), token.expires)
   }

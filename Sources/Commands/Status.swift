@@ -24,9 +24,9 @@ struct Status: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
-    let access = try file.riderAccess()
-    let steps = try file.steps(of: access)
     let interruption = try context.interruption()
+    let access = try file.riderAccess(unlock: context.unlock(interruption))
+    let steps = try file.steps(of: access)
     let loop = try EventLoop()
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,

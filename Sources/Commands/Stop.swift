@@ -30,10 +30,11 @@ struct Stop: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
-    let access = try file.riderAccess()
+    let interruption = try context.interruption()
+    let access = try file.riderAccess(unlock: context.unlock(interruption))
     let steps = try side.map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
     let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: context.interruption(),
+      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,
       detail: console.detail, trace: console.trace)
     defer { client.close() }
     let progress = console.progress

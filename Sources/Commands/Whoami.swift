@@ -15,7 +15,7 @@ struct Whoami: ContextCommand {
     let console = output.console(context)
     let client = try context.fleet(context.interruption())
     let account = try client.account()
-    let device = try EnrolledDevice(context.folders).signingKey().verificationKey.thumbprint
+    let device = try EnrolledDevice(context.folders).verificationKey().thumbprint
     if console.isJSON {
       return try console.result([
         "server": .string(client.server.description), "email": .string(account.email),

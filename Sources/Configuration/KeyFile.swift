@@ -4,22 +4,40 @@ import SystemIO
 
 /// Keys in files: JWKs (RFC 7517) and tokens. No error repeats anything of their content.
 package enum KeyFile {
-  package static func signingKey(_ path: String) throws -> SigningKey {
-    try read(path, isPrivate: true, SigningKey.init(jwk:))
+  /// Opens a key that a passphrase protects: gets the key's path, and its PEM.
+  package typealias Unlock = (_ path: String, _ pem: [UInt8]) throws -> SigningKey
+
+  /// - Parameter unlock: nil where nobody can be asked for a passphrase.
+  package static func signingKey(_ path: String, unlock: Unlock? = nil) throws -> SigningKey {
+    try checkPrivate(path)
+    let bytes = try Files.readRegular(path)
+    guard isProtected(bytes) else { return try key(bytes, path, SigningKey.init(jwk:)) }
+    guard let unlock else {
+      throw ConfigurationError(path, "a passphrase protects this key, and here it cannot be used", kind: .permission)
+    }
+    let key = try unlock(path, bytes)
+    guard try key.verificationKey == publicKey(pem: bytes, path) else {
+      throw ConfigurationError(path, "the public part of the key does not belong to its private part")
+    }
+    return key
   }
 
+  /// Whether a passphrase is needed to use it.
+  package static func isProtected(_ path: String) throws -> Bool { try isProtected(Files.readRegular(path)) }
+
   package static func decryptionKey(_ path: String) throws -> DecryptionKey {
-    try read(path, isPrivate: true, DecryptionKey.init(jwk:))
+    try read(path, DecryptionKey.init(jwk:))
   }
 
   /// What a step's minors are computed from.
   package static func beaconSecret(_ path: String) throws -> BeaconSecret {
-    try read(path, isPrivate: true, BeaconSecret.init(jwk:))
+    try read(path, BeaconSecret.init(jwk:))
   }
 
   /// A public Ed25519 key. A private one serves too; its private part is not looked at.
   package static func verificationKey(_ path: String) throws -> VerificationKey {
-    try read(path, isPrivate: false, VerificationKey.init(jwk:))
+    let bytes = try Files.readRegular(path)
+    return isProtected(bytes) ? try publicKey(pem: bytes, path) : try key(bytes, path, VerificationKey.init(jwk:))
   }
 
   /// A token as its file has it, without the line end.
@@ -39,11 +57,31 @@ package enum KeyFile {
     }
   }
 
-  private static func read<Key>(
-    _ path: String, isPrivate: Bool, _ key: (JSON) throws -> Key
-  ) throws -> Key {
-    if isPrivate { try checkPrivate(path) }
-    let bytes = try Files.readRegular(path)
+  // MARK: - PEM
+
+  private static func isProtected(_ bytes: [UInt8]) -> Bool {
+    bytes.starts(with: "-----BEGIN ENCRYPTED PRIVATE KEY-----".utf8)
+  }
+
+  /// The public key after a protected one: a SubjectPublicKeyInfo of Ed25519 (RFC 8410 4), which has one form.
+  private static func publicKey(pem: [UInt8], _ path: String) throws -> VerificationKey {
+    let lines = String(decoding: pem, as: UTF8.self).split(whereSeparator: \.isNewline)
+    let body = lines.drop { $0 != "-----BEGIN PUBLIC KEY-----" }.dropFirst().prefix { !$0.hasPrefix("-----") }.joined()
+    // Base64 is base64url but for two characters and the padding (RFC 4648 5).
+    let text = String(body.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+    let head: [UInt8] = [0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00]
+    guard let bytes = Base64URL.decode(text), bytes.starts(with: head),
+      let key = try? VerificationKey(Array(bytes.dropFirst(head.count)))
+    else { throw ConfigurationError(path, "the public part of the key is missing, or damaged") }
+    return key
+  }
+
+  private static func read<Key>(_ path: String, _ key: (JSON) throws -> Key) throws -> Key {
+    try checkPrivate(path)
+    return try self.key(Files.readRegular(path), path, key)
+  }
+
+  private static func key<Key>(_ bytes: [UInt8], _ path: String, _ key: (JSON) throws -> Key) throws -> Key {
     // These errors give a position, or what was expected.
     do { return try key(JSON(parsing: bytes)) } catch { throw ConfigurationError(path, "\(error)") }
   }

@@ -147,6 +147,8 @@ enum VehiclePaths {
   static let operatorKey = "operator/client.key"
   /// What vehicles' events are encrypted to, and the events themselves.
   static let eventKey = "operator/events.jwk"
+  /// The one before, while the operator's keys change.
+  static let previousEventKey = "operator/events.old.jwk"
   static let events = "operator/events"
   static func masterKey(of tag: TagUID) -> String { "operator/tags/\(tag).key" }
   /// The same, until the tag has taken it.

@@ -32,11 +32,14 @@ package enum Files {
 
   /// Replaces a file at once: written beside it, synced, renamed, and the folder synced.
   ///
-  /// - Parameter mode: the permission bits of the file, whatever the umask.
+  /// - Parameters:
+  ///   - mode: the permission bits of the file, whatever the umask.
+  ///   - isDurable: false for what is worth nothing after the computer has stopped, and need not be synced.
   package static func replace(
-    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, isDurable: Bool = true
   ) throws(SystemError) {
-    _ = try replace(path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode)
+    _ = try replace(
+      path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isDurable: isDurable)
   }
 
   /// The same, for whoever owns another file: what `sudo` writes beside a user's file is the user's.
@@ -120,7 +123,7 @@ package enum Files {
   ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
   private static func replace(
     _ path: String, in folder: borrowing Descriptor, as name: String, with bytes: some Sequence<UInt8>, mode: mode_t,
-    owner: (user: uid_t, group: gid_t)? = nil, isLocked: Bool = false
+    owner: (user: uid_t, group: gid_t)? = nil, isLocked: Bool = false, isDurable: Bool = true
   ) throws(SystemError) -> Descriptor {
     let temporary = "\(name).\(getpid()).new"
     let place = folder.number
@@ -136,13 +139,13 @@ package enum Files {
       if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", path) { fchmod(number, mode) }
       try file.write(bytes, path)
-      try file.synchronize(path)
+      if isDurable { try file.synchronize(path) }
       _ = try check("replace", path) { renameat(place, temporary, place, name) }
     } catch {
       unlinkat(place, temporary, 0)
       throw error
     }
-    try folder.synchronize(path)
+    if isDurable { try folder.synchronize(path) }
     return file
   }
 

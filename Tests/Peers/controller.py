@@ -1,10 +1,11 @@
 """A controller that does what section 6 of the protocol page says, and no more: a peer for clients, and the measure
 of attacks.py. Steps are simulated. The clock is passed in.
 
-    controller.py --vehicle vehicle.toml --keys keys.json [--forge NAME]
+    controller.py --vehicle vehicle.toml --keys keys.json [--forge NAME] [--ahead SECONDS]
 
 keys.json holds private JWKs, `encryption` and `signing`, and the operator's public one, `operator`. With --forge every
-status is replaced by that forgery from forgeries.py, for a rider's program to be tested against.
+status is replaced by that forgery from forgeries.py, for a rider's program to be tested against. With --ahead its clock
+is wrong by that much.
 """
 
 import os
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 import stepproto as proto
 from stepproto import ProtocolError
 
+VERSION = "peer 1"
 PROOF_LIFETIME_MS = 10_000
 LEEWAY_S = 30
 
@@ -118,7 +120,11 @@ class Controller:
                 answering["refusal"]["ext"] = {"oncoming": {"category": category, "arrival": arrival}}
             return [self._status(step, clock, answering)]
         if claims["position"] == "unknown":
-            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()} | self._extensions(device, step)
+            given = {"challenge": self._challenge(device, step, clock), "policy": self._policy()}
+            extensions = self._extensions(device, step)
+            if claims.get("ext", {}).get("about"):
+                extensions["about"] = {"version": VERSION, "time": unix_time * 1000}
+            given |= {"ext": extensions} if extensions else {}
             return [self._status(step, clock, answering | given)]
         if claims["position"] == "stop":
             self._void(step)
@@ -192,14 +198,14 @@ class Controller:
         return policy | ({"ext": {"both": True}} if self.steps.both else {})
 
     def _extensions(self, device: str, step: str) -> dict:
-        """5.1 and 5.2."""
+        """5.1 and 5.2. What it says of itself (5.3) is for whoever asks."""
         extensions = {}
         if self.steps.calls:
             heard = {"heard": self.heard[device]} if device in self.heard else {}
             extensions["call"] = {"slot": 300, "slots": 32} | heard
         if self.steps.watches:
             extensions["watch"] = "blind" if not self.sees else "approaching" if step in self.oncoming else "clear"
-        return {"ext": extensions} if extensions else {}
+        return extensions
 
     def _challenge(self, device: str, step: str, clock: int) -> str:
         """A new one. The oldest of a device, or of all, makes room for it."""
@@ -366,6 +372,7 @@ def main():
     parser.add_argument("--vehicle", required=True)
     parser.add_argument("--keys", required=True)
     parser.add_argument("--forge")
+    parser.add_argument("--ahead", type=int, default=0)
     arguments = parser.parse_args()
     vehicle = client.Vehicle.read(arguments.vehicle)
     with open(arguments.keys) as file:
@@ -399,8 +406,9 @@ def main():
         if message.topic == f"{vehicle.topic}/operator":
             return controller.obey(message.payload, int(time.time()))
         step = message.topic.split("/")[-2]
+        unix_time = int(time.time()) + arguments.ahead
         was_moving = step in controller.motions
-        for status in controller.receive(step, message.payload, message.retain, clock(), int(time.time())):
+        for status in controller.receive(step, message.payload, message.retain, clock(), unix_time):
             publish(step, status)
         if was_moving != (step in controller.motions):
             publish(step, controller.state(step, clock()), retain=True)

@@ -143,6 +143,17 @@ def road(asked: proto.Command, moved: proto.Command, policy: dict) -> dict:
     )
 
 
+def about(jwt: str, policy: dict) -> dict:
+    """A question that asks what the controller says of itself, and the answer."""
+    asked, parts = command("about", "unknown", jwt, {"ext": {"about": True}})
+    told = {"about": {"version": "0.1.0", "time": (NOT_BEFORE + 60) * 1000 + 250}}
+    more = {"challenge": text("about challenge"), "policy": policy, "ext": told}
+    return {name: parts[name] for name in ("about-claims", "about-command", "about-digest")} | {
+        name.replace("about", "about-answer"): value
+        for name, value in status("about", 12, 64_500, "open", "idle", asked, more).items()
+    }
+
+
 def tag() -> dict:
     uid, meta_read, file_read = "04DE5F1EACC040", octets("tag meta read", 16), octets("tag file read", 16)
     uri = proto.tag_uri(VEHICLE, STEP, uid, 61, meta_read, file_read, octets("tag padding", 5))
@@ -253,9 +264,8 @@ def example() -> dict:
     stopped, parts = command("stop", "stop", jwt, proto.stopping(values["idle-claims"]))
     values |= {name: parts[name] for name in ("stop-claims", "stop-command", "stop-digest")}
     values |= status("stopped", 11, 64_020, "open", "idle", stopped, {})
-    return (
-        values | call(asked) | road(asked, moved, policy) | beacon() | tag() | vehicle_code() | notice() | event()
-    )
+    values |= call(asked) | road(asked, moved, policy) | about(jwt, policy)
+    return values | beacon() | tag() | vehicle_code() | notice() | event()
 
 
 def block(values: dict, name: str) -> str:
@@ -332,6 +342,11 @@ controller export; the frames of three slots; and the advertisement of the first
 The answers to the question and to the command above, from a vehicle that watches the road while a bicycle comes (5.2):
 
 {of("watch-claims", "watch-status", "approaching-claims", "approaching-status")}
+### What the controller says of itself
+
+A question that asks for it, what is published, and the answer (5.3):
+
+{of("about-claims", "about-command", "about-digest", "about-answer-claims", "about-answer-status")}
 ### A beacon's minors
 
 The secret of the step's beacon, and its minors at some times (8.1):

@@ -514,6 +514,7 @@ _STATE = {
 _POLICY = _object({"proofs": _array(_WORD, 0, MAX_COMMAND_BYTES), "zone": _WORD, "static": _boolean})
 _CALL = _object({"slot": _number(SLOTS_MS[0], SLOTS_MS[-1]), "slots": _number(1, LONGEST_CALL_MS)}, {"heard": _STEP})
 _ONCOMING = _object({"category": _WORD, "arrival": _number()})
+_ABOUT = _object({"version": _all(_text(1, 64), _match(r"[ -~]+")), "time": _number()})
 _ANSWER = {
     "fault": _WORD,
     "command": _octets(32),
@@ -530,6 +531,7 @@ def check_command_claims(claims):
     moves = claims["position"] in ("open", "close")
     needed = _MOVING if moves else {"epoch"} if claims["position"] == "stop" else {}
     _require(all((name in claims) == (name in needed) for name in _MOVING), "members of another position")
+    _boolean(claims.get("ext", {}).get("about", False))
     if moves and claims["proof"]["method"] == "beacon":
         majors = [beacon["major"] for beacon in claims["proof"]["beacons"]]
         _require(len(set(majors)) == len(majors), "a beacon twice")
@@ -692,6 +694,7 @@ def build_command(
     nonce: bytes | None = None,
     ephemeral: X25519PrivateKey | None = None,
 ) -> Command:
+    """`moving`: further claims, also `ext`."""
     nonce = base64url(nonce or os.urandom(16))
     claims = {"vehicle": vehicle, "step": step, "position": position, "nonce": nonce, "token": token}
     claims |= moving or {}
@@ -715,6 +718,9 @@ def read_status(payload: bytes, controller: Ed25519PublicKey) -> dict:
     if (watch := statement.get("ext", {}).get("watch")) is not None:
         _WORD(watch)
         _require("challenge" in statement, "watch without a challenge")
+    if (about := statement.get("ext", {}).get("about")) is not None:
+        _ABOUT(about)
+        _require("challenge" in statement, "about without a challenge")
     if (oncoming := statement.get("refusal", {}).get("ext", {}).get("oncoming")) is not None:
         _ONCOMING(oncoming)
     _boolean(statement.get("policy", {}).get("ext", {}).get("both", False))

@@ -31,6 +31,9 @@ def test_a_vehicle_that_works_has_nothing_broken(shared_rider):
     lines = shared_rider.types("doctor", *AREAS).lines
     assert any("TLSv1.3" in line for line in lines)
     assert any("left closed, right closed" in line for line in lines)
+    version = shared_rider.vehicle.stepctl("--version").lines[0]
+    assert any(f"stepd {version}, runs since" in line for line in lines)
+    assert any("the vehicle's: 0.0 s" in line and "±" in line for line in lines)
 
 
 def test_nothing_moves_and_the_controller_sees_a_question_alone(shared_vehicle, shared_rider):

@@ -443,6 +443,35 @@ def test_an_old_key_is_kept_until_the_vehicle_has_said_that_it_has_the_new_one(v
     assert stepctl("operator", "keys", "retire", vehicle.folder).status == 0
 
 
+def test_the_key_of_the_events_changes_with_the_others(vehicle, stepctl, log):
+    folder = vehicle.folder / "operator"
+    log.fetches()
+    first = folder.joinpath("events.jwk").read_text()
+
+    def rotates():
+        assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
+        vehicle.keeps_secret(folder / "token.jwk")
+        vehicle.keeps_secret(folder / "events.jwk")
+
+    rotates()
+    assert folder.joinpath("events.jwk").read_text() == first, "only announced"
+    # The vehicle hears the second notice later, and tells until then what only the old key opens.
+    vehicle.stepd.signal(signal.SIGSTOP)
+    rotates()
+    old = folder / "events.old.jwk"
+    assert old.read_text() == first != folder.joinpath("events.jwk").read_text()
+    assert old.stat().st_mode & 0o777 == 0o600
+    alice = vehicle.rider("alice")
+    vehicle.stepd.signal(signal.SIGCONT)
+    assert alice.moves("open", "left").status == 0
+    assert {"began", "ended"} <= set(kinds(log.fetches()))
+    assert stepctl("operator", "keys", "retire", vehicle.folder).status == 0
+    assert not old.exists()
+    assert alice.moves("close", "left").status == 0
+    assert kinds(log.events()).count("began") == 2
+    log.verifies()
+
+
 def test_a_vehicle_that_never_sent_an_event_is_named_when_a_key_is_retired(vehicle, stepctl):
     for _ in range(2):
         assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0

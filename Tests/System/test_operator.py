@@ -2,6 +2,7 @@
 fleet."""
 
 import base64
+import hashlib
 import json
 import os
 import re
@@ -287,14 +288,69 @@ def test_both_texts_travel_as_pictures_too(file_vehicle, stepctl, phone, tmp_pat
     assert phone.imports("--qr", access).status == 0
 
 
-def test_what_no_code_holds_is_said_and_travels_as_text(new_vehicle, stepctl, phone, tmp_path):
-    vehicle = new_vehicle("car", "--name", "A very long name " * 7, "--topic", "a/very/long/topic" * 7)
+@pytest.fixture
+def wide(new_vehicle):
+    """Its riders' access is too long for one code."""
+    return new_vehicle("car", "--name", "A very long name " * 7, "--topic", "a/very/long/topic" * 7)
+
+
+def parts_of(text: str, count: int) -> list[str]:
+    """As section 9.2 has them."""
+    size = -(-len(text) // count)
+    name = proto.base64url(hashlib.sha256(text.encode()).digest()[:16])
+    return [
+        f"stepctl-part:{i + 1}/{count}/{name}:{text[i * size : (i + 1) * size]}" for i in range(count)
+    ]
+
+
+def drawn(tmp_path: Path, texts: list[str], name: str) -> list[Path]:
+    """By a program that is not ours."""
+    files = [tmp_path / f"{name}-{number}.png" for number in range(len(texts))]
+    for file, text in zip(files, texts):
+        subprocess.run(["qrencode", "--level=L", "--8bit", "--size=4", "--output", file], input=text.encode(), check=True)
+    return files
+
+
+def test_what_one_code_does_not_hold_has_several(wide, stepctl, phone, tmp_path):
     request = phone.asks()
-    picture = ("--output", tmp_path / "access.png")
-    ended = stepctl("provision", "token", vehicle.folder, "--device", request, *picture)
-    assert ended.status == 64 and "bytes are more than a code holds" in ended.error
-    assert "hint: use --output with a name for a text file" in ended.stderr and not picture[1].exists()
-    assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, request))).status == 0
+    given = stepctl(
+        "provision", "token", wide.folder, "--device", request, "--output", tmp_path / "access.png", "--json"
+    ).json
+    files = [Path(file) for file in given["files"]]
+    assert [file.name for file in files] == [f"access-{i + 1}.png" for i in range(len(files))] and len(files) >= 3
+    # A reader that is not ours.
+    read = [subprocess.run(["zbarimg", "--raw", "-q", file], capture_output=True, text=True).stdout.strip() for file in files]
+    assert read == parts_of(given["access"], len(files))
+    missing = phone.imports("--qr", *files[1:])
+    assert (missing.status, missing.error) == (65, f"code 1 of {len(files)} is missing")
+    assert phone.imports("--qr", *reversed(files), files[0]).status == 0
+    drawn_there = stepctl("provision", "token", wide.folder, "--device", request, "--drawn")
+    assert f"code {len(files)} of {len(files)}" in drawn_there.lines
+    # The same as a text, and what is drawn by others.
+    assert phone.imports(written(tmp_path, granted(stepctl, wide.folder, request))).status == 0
+    text = granted(stepctl, wide.folder, request)
+    assert phone.imports("--qr", *drawn(tmp_path, parts_of(text, 5), "five")).status == 0
+
+
+def test_codes_that_do_not_belong_together_are_refused(wide, stepctl, phone, tmp_path):
+    texts = [granted(stepctl, wide.folder, phone.asks(), "--for", time) for time in ("1h", "2h")]
+    one, other = (parts_of(text, 3) for text in texts)
+    head, _, rest = one[2].partition(":")[2].partition(":")
+    for number, (parts, error) in enumerate([
+        ([one[0], one[1], other[2]], "the codes are parts of different texts"),
+        # The name of one text over a part of another.
+        ([one[0], one[1], f"stepctl-part:{head}:{other[2].rpartition(':')[2]}"], "a code is damaged: it is no part of a text"),
+        ([*one, f"stepctl-part:{head}:{rest[:-1]}x"], "the codes are parts of different texts"),
+        ([one[0], one[1], one[2].replace("3/3/", "4/3/")], "a code is damaged: it is no part of a text"),
+        ([one[0], one[1], one[2].replace("3/3/", "03/3/")], "a code is damaged: it is no part of a text"),
+        ([one[0].replace("1/3/", "1/99/")], "a code is damaged: it is no part of a text"),
+        ([one[0].replace("1/3/", "1/1/")], "a code is damaged: it is no part of a text"),
+        (["stepctl-part:", one[1]], "a code is damaged: it is no part of a text"),
+        ([one[0]], "code 2, 3 of 3 is missing"),
+    ]):
+        ended = phone.imports("--qr", *drawn(tmp_path, parts, f"case{number}"))
+        assert (ended.status, ended.error) == (65, error), parts
+    assert phone.types("--json").json["vehicles"] == []
 
 
 # --- Taking back ---

@@ -1,6 +1,7 @@
 """stepd with a rider's program in Python, stepctl with a controller in Python, and with one that lies."""
 
 import json
+import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -76,6 +77,23 @@ def python_controller(parked):
         parked.broker.says(f"'{parked.status('right')}'", after=before)
 
     return start
+
+
+@pytest.mark.parametrize("ahead, state", [(0, "ok"), (20, "warning"), (-20, "warning")])
+def test_doctor_sees_how_far_the_vehicle_s_clock_is_off(parked, python_controller, ahead, state):
+    alice = parked.rider("alice")
+    python_controller("--ahead", str(ahead))
+    ended = alice.types("doctor", "controller", "--json")
+    (area,) = ended.json["areas"]
+    found = {finding["subject"]: finding for finding in area["findings"]}
+    assert ended.status == 0 and found["program"]["text"].startswith("stepd peer 1, runs since ")
+    assert found["clock"]["state"] == state
+    off = float(re.search(r"the vehicle's: ([\d.]+) s (ahead|behind)", found["clock"]["text"])[1])
+    # The peer says whole seconds.
+    assert abs(off - abs(ahead)) < 2
+    if ahead:
+        assert ("ahead of" if ahead > 0 else "behind") in found["clock"]["text"]
+        assert found["clock"]["remedy"].endswith("timedatectl set-ntp true")
 
 
 def test_stepctl_believes_a_controller_in_python(parked, python_controller):

@@ -64,7 +64,13 @@ def test_files_that_are_wrong_change_nothing(vehicle, alice):
     reload(vehicle, "the former configuration stays in force")
     file.write_text(good)
     vehicle.edit("stepd.toml", travel_s=TRAVEL_S + 1)
-    reload(vehicle, "what else has changed takes a restart")
+    reload(vehicle, "restart stepd to apply what else has changed: [servo]")
+    with open(vehicle.folder / "stepd.toml", "a") as text:
+        text.write('\n[metrics]\nfile = "stepd.prom"\n')
+    car = vehicle.folder / "vehicle.toml"
+    car.write_text(car.read_text().replace("port = ", "port = 1 # "))
+    reload(vehicle, "what else has changed: [servo], [metrics], the vehicle's broker")
+    car.write_text(good)
     assert alice.moves("close", "left").status == 0
 
 

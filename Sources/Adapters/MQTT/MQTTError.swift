@@ -114,6 +114,16 @@ package enum MQTTError: Failure, Equatable {
     }
   }
 
+  package var hint: String? {
+    switch self {
+    case .cannotConnect, .cannotResolve:
+      "is the vehicle's broker on, and in reach of this network? `stepctl doctor broker` looks further"
+    case .unusableFile, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .subscriptionRefused, .lost,
+      .oversized, .protocolViolated, .system:
+      nil
+    }
+  }
+
   /// - Parameter code: the `errno` value.
   package static func cannotConnect(_ broker: Broker, code: Int32) -> MQTTError {
     .cannotConnect(SystemError("connect to the broker", broker.description, code: code))

@@ -22,7 +22,13 @@ struct ConfigImport: ContextCommand {
     completion: .file())
   var file: String?
 
-  @OptionGroup var codes: QROptions
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp(
+      "Pictures of its codes (PNG, JPEG), - for standard input, or a camera: /dev/video0.",
+      valueName: "file|-|device"),
+    completion: .file(extensions: ["png", "jpg", "jpeg"]))
+  var qr: [String] = []
 
   @Option(help: "What to call the vehicle (default: its own name, in letters that are easy to type).")
   var name: String?
@@ -35,13 +41,13 @@ struct ConfigImport: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard (file == nil) != (codes.qr == nil) else { throw ValidationError("Give either a file or --qr.") }
+    guard (file == nil) != qr.isEmpty else { throw ValidationError("Give either a file or --qr.") }
   }
 
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.timeout)
-    let source = codes.qr.map(ImportSource.picture) ?? .file(file!)
+    let source = file.map(ImportSource.file) ?? .pictures(qr)
     let handover = try source.read(context, settings.patience, console.progress)
     let interruption = try context.interruption()
     let store = VehicleStore(settings.folders)

@@ -9,8 +9,9 @@ import Terminal
 enum ImportSource {
   /// A file that `provision token` made, or the text of a vehicle's code. `-` is standard input.
   case file(String)
-  /// A picture of a vehicle's code or of an access file, or a camera, as `--qr` takes it.
-  case picture(String)
+  /// Pictures of a vehicle's code or of an access file, or a camera, as `--qr` takes them. An access file may have
+  /// several codes, in any order.
+  case pictures([String])
 
   /// - Parameters:
   ///   - patience: how long to look through a camera.
@@ -18,7 +19,7 @@ enum ImportSource {
   func read(_ context: Context, _ patience: Duration, _ progress: ProgressLine) throws -> ImportedVehicle {
     switch self {
     case .file(let path): try Self.read(path, context)
-    case .picture(let source): try Self.scan(source, context, patience, progress)
+    case .pictures(let sources): try Self.scan(sources, context, patience, progress)
     }
   }
 
@@ -54,34 +55,50 @@ enum ImportSource {
     }
   }
 
-  /// Reads the only vehicle's code in a picture, or the first one that a camera sees.
+  /// Reads the only vehicle's code in pictures, or the first one that a camera sees.
   private static func scan(
-    _ source: String, _ context: Context, _ patience: Duration, _ progress: ProgressLine
+    _ sources: [String], _ context: Context, _ patience: Duration, _ progress: ProgressLine
   ) throws -> ImportedVehicle {
     // It is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to end the process.
     let interruption = try context.interruption()
     defer { progress.clear() }
+    var parts = CodeParts()
     func show(_ left: Duration) {
-      progress.show("show the vehicle's code to the camera, \(Int(left.inSeconds.rounded(.up))) s left")
+      let seen = parts.progress.map { " (\($0.seen) of \($0.count) seen)" } ?? ""
+      progress.show("show the vehicle's code to the camera\(seen), \(Int(left.inSeconds.rounded(.up))) s left")
     }
-    let source = try CodeSource.open(source)
-    let (name, isCamera) = (source.name, source.isCamera)
-    var reader = try CodeReader(source, patience: patience, interruption: interruption)
     var found: [Handed] = []
-    var problem = "there is no code in \(name)"
-    do {
-      while let bytes = try reader.next(progress: show) {
-        switch Self.verified(String(decoding: bytes, as: UTF8.self), context.seconds) {
-        case .success(let handed): found.append(handed)
-        case .failure(let reason): problem = "\(name): \(reason)"
-        }
-        if isCamera, !found.isEmpty { break }
+    var problem = ""
+    func take(_ text: String, _ name: String) {
+      switch Self.verified(text, context.seconds) {
+      case .success(let handed): found.append(handed)
+      case .failure(let reason): problem = "\(name): \(reason)"
       }
-    } catch CodeReaderError.timedOut {
-      problem = "the camera saw no vehicle's code in \(tenths(patience.inSeconds)) s"
     }
+    let names = sources.joined(separator: ", ")
+    for source in sources {
+      let source = try CodeSource.open(source)
+      let (name, isCamera) = (source.name, source.isCamera)
+      var reader = try CodeReader(source, patience: patience, interruption: interruption)
+      problem = "there is no code in \(name)"
+      var isEmpty = true
+      do {
+        while let bytes = try reader.next(progress: show) {
+          isEmpty = false
+          let text = String(decoding: bytes, as: UTF8.self)
+          if try !parts.take(text) { take(text, name) }
+          let isWhole = parts.progress.map { $0.seen == $0.count } ?? false
+          if isCamera, isWhole || !found.isEmpty { break }
+        }
+      } catch CodeReaderError.timedOut where parts.progress == nil {
+        problem = "the camera saw no vehicle's code in \(tenths(patience.inSeconds)) s"
+      } catch CodeReaderError.timedOut {}
+      // One that shows nothing is named, also where the others do.
+      if isEmpty, !isCamera { throw CommandFailure(.badData, problem) }
+    }
+    if let text = try parts.joined() { take(text, names) }
     guard let first = found.first else { throw CommandFailure(.badData, problem) }
-    guard found.count == 1 else { throw CommandFailure(.badData, "\(name) shows several vehicles' codes") }
+    guard found.count == 1 else { throw CommandFailure(.badData, "\(names) shows several vehicles' codes") }
     return try imported(first, context)
   }
 

@@ -65,7 +65,7 @@ struct VehicleExamination {
     }
     if part.state == .broken { return nil }
     do {
-      let access = try file.riderAccess()
+      let access = try file.riderAccess(unlock: context.unlock(interruption))
       part.find("keys", .good, "nobody else can read them, and they fit")
       examine(access.token, &part)
       try examineCertificates(access.broker, for: access.token, &part)
@@ -146,6 +146,7 @@ struct VehicleExamination {
         }
       }
       broker.find("access", .good, "it lets this rider ask and listen")
+      if let step = steps.first { try examine(client, step, &controller) }
       let time = longest == .zero ? "" : " in \(milliseconds(longest))"
       controller.find("answer", .good, "\(states.joined(separator: ", "))\(time)")
       // Nagle's algorithm and delayed acknowledgements, together: 40 ms and more for each small message.
@@ -160,6 +161,30 @@ struct VehicleExamination {
       try blame(error, access, &broker, &controller)
     }
   }
+
+  /// Which program answers, since when, and what its clock shows.
+  private func examine(_ client: RiderClient, _ step: StepID, _ part: inout Examination) throws {
+    let (about, clock, roundTrip) = try client.examine(step)
+    let here = WallClock.microseconds / 1000 - Int64(roundTrip.inSeconds * 500)
+    let since = "runs since \(dateAndTime((here - clock) / 1000)) (\(span(clock / 1000)))"
+    guard let about else {
+      return part.find("program", .good, "\(since); its version does not say what it is")
+    }
+    part.find("program", .good, "stepd \(about.version), \(since)")
+    // When exactly the controller looked at its clock nobody knows: at some time on the way.
+    let (ahead, doubt) = (Double(about.time - here) / 1000, roundTrip.inSeconds / 2)
+    let text =
+      "\(tenths(abs(ahead))) s \(ahead < 0 ? "behind" : "ahead of") this computer's (± \(milliseconds(roundTrip / 2)))"
+    guard abs(ahead) - doubt > Self.mostDifference else {
+      return part.find("clock", .good, "the vehicle's: \(text)")
+    }
+    part.find(
+      "clock", .warning, "the vehicle's: \(text); tokens begin and end by the vehicle's",
+      WallClock.isKept ? "on the vehicle: timedatectl set-ntp true" : "timedatectl set-ntp true")
+  }
+
+  /// How far the two clocks may be apart before somebody has to know, seconds.
+  private static let mostDifference = 2.0
 
   private func blame(
     _ error: RiderError, _ access: RiderAccess, _ broker: inout Examination, _ controller: inout Examination

@@ -88,7 +88,7 @@ extension Context {
     return FleetClient.World(
       device: {
         _ = try device.prepare()
-        return try device.signingKey()
+        return try device.signingKey(unlock: unlock(interruption))
       },
       clock: { seconds }, steady: clocks.steady,
       transport: { authorities throws(HTTPError) in try transport(authorities, interruption) },
@@ -119,19 +119,26 @@ extension InputOptions {
   ///
   /// - Parameter isNew: then it is typed twice, on a terminal.
   func password(_ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption) throws -> String {
+    try secret("password", question, isNew: isNew, context, interruption)
+  }
+
+  /// - Parameter kind: what it is called.
+  func secret(
+    _ kind: String, _ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption
+  ) throws -> String {
     let questions = questions(context, interruption)
-    let password = try questions.askSecret("\(question): ")
-    guard !password.isEmpty else { throw CommandFailure(.usage, "an empty password") }
+    let secret = try questions.askSecret("\(question): ")
+    guard !secret.isEmpty else { throw CommandFailure(.usage, "an empty \(kind)") }
     if isNew {
-      guard (8...256).contains(password.utf8.count) else {
-        throw CommandFailure(.usage, "a password has 8 to 256 bytes")
+      guard (8...256).contains(secret.utf8.count) else {
+        throw CommandFailure(.usage, "a \(kind) has 8 to 256 bytes")
       }
       if context.input.isTerminal {
-        guard try questions.askSecret("again: ") == password else {
-          throw CommandFailure(.usage, "these are two different passwords; nothing was changed")
+        guard try questions.askSecret("again: ") == secret else {
+          throw CommandFailure(.usage, "these are two different \(kind)s; nothing was changed")
         }
       }
     }
-    return password
+    return secret
   }
 }

@@ -74,12 +74,16 @@ struct PublishOptions: ParsableArguments {
     let patience = try context.settings(timeout: timeout.timeout).patience
     var told: [String] = []
     var failure: (any Error)?
-    for letter in letters {
+    let progress = console.progress
+    defer { progress.clear() }
+    for (index, letter) in letters.enumerated() {
+      progress.show("telling \(printable(letter.vehicle.name)), \(index + 1) of \(letters.count)")
       do {
         try letter.publish(until: .now + patience)
         told.append(letter.vehicle.name)
         console.detail("\(letter.vehicle.name): its broker keeps the notice \(letter.sequence)")
       } catch {
+        progress.clear()
         console.note("\(printable(letter.vehicle.name)) has not been told")
         failure = failure ?? error
       }

@@ -116,13 +116,13 @@ struct ProvisionToken: ContextCommand {
       TokenPlan(rider: rider, steps: steps, notBefore: begin, lifetime: lifetime.seconds), to: request,
       now: context.seconds)
     if console.isJSON {
-      try handover.write(access.text)
+      let files = try handover.write(access.text)
       try console.result([
         "rider": .string(rider.description), "token": .string(access.token.id),
         "steps": .array(access.token.steps.map { .string($0.description) }),
         "not_before": .integer(access.token.notBefore), "expires": .integer(access.token.expires),
         "device_key": .string(request.device.thumbprint.description), "access": .string(access.text),
-        "file": handover.file.map { .string($0) } ?? .null,
+        "file": handover.file.map { .string($0) } ?? .null, "files": .array(files.map { .string($0) }),
       ])
       return
     }

@@ -154,6 +154,15 @@ extension ControllerFile {
 
         """
     }
+    if let metrics {
+      text += """
+
+        [metrics]
+        # Counters for Prometheus.
+        file = \(TOMLText.quoted(metrics))
+
+        """
+    }
     return text
   }
 }

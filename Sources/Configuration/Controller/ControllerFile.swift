@@ -162,6 +162,8 @@ package struct ControllerFile: Equatable, Sendable {
   package var servo: ServoHardware
   package var inputs: Inputs
   package var watchdog: Watchdog?
+  /// The path of the file that the controller writes its counters to, for Prometheus.
+  package var metrics: String?
   package var trafficGuard: Guard?
   /// Where the installer left the steps, `open` or `close`: it holds until there is a journal.
   package var installed: Position
@@ -171,7 +173,7 @@ package struct ControllerFile: Equatable, Sendable {
     keys: KeyFiles, policy: Policy = Self.standardPolicy, beaconPeriod: Int = RotatingMinor.standardPeriod,
     beacons: [StepID: Beacon] = [:], ears: [StepID: Ear] = [:], tagKeys: String? = nil,
     profile: MotionProfile = Self.standardProfile, servo: ServoHardware, inputs: Inputs = Inputs(),
-    watchdog: Watchdog? = nil, trafficGuard: Guard? = nil, installed: Position = .close
+    watchdog: Watchdog? = nil, metrics: String? = nil, trafficGuard: Guard? = nil, installed: Position = .close
   ) {
     self.path = path
     self.vehicle = vehicle
@@ -187,6 +189,7 @@ package struct ControllerFile: Equatable, Sendable {
     self.servo = servo
     self.inputs = inputs
     self.watchdog = watchdog
+    self.metrics = metrics
     self.trafficGuard = trafficGuard
     self.installed = installed
   }
@@ -205,12 +208,16 @@ package struct ControllerFile: Equatable, Sendable {
   }
 
   enum Key: String, TOMLKey {
-    case vehicle, journal, broker, keys, policy, beacon, ears, tags, servo, inputs, interlock, watchdog
+    case vehicle, journal, broker, keys, policy, beacon, ears, tags, servo, inputs, interlock, watchdog, metrics
     case trafficGuard = "guard"
   }
 
   private enum TagsKey: String, TOMLKey {
     case keys
+  }
+
+  private enum MetricsKey: String, TOMLKey {
+    case file
   }
 
   init(_ document: TOMLDocument) throws(ConfigurationError) {
@@ -236,6 +243,9 @@ package struct ControllerFile: Equatable, Sendable {
     installed = try servo.optional(.installed, .word([.open, .close])) ?? .close
     inputs = try Inputs(table.table(.inputs), table.table(.interlock))
     watchdog = try table.table(.watchdog).map(Watchdog.init)
+    if let metrics = try table.table(.metrics, MetricsKey.self) {
+      self.metrics = try metrics.required(.file, metrics.path)
+    }
     trafficGuard = try table.table(.trafficGuard).map(Guard.init)
   }
 
@@ -636,5 +646,20 @@ extension ControllerFile.StepSpan {
     to = try table.required(.to, .number(in: 0...length))
     reach = try table.required(.reach, .number(in: 0.05...2))
     guard to > from else { throw table.error(.to, "\(TOMLText.number(to)) is not more than from_m") }
+  }
+}
+
+extension ControllerFile {
+  /// The tables whose changes take a restart of the controller, as the file has them: all but `[policy]` and `[tags]`.
+  package func changesForRestart(to new: ControllerFile) -> [String] {
+    [
+      ("vehicle", vehicle != new.vehicle), ("journal", journal != new.journal), ("[broker]", broker != new.broker),
+      ("[keys]", keys != new.keys), ("[beacon]", beaconPeriod != new.beaconPeriod || beacons != new.beacons),
+      ("[ears]", ears != new.ears), ("[servo]", servo != new.servo || profile != new.profile),
+      ("[servo] installed", installed != new.installed),
+      ("[inputs]", inputs.wirings != new.inputs.wirings), ("[interlock]", inputs.interlock != new.inputs.interlock),
+      ("[watchdog]", watchdog != new.watchdog), ("[metrics]", metrics != new.metrics),
+      ("[guard]", trafficGuard != new.trafficGuard),
+    ].filter(\.1).map(\.0)
   }
 }

@@ -201,8 +201,9 @@ extension VehicleFile.Rider {
 extension VehicleFile {
   /// What a rider needs to command the vehicle. Reads the keys and the token.
   ///
+  /// - Parameter unlock: opens the device's key where a passphrase protects it.
   /// - Throws: when a part is missing, or when others can read a private key.
-  package func riderAccess() throws -> RiderAccess {
+  package func riderAccess(unlock: KeyFile.Unlock? = nil) throws -> RiderAccess {
     let purpose = "commands need it; a rider's vehicle file has it"
     let topic = try present(topic, "topic", purpose)
     let broker = try present(broker, "[broker]", purpose)
@@ -210,7 +211,7 @@ extension VehicleFile {
     let controller = try present(controller, "[controller]", purpose)
     let rider = try present(rider, "[rider]", purpose)
     try KeyFile.checkPrivate(identity.key)
-    let (device, token) = (try KeyFile.signingKey(rider.deviceKey), try KeyFile.token(rider.token))
+    let (device, token) = (try KeyFile.signingKey(rider.deviceKey, unlock: unlock), try KeyFile.token(rider.token))
     do {
       return try RiderAccess(
         vehicle: vehicle, topic: topic, broker: broker, encryptionKey: controller.encryption,
@@ -221,6 +222,18 @@ extension VehicleFile {
       case .otherDevice: throw rider.otherDevice
       }
     }
+  }
+
+  /// The rider's token, found to be for the rider's device. It takes no passphrase.
+  package func riderToken() throws -> Token {
+    let rider = try present(rider, "[rider]", "a rider's vehicle file has it")
+    guard try KeyFile.isProtected(rider.deviceKey) else { return try riderAccess().token }
+    try KeyFile.checkPrivate(rider.deviceKey)
+    let text = try KeyFile.token(rider.token)
+    let token: Token
+    do { token = try Token(unverified: text) } catch { throw ConfigurationError(rider.token, "not a token: \(error)") }
+    guard try token.device == KeyFile.verificationKey(rider.deviceKey) else { throw rider.otherDevice }
+    return token
   }
 
   /// A part that not every vehicle file has.

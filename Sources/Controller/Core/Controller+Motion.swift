@@ -110,7 +110,7 @@ extension Controller {
     // Nothing is wrong: it only comes too early.
     case .hold(let hindrance): return abandon(undertaking, hindrance.refusal)
     case .stop(let hindrance):
-      record(.failed(step, hindrance.fault, hindrance.description))
+      record(.failed(step, hindrance.fault, hindrance.description, by: undertaking.sender?.asker))
       return abandon(undertaking, hindrance.refusal)
     }
     if undertaking.target == .open, let blindness = traffic?.blindness(at: step, at: now.clock) {
@@ -139,7 +139,7 @@ extension Controller {
     tellBeginning(of: motion)
     switch motion.undertaking.cause {
     case .command(_, let sender):
-      record(.began(motion.step, motion.target, rider: sender.rider))
+      record(.began(motion.step, motion.target, by: sender.asker))
       answer(sender, .obeyed)
     case .interlock:
       steps[motion.step]?.isToRetract = false
@@ -172,7 +172,7 @@ extension Controller {
     case (.preparing(let undertaking), .ready(let place)):
       begin(undertaking, from: place ?? state.position.extension)
     case (.preparing(let undertaking), .failed(let error)):
-      record(.failed(report.step, error.fault, error.description))
+      record(.failed(report.step, error.fault, error.description, by: undertaking.sender?.asker))
       abandon(undertaking, Refusal(error == .obstructed ? .obstructed : .unavailable), .servo)
     case (.moving(var motion), .done):
       motion.ordered = nil
@@ -220,7 +220,10 @@ extension Controller {
   private mutating func keepWaiting(for undertaking: Undertaking) {
     guard let code = lapse(of: undertaking) else { return }
     if code == .expired {
-      record(.failed(undertaking.step, .driver, "the servo was not ready before the command's deadline"))
+      record(
+        .failed(
+          undertaking.step, .driver, "the servo was not ready before the command's deadline",
+          by: undertaking.sender?.asker))
     }
     abandon(undertaking, Refusal(code))
   }
@@ -229,7 +232,7 @@ extension Controller {
 
   /// Stops at once: no pulse goes on in this direction. What is in the way gets some room.
   mutating func halt(_ motion: Motion, _ hindrance: Hindrance) {
-    record(.failed(motion.step, hindrance.fault, hindrance.description))
+    record(.failed(motion.step, hindrance.fault, hindrance.description, by: motion.undertaking.sender?.asker))
     var motion = motion
     if hindrance.isInTheWay {
       if motion.backOff(from: hindrance, at: now.clock) {
@@ -245,7 +248,7 @@ extension Controller {
   /// After a fault of the driver nobody knows what the servo does, so it is let go. Otherwise it is held where it is, so
   /// that whoever stands on the step does not fall.
   private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
-    record(.failed(motion.step, fault, reason))
+    record(.failed(motion.step, fault, reason, by: motion.undertaking.sender?.asker))
     if fault == .driver { order(motion.step, .release) }
     finish(motion, .unknown, fault)
   }
@@ -265,7 +268,9 @@ extension Controller {
       state.reservation = (device, now.clock + policy.reserve)
     }
     steps[motion.step] = state
-    if fault == nil, position != .unknown { record(.ended(motion.step, position)) }
+    if fault == nil, position != .unknown {
+      record(.ended(motion.step, position, by: motion.undertaking.sender?.asker))
+    }
     tellEnd(of: motion, at: state.position, fault)
     writeState(of: motion.step)
     publish(motion.step)
@@ -275,7 +280,7 @@ extension Controller {
 
   /// The servo of a step at rest does not do as it was told, and nobody would know.
   private mutating func disbelieve(_ step: StepID, _ reason: String) {
-    record(.failed(step, .driver, reason))
+    record(.failed(step, .driver, reason, by: nil))
     tellFault(of: step, .driver)
     guard case .resting? = steps[step]?.activity else { return }
     steps[step]?.fault = .driver

@@ -13,19 +13,20 @@ extension Controller {
     case .unauthenticated(let error):
       record(.unauthenticated(step.id, error))
     case .malformed(_, let token, let nonce):
-      refuse(Sender(request, digest, nonce: nonce, token), Refusal(.malformed))
+      refuse(Sender(digest, on: step, nonce: nonce, token), Refusal(.malformed))
     case .command(let command, let token, let key):
-      let sender = Sender(request, digest, nonce: command.nonce, token, asking: command.request)
+      let sender = Sender(digest, on: step, nonce: command.nonce, token, asking: command.request)
       if let (code, cause) = objection(to: command, sender, token, isRetained: request.isRetained) {
         return refuse(sender, Refusal(code), cause)
       }
       switch command.request {
       case .status:
-        record(.answered(step.id, rider: sender.rider))
+        record(.challenged(step.id, by: sender.asker))
         let challenge = session.challenge(for: sender.device, step.id, at: now.clock)
         let call = key.flatMap { beginCall(of: sender, by: $0, challenge) }
         watchRoad()
-        answer(sender, .challenge(offer(challenge, at: step.id, call: call)))
+        let about = command.asksAbout ? version.map { About(version: $0, time: now.wallMilliseconds) } : nil
+        answer(sender, .challenge(offer(challenge, at: step.id, call: call, about: about)))
       case .stop:
         stop(for: sender)
       case .move(let move):
@@ -89,9 +90,11 @@ extension Controller {
     }
   }
 
-  private func offer(_ challenge: [UInt8], at step: StepID, call: CallRequest?) -> Statement.Challenge {
+  private func offer(
+    _ challenge: [UInt8], at step: StepID, call: CallRequest?, about: About? = nil
+  ) -> Statement.Challenge {
     Statement.Challenge(
-      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock))
+      challenge, policy: policy.presence, call: call, watch: traffic?.watch(of: step, at: now.clock), about: about)
   }
 
   /// Looks at the step's state: refuses, turns a motion round, or begins one.
@@ -112,7 +115,7 @@ extension Controller {
       }
     case .resting:
       guard condition.fault != nil || condition.position != undertaking.target.position else {
-        record(.answered(step, rider: sender.rider))
+        record(.answered(step, by: sender.asker))
         return answer(sender, .obeyed)
       }
       if undertaking.target == .close, let reservation = state.reservation, reservation.device != sender.device,
@@ -136,7 +139,7 @@ extension Controller {
   private mutating func stop(for sender: Sender) {
     let step = sender.step
     session.void(for: step)
-    record(.stopped(step, rider: sender.rider))
+    record(.stopped(step, by: sender.asker))
     steps[step]?.isToRetract = false
     switch steps[step]?.activity {
     case .committing(let undertaking)?, .preparing(let undertaking)?:

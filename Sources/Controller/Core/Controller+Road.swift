@@ -1,4 +1,4 @@
-import Domain
+package import Domain
 import StepProtocol
 
 /// What is on the road, and what that means for a step that is to open.
@@ -16,6 +16,12 @@ extension Controller {
     let clock = now.clock
     traffic?.arm(at: clock)
     if let wish = traffic?.wish(at: clock) { effects.append(.watch(wish)) }
+  }
+
+  /// What the traffic guard knows of a step's road; nil where there is none, or while it does not watch.
+  package func watch(of step: StepID, at clock: Int64) -> Watch? {
+    guard let traffic, traffic.isWatching(at: clock) else { return nil }
+    return traffic.watch(of: step, at: clock)
   }
 
   /// Why the traffic guard has a motion wait that is wanted; nil where it does not, or where there would be none.

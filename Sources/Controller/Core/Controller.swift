@@ -76,16 +76,21 @@ package struct Controller {
   /// Something for the log: who asked what, and what became of it.
   package enum Event: Sendable, Equatable {
     case unauthenticated(StepID, ProtocolError)
-    case refused(StepID, RefusalCode, rider: String)
-    case answered(StepID, rider: String)
-    case stopped(StepID, rider: String)
-    case began(StepID, Command.Move.Target, rider: String)
+    case refused(StepID, RefusalCode, RefusalCause?, by: Asker)
+    /// A question was answered with a challenge.
+    case challenged(StepID, by: Asker)
+    /// The step is where a command wants it, so nothing moves.
+    case answered(StepID, by: Asker)
+    case stopped(StepID, by: Asker)
+    case began(StepID, Command.Move.Target, by: Asker)
     /// The controller itself closes the step, because the vehicle moves.
     case retracts(StepID)
     /// An input is lost.
     case lost(SensorID)
-    case ended(StepID, Position)
-    case failed(StepID, Fault, String)
+    /// A motion came to its end. Nobody asked for it where the controller itself closed the step.
+    case ended(StepID, Position, by: Asker?)
+    /// Nobody asked, where it is no motion of a rider's that failed.
+    case failed(StepID, Fault, String, by: Asker?)
     case notJournaled(StepID, String)
     /// The operator's notice of that sequence number is on the medium, and in force.
     case noticed(Int64)
@@ -126,10 +131,10 @@ package struct Controller {
   }
 
   /// What a statement says of a step.
-  struct Condition: Equatable {
-    let position: Position
-    let phase: Phase
-    let fault: Fault?
+  package struct Condition: Equatable {
+    package let position: Position
+    package let phase: Phase
+    package let fault: Fault?
   }
 
   /// What a journal is written for.
@@ -158,6 +163,8 @@ package struct Controller {
 
   var vehicle: Vehicle
   let keys: Keys
+  /// Of the program, for riders' programs that ask; nil where they are told none.
+  let version: String?
   var policy: Policy
   let profile: MotionProfile
   let motionGuard: any MotionGuard
@@ -186,14 +193,18 @@ package struct Controller {
   private(set) var now: ControllerTime
   var effects: [Effect] = []
 
-  /// - Parameter journal: with an entry for each step.
+  /// - Parameters:
+  ///   - version: of the program, 1 to 64 characters of printable ASCII.
+  ///   - journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
     inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: TrafficWatch? = nil, journal: Journal,
-    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize)
+    motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize),
+    version: String? = nil
   ) {
     self.vehicle = vehicle
     self.keys = keys
+    self.version = version
     self.policy = policy
     self.profile = profile
     self.journal = journal
@@ -273,7 +284,7 @@ package struct Controller {
   mutating func record(_ event: Event) { effects.append(.record(event)) }
 
   mutating func refuse(_ sender: Sender, _ refusal: Refusal, _ cause: RefusalCause? = nil) {
-    record(.refused(sender.step, refusal.code, rider: sender.rider))
+    record(.refused(sender.step, refusal.code, cause, by: sender.asker))
     tellRefusal(of: sender, refusal.code, cause)
     answer(sender, .refused(refusal))
   }
@@ -295,7 +306,7 @@ package struct Controller {
   }
 
   /// What the inputs say of a step at rest comes before what its last motion left behind.
-  func condition(of step: StepID) -> Condition? {
+  package func condition(of step: StepID) -> Condition? {
     guard let state = steps[step] else { return nil }
     if case .moving = state.activity { return Condition(position: state.position, phase: .moving, fault: nil) }
     let fault = readings.fault(of: step, at: state.position) ?? state.fault

@@ -3,7 +3,7 @@ import StepProtocol
 
 /// Which check a refused command failed, for the operator alone. Riders are told the refusal's code, which says less to
 /// somebody who tries what gets through.
-enum RefusalCause: String, Sendable {
+package enum RefusalCause: String, Sendable {
   /// The command came on the topic of another step.
   case otherTopic = "other_topic"
   case notInToken = "not_in_token"
@@ -87,8 +87,9 @@ extension Controller {
     guard let untold = refusals.admit(sender, code, cause, at: now.clock) else { return }
     tell(
       .init(
-        .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.token, code: code.rawValue,
-        cause: cause?.rawValue, method: sender.method?.rawValue, zone: sender.zone?.rawValue,
+        .refused, time: now.wall, step: sender.step, position: sender.asked, token: sender.asker.token,
+        code: code.rawValue,
+        cause: cause?.rawValue, method: sender.asker.method?.rawValue, zone: sender.asker.zone?.rawValue,
         untold: untold > 0 ? untold : nil))
   }
 
@@ -97,19 +98,19 @@ extension Controller {
     tell(
       .init(
         .began, time: now.wall, step: motion.step, position: motion.target == .open ? .open : .close,
-        token: sender?.token, cause: sender == nil ? "vehicle_moving" : nil, method: sender?.method?.rawValue,
-        zone: sender?.zone?.rawValue))
+        token: sender?.asker.token, cause: sender == nil ? "vehicle_moving" : nil,
+        method: sender?.asker.method?.rawValue, zone: sender?.asker.zone?.rawValue))
   }
 
   mutating func tellEnd(of motion: Motion, at position: Position, _ fault: Fault?) {
     tell(
       .init(
         .ended, time: now.wall, step: motion.step, position: .init(rawValue: position.rawValue),
-        token: motion.undertaking.sender?.token, code: fault?.rawValue))
+        token: motion.undertaking.sender?.asker.token, code: fault?.rawValue))
   }
 
   mutating func tellStop(by sender: Sender) {
-    tell(.init(.stopped, time: now.wall, step: sender.step, token: sender.token))
+    tell(.init(.stopped, time: now.wall, step: sender.step, token: sender.asker.token))
   }
 
   mutating func tellFault(of step: StepID, _ fault: Fault) {

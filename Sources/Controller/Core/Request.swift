@@ -1,17 +1,24 @@
 package import Domain
+import Ranging
 package import StepProtocol
 
 /// The controller's two clocks at one moment.
 package struct ControllerTime: Sendable, Equatable {
   /// Milliseconds since the controller's start, from a clock that is never set: for challenges and deadlines.
   package let clock: Int64
-  /// Seconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be set.
-  package let wall: Int64
+  /// Milliseconds of Unix time: for tokens and rotating minors alone, because a vehicle's wall clock can be wrong or be
+  /// set.
+  package let wallMilliseconds: Int64
 
-  package init(clock: Int64, wall: Int64) {
-    self.clock = clock
-    self.wall = wall
+  package init(clock: Int64, wallMilliseconds: Int64) {
+    (self.clock, self.wallMilliseconds) = (clock, wallMilliseconds)
   }
+
+  /// - Parameter wall: seconds of Unix time.
+  package init(clock: Int64, wall: Int64) { self.init(clock: clock, wallMilliseconds: wall * 1000) }
+
+  /// Seconds.
+  package var wall: Int64 { wallMilliseconds / 1000 }
 }
 
 /// A payload that came on a step's `set_position`.
@@ -32,32 +39,42 @@ package struct Request: Sendable, Equatable {
   }
 }
 
+/// Who asked, and with which proof, as far as a log may tell it.
+package struct Asker: Sendable, Equatable {
+  package let rider: String
+  /// The token's `jti`.
+  package let token: String
+  /// Of the proof, in a command to move.
+  package let method: ProofMethod?
+  /// Of a beacon's proof.
+  package let zone: Zone?
+  /// Metres: what the level of the step's beacon in the proof means in free space.
+  package let distance: Double?
+
+  package init(rider: String, token: String, method: ProofMethod? = nil, zone: Zone? = nil, distance: Double? = nil) {
+    (self.rider, self.token, self.method, self.zone, self.distance) = (rider, token, method, zone, distance)
+  }
+}
+
 /// Who sent a request, and what an answer names it by.
 struct Sender: Sendable {
   let step: StepID
   let command: CommandDigest
   /// Nil where a malformed command had none.
   let nonce: [UInt8]?
-  let rider: String
   let device: VerificationKey
-  /// The token's `jti`.
-  let token: String
+  let asker: Asker
   /// Nil where a malformed command does not say it.
   let asked: VehicleEvent.Position?
-  /// Of the proof, in a command to move.
-  let method: ProofMethod?
-  /// Of a beacon's proof.
-  let zone: Zone?
 
+  /// - Parameter step: whose topic the request came on.
   init(
-    _ request: Request, _ command: CommandDigest, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
+    _ command: CommandDigest, on step: Step, nonce: [UInt8]?, _ token: Token, asking: Command.Request? = nil
   ) {
-    step = request.step
+    self.step = step.id
     self.command = command
     self.nonce = nonce
-    rider = token.subject
     device = token.device
-    self.token = token.id
     var proof: Proof?
     switch asking {
     case .status?: asked = .unknown
@@ -67,8 +84,13 @@ struct Sender: Sendable {
       proof = move.proof
     case nil: asked = nil
     }
-    method = proof?.method
-    if case .beacon(let zone, _, _)? = proof { self.zone = zone } else { zone = nil }
+    var heard: (zone: Zone, level: Int?)?
+    if case .beacon(let zone, _, let beacons)? = proof {
+      heard = (zone, beacons.first { $0.major == step.major }?.level)
+    }
+    asker = Asker(
+      rider: token.subject, token: token.id, method: proof?.method, zone: heard?.zone,
+      distance: heard?.level.map { RangingModel.metres(at: Double($0)) })
   }
 }
 

@@ -104,6 +104,8 @@ package struct TrafficWatch: MotionGuard, Sendable {
     until = clock + Self.patience
   }
 
+  func isWatching(at clock: Int64) -> Bool { clock < until }
+
   /// Until when the feed is watched, on the controller's clock, and where; nil while it is not, or while the vehicle's place
   /// is not known even roughly.
   func wish(at clock: Int64) -> WatchedRoad? {

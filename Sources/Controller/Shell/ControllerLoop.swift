@@ -27,6 +27,8 @@ final class ControllerLoop {
     var supervision: Supervision?
     /// Nil where no operator is told anything.
     var events: EventSpool?
+    /// Nil where nothing is counted.
+    var metrics: MetricsFile?
     let log: Log
   }
 
@@ -59,11 +61,16 @@ final class ControllerLoop {
   private var noticePause: Registration?
   private var waitingNotice: [UInt8]?
   private var holdUps: (count: Int, told: ContinuousClock.Instant)
+  /// Nil where nothing is counted.
+  private var metrics: Metrics?
+  private let steps: [StepID]
 
   init(_ controller: Controller, steps: [StepID], topic: TopicPrefix, _ parts: Parts) throws {
     self.controller = controller
     self.parts = parts
     self.topic = topic
+    self.steps = steps
+    metrics = parts.metrics.map { Metrics(of: steps, version: $0.version, at: WallClock.seconds) }
     opener = try CommandOpener(
       parts.link, Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) }),
       decryption: parts.keys.decryption, operatorKeys: controller.operatorKeys)
@@ -76,24 +83,42 @@ final class ControllerLoop {
   func run(until interruption: Interruption) throws {
     var registrations = [
       try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
-      try loop.receive(parts.journalReports) { [unowned self] in handle(.journal($0)) },
+      try loop.receive(parts.journalReports) { [unowned self] in
+        metrics?.take($0)
+        handle(.journal($0))
+      },
       try loop.receive(parts.servoReports) { [unowned self] in handle(.servo($0)) },
     ]
     if let inputs = parts.inputs {
       registrations.append(try loop.receive(inputs.events) { [unowned self] in take($0) })
     }
     for sender in parts.beacons {
-      registrations.append(try loop.receive(sender.events) { [parts] in parts.log.write($0, of: sender.plan) })
+      registrations.append(
+        try loop.receive(sender.events) { [unowned self] in
+          metrics?.note($0, of: sender.plan)
+          parts.log.write($0, of: sender.plan)
+        })
     }
     for ear in parts.ears {
       registrations.append(try loop.receive(ear.events) { [unowned self] in take($0, from: ear) })
     }
     if let events = parts.events {
-      registrations.append(try loop.receive(events.reports) { [parts] in parts.log.write($0) })
+      registrations.append(
+        try loop.receive(events.reports) { [unowned self] in
+          metrics?.count($0)
+          parts.log.write($0)
+        })
       if let notice = controller.notice { events.obey(notice) }
     }
     if let reloader = parts.reloader {
       registrations.append(try loop.receive(reloader.readings) { [unowned self] in take($0) })
+    }
+    if let file = parts.metrics {
+      registrations.append(
+        try loop.receive(file.failures) { [parts] in
+          parts.log.write(.warning, "cannot write the metrics: \($0); trying again")
+        })
+      loop.schedule(at: .now) { [unowned self] in writeMetrics(to: file) }
     }
     if let road = parts.road {
       registrations.append(try loop.receive(road.events) { [unowned self] in take($0, from: road) })
@@ -121,16 +146,20 @@ final class ControllerLoop {
   }
 
   private func handle(_ input: Controller.Input) {
-    let time = ControllerTime(clock: clock(at: .now), wall: WallClock.seconds)
+    let time = ControllerTime(clock: clock(at: .now), wallMilliseconds: WallClock.microseconds / 1000)
     for effect in controller.handle(input, at: time) {
       switch effect {
       case .publish(let publication):
         let id = parts.link.publish(
           topic: topic.status(publication.step), payload: publication.payload, retain: publication.retain)
         if let id { unacknowledged.insert(id) }
-      case .commit(let journal, let ticket): parts.journal.commit(journal, ticket)
+      case .commit(let journal, let ticket):
+        metrics?.begin(ticket)
+        parts.journal.commit(journal, ticket)
       case .servo(let order): parts.servo.execute(order)
-      case .record(let event): parts.log.write(event)
+      case .record(let event):
+        metrics?.count(event)
+        parts.log.write(event)
       case .obey(let notice):
         opener.trust(notice.keys)
         parts.events?.obey(notice)
@@ -162,8 +191,12 @@ final class ControllerLoop {
 
   private func take(_ event: Ear.Event, from ear: Ear) {
     switch event {
-    case .listening: handle(.ear(ear.step, isListening: true))
-    case .failed: handle(.ear(ear.step, isListening: false))
+    case .listening:
+      metrics?.set(.listening, 1, [("step", ear.step.description)])
+      handle(.ear(ear.step, isListening: true))
+    case .failed:
+      metrics?.set(.listening, 0, [("step", ear.step.description)])
+      handle(.ear(ear.step, isListening: false))
     case .heard(let frame, let rssi, let instant):
       handle(.heard(HeardFrame(frame, at: ear.step, rssi: rssi, clock: clock(at: instant))))
     }
@@ -184,7 +217,10 @@ final class ControllerLoop {
     case .success(let reading):
       handle(.rules(reading.rules))
       parts.log.write(.notice, "read the configuration again: tags and policy are those of the files")
-      if reading.needsRestart { parts.log.write(.warning, "what else has changed takes a restart") }
+      if !reading.needsRestart.isEmpty {
+        parts.log.write(
+          .warning, "restart stepd to apply what else has changed: \(reading.needsRestart.joined(separator: ", "))")
+      }
     case .failure(let error):
       parts.log.write(.error, "\(error); the former configuration stays in force")
     }
@@ -195,11 +231,14 @@ final class ControllerLoop {
   private func take(_ event: RoadListener.Event, from listener: RoadListener) {
     switch event {
     case .connected(let wall, let instant):
+      metrics?.set(.road, 1)
       handle(.road(.connected(origin: wall - start.duration(to: instant).inSeconds)))
     case .frame(let frame, let instant):
       handle(.road(.frame(frame, clock: clock(at: instant))))
       listener.taken()
-    case .lost: handle(.road(.lost))
+    case .lost:
+      metrics?.set(.road, 0)
+      handle(.road(.lost))
     }
     parts.log.write(event, of: listener)
   }
@@ -213,10 +252,28 @@ final class ControllerLoop {
     }
   }
 
+  // MARK: - Metrics
+
+  private func writeMetrics(to file: MetricsFile) {
+    let now = clock(at: .now)
+    for step in steps {
+      guard let condition = controller.condition(of: step) else { continue }
+      metrics?.set(condition, of: step)
+      if parts.road != nil { metrics?.set(controller.watch(of: step, at: now), of: step) }
+    }
+    metrics?.set(.connected, isConnected ? 1 : 0)
+    metrics?.set(.notice, controller.notice.map { Double($0.sequence) } ?? 0)
+    metrics?.set(.lostLines, Double(parts.log.lost))
+    metrics?.set(.holdUps, Double(parts.link.holdUps))
+    if let text = metrics?.text { file.write(text) }
+    loop.schedule(at: .now + MetricsFile.interval) { [unowned self] in writeMetrics(to: file) }
+  }
+
   // MARK: - Inputs
 
   private func take(_ event: InputReader.Event) {
     let sensor = event.report.sensor
+    metrics?.set(.lostInput, event.report.isActive == nil ? 1 : 0, [("input", sensor.description)])
     if let loss = event.loss {
       lostInputs.insert(sensor)
       parts.log.write(.warning, "the input \(sensor) is lost: \(loss); trying again")
@@ -248,7 +305,9 @@ final class ControllerLoop {
     switch arrival {
     case .event(let event): try take(event)
     case .request(let request): if ending == .no { handle(.request(request)) }
-    case .ignored(let step, let reason, let count): parts.log.write(step, reason, count: count)
+    case .ignored(let step, let reason, let count):
+      metrics?.count(Outcome(step, .ignored, cause: reason.cause), times: count)
+      parts.log.write(step, reason, count: count)
     case .failed(let error): throw error
     }
     tellHoldUps()
@@ -260,6 +319,7 @@ final class ControllerLoop {
       wasConnected = true
       unacknowledged = []
       isConnected = true
+      metrics?.count(.connections)
       parts.log.write(.notice, "connected to \(parts.broker)")
       parts.supervision?.tell(status: "connected to \(parts.broker)")
       publish(.online)

@@ -9,12 +9,16 @@ import SystemIO
 /// `stepd`: a controller with a broker, a journal, servos, beacons, a log, and the signals that end it.
 package struct Daemon {
   private let setup: ControllerSetup
+  private let version: String
   private let isVerbose: Bool
   private let beacons: [BeaconPlan]
 
   /// Nothing is connected and nothing moves.
-  package init(_ setup: ControllerSetup, isVerbose: Bool = false) {
+  ///
+  /// - Parameter version: of this program.
+  package init(_ setup: ControllerSetup, version: String, isVerbose: Bool = false) {
     self.setup = setup
+    self.version = version
     self.isVerbose = isVerbose
     beacons = BeaconPlan.all(of: setup.vehicle, minors: setup.secrets.minors, radios: setup.beaconRadios)
   }
@@ -78,7 +82,7 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found)
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found, version: version)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
@@ -114,6 +118,8 @@ package struct Daemon {
     defer { events.finish(within: .seconds(1)) }
     let supervision = Supervision(try ServiceManager(), try setup.watchdog.map(Watchdog.init))
     defer { supervision.end() }
+    let metrics = try setup.file.metrics.map { try MetricsFile($0, version: version) }
+    defer { metrics?.close() }
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
@@ -121,7 +127,7 @@ package struct Daemon {
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
-        supervision: supervision, events: events, log: log))
+        supervision: supervision, events: events, metrics: metrics, log: log))
     try loop.run(until: interruption)
   }
 }

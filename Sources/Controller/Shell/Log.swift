@@ -9,9 +9,11 @@ import SystemIO
 import Traffic
 import TrafficFeed
 
-/// What `stepd` writes to standard error: one line an event, written on a thread of its own.
+/// What `stepd` tells: one line an event, written on a thread of its own.
 ///
-/// Under systemd a line begins with its priority (sd-daemon(3), `SD_NOTICE` and so on), which journald takes off.
+/// It goes to standard error. Where that is systemd's journal, the line goes there directly, with fields that can be
+/// searched for; if the journal does not take it so, it goes to standard error, and begins with its priority
+/// (sd-daemon(3), `SD_NOTICE` and so on), which journald takes off.
 final class Log {
   enum Priority: Int {
     case error = 3
@@ -21,9 +23,29 @@ final class Log {
     case debug = 7
   }
 
+  /// What the journal keeps beside a line (systemd.journal-fields(7)): words and numbers that nobody but the operator has
+  /// chosen, and no name of a person's.
+  struct Field: Sendable, Equatable {
+    enum Name: String, CaseIterable, Sendable {
+      case step = "STEPCTL_STEP"
+      case outcome = "STEPCTL_OUTCOME"
+      case code = "STEPCTL_CODE"
+      case cause = "STEPCTL_CAUSE"
+      case position = "STEPCTL_POSITION"
+      case token = "STEPCTL_JTI"
+      case method = "STEPCTL_METHOD"
+      case zone = "STEPCTL_ZONE"
+      /// Metres.
+      case distance = "STEPCTL_DISTANCE"
+    }
+
+    let name: Name
+    let value: String
+  }
+
   private let isVerbose: Bool
   private let output: LogOutput
-  private let writer: Worker<String>
+  private let writer: Worker<LogOutput.Line>
   private var repetitions: [String: Repetition] = [:]
 
   /// Of lines that anybody can bring about as often as they like.
@@ -32,27 +54,37 @@ final class Log {
     var unwritten = 0
   }
 
-  /// - Parameter descriptor: lent.
-  init(isVerbose: Bool, to descriptor: Int32 = STDERR_FILENO) throws {
+  /// - Parameters:
+  ///   - descriptor: lent.
+  ///   - journal: the path of journald's socket.
+  init(
+    isVerbose: Bool, to descriptor: Int32 = STDERR_FILENO, journal: String = "/run/systemd/journal/socket",
+    _ environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }
+  ) throws {
     self.isVerbose = isVerbose
-    output = LogOutput(descriptor)
+    output = LogOutput(descriptor, journal, environment)
     writer = try Worker { [output] lines in for line in lines { output.write(line) } }
   }
 
   /// Waits a second at most for what was logged to be written.
   func finish() { writer.finish(within: .seconds(1)) }
 
+  /// How many lines nobody took.
+  var lost: Int { output.lost }
+
   /// - Parameter text: one line; whatever would make more of it, or steer a terminal, is shown and not obeyed.
-  func write(_ priority: Priority, _ text: String) {
+  func write(_ priority: Priority, _ text: String, _ outcome: Outcome? = nil) {
     if priority == .debug, !isVerbose { return }
     guard output.admit() else { return }
-    writer.post(output.line(priority, text))
+    writer.post(.init(priority: priority, text: printable(text), fields: outcome?.fields ?? []))
   }
 
   /// Whoever sends the same thing over and over must not be able to fill the disk with our lines about it.
   ///
   /// - Parameter kind: what counts as the same: nothing that whoever sends it can choose.
-  private func writeOnceASecond(_ priority: Priority, _ kind: String, _ text: String, count: Int = 1) {
+  private func writeOnceASecond(
+    _ priority: Priority, _ kind: String, _ text: String, _ outcome: Outcome? = nil, count: Int = 1
+  ) {
     let now = ContinuousClock.now
     let last = repetitions[kind]
     if let last, now - last.written < .seconds(1) {
@@ -61,34 +93,35 @@ final class Log {
     }
     repetitions[kind] = Repetition(written: now)
     let more = (last?.unwritten ?? 0) + count - 1
-    write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text)
+    write(priority, more > 0 ? "\(text) (and \(more) more since the last such line)" : text, outcome)
   }
 
   func write(_ event: Controller.Event) {
+    let outcome = event.outcome
     switch event {
     case .unauthenticated(let step, let error):
       write(step, .notRiders(error), count: 1)
-    case .refused(let step, let code, let rider):
+    case .refused(let step, let code, _, let asker):
       // A copy of an old command is refused as well as a new one, and by whose it was.
-      let text = "\(step): refused “\(rider)”: \(code.rawValue)"
-      writeOnceASecond(.notice, text, text)
-    case .answered(let step, let rider):
-      let text = "\(step): answered “\(rider)”"
-      if isVerbose { writeOnceASecond(.debug, text, text) }
-    case .stopped(let step, let rider):
-      let text = "\(step): stopped by “\(rider)”"
-      writeOnceASecond(.notice, text, text)
+      let text = "\(step): refused “\(asker.rider)”: \(code.rawValue)"
+      writeOnceASecond(.notice, text, text, outcome)
+    case .challenged(let step, let asker), .answered(let step, let asker):
+      let text = "\(step): answered “\(asker.rider)”"
+      if isVerbose { writeOnceASecond(.debug, text, text, outcome) }
+    case .stopped(let step, let asker):
+      let text = "\(step): stopped by “\(asker.rider)”"
+      writeOnceASecond(.notice, text, text, outcome)
     case .retracts(let step):
-      write(.warning, "\(step): closes, because the vehicle moves")
+      write(.warning, "\(step): closes, because the vehicle moves", outcome)
     case .lost:
       // Where it is read the reason is known, and written.
       break
-    case .began(let step, let target, let rider):
-      write(.notice, "\(step): \(target.rawValue) for “\(rider)”")
-    case .ended(let step, let position):
-      write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)")
-    case .failed(let step, let fault, let reason):
-      write(.error, "\(step): fault \(fault.rawValue): \(reason)")
+    case .began(let step, let target, let asker):
+      write(.notice, "\(step): \(target.rawValue) for “\(asker.rider)”", outcome)
+    case .ended(let step, let position, _):
+      write(.notice, "\(step): is \(position == .close ? "closed" : position.rawValue)", outcome)
+    case .failed(let step, let fault, let reason, _):
+      write(.error, "\(step): fault \(fault.rawValue): \(reason)", outcome)
     case .noticed(let sequence):
       write(.notice, "the operator's notice \(sequence) is in force")
     case .noticeIgnored(let error):
@@ -107,13 +140,14 @@ final class Log {
   }
 
   func write(_ step: StepID, _ reason: CommandOpener.Reason, count: Int) {
+    let outcome = Outcome(step, .ignored, cause: reason.cause)
     switch reason {
     case .notRiders(let error):
       let text = "\(step): ignored a message that is no rider's command: \(error)"
-      writeOnceASecond(.warning, "rubbish", text, count: count)
+      writeOnceASecond(.warning, "rubbish", text, outcome, count: count)
     case .excess(let rider):
       let text = "ignored a message of “\(rider)”, who sends more than \(DeviceAllowance.perSecond) a second"
-      writeOnceASecond(.warning, text, text, count: count)
+      writeOnceASecond(.warning, text, text, outcome, count: count)
     }
   }
 
@@ -154,8 +188,26 @@ extension Log {
   }
 }
 
+extension Outcome {
+  fileprivate var fields: [Log.Field] {
+    let values: [(Log.Field.Name, String?)] = [
+      (.step, step.description), (.outcome, word.rawValue), (.code, code), (.cause, cause), (.position, position),
+      (.token, asker?.token), (.method, asker?.method?.rawValue), (.zone, asker?.zone?.rawValue),
+      (.distance, asker?.distance.map { "\(($0 * 10).rounded() / 10)" }),
+    ]
+    return values.compactMap { name, value in value.map { .init(name: name, value: printable($0)) } }
+  }
+}
+
 /// Where the log's lines go. Those that nobody takes are lost, and counted in the next.
 private final class LogOutput: Sendable {
+  struct Line: Sendable {
+    let priority: Log.Priority
+    /// Has no control characters.
+    let text: String
+    let fields: [Log.Field]
+  }
+
   /// Lines that may wait. A disk that does not answer must not cost more memory than this.
   private static let capacity = 256
 
@@ -163,21 +215,27 @@ private final class LogOutput: Sendable {
   /// Whether it is systemd's journal (systemd.exec(5), `JOURNAL_STREAM`). The variable alone does not say so: what is
   /// started from a service, as a terminal is on many desktops, inherits it.
   private let isJournal: Bool
-  private let count = Mutex((waiting: 0, lost: 0))
+  private let journal: DatagramSender?
+  private let count = Mutex((waiting: 0, lost: 0, inAll: 0))
 
-  init(_ descriptor: Int32) {
+  init(_ descriptor: Int32, _ path: String, _ environment: (String) -> String?) {
     self.descriptor = descriptor
     var status = stat()
     isJournal =
-      getenv("JOURNAL_STREAM").map { stream in
-        fstat(descriptor, &status) == 0 && String(cString: stream) == "\(status.st_dev):\(status.st_ino)"
+      environment("JOURNAL_STREAM").map { stream in
+        fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
       } ?? false
+    journal = isJournal ? try? DatagramSender(to: path, path) : nil
   }
+
+  /// Since the start.
+  var lost: Int { count.withLock { $0.inAll } }
 
   func admit() -> Bool {
     count.withLock { count in
       guard count.waiting < Self.capacity else {
         count.lost += 1
+        count.inAll += 1
         return false
       }
       count.waiting += 1
@@ -185,24 +243,37 @@ private final class LogOutput: Sendable {
     }
   }
 
-  func line(_ priority: Log.Priority, _ text: String) -> String {
-    (isJournal ? "<\(priority.rawValue)>" : "stepd: ") + printable(text)
-  }
-
   /// Writes a line where that takes no waiting, as it does where a pager has stopped reading.
-  func write(_ line: String) {
-    var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    let isTaken = poll(&entry, 1, 0) == 1 && entry.revents & Int16(POLLOUT) != 0
+  func write(_ line: Line) {
     let lost = count.withLock { count in
       count.waiting -= 1
-      let lost = count.lost
-      count.lost = isTaken ? 0 : lost + 1
-      return lost
+      return count.lost
     }
-    guard isTaken else { return }
-    let told = lost > 0 ? "\(line) (lines lost before this one: \(lost))" : line
+    let told = lost > 0 ? "\(line.text) (lines lost before this one: \(lost))" : line.text
+    let isTaken =
+      journal?.send(Self.entry(line.priority, told, line.fields)) == true
+      || write((isJournal ? "<\(line.priority.rawValue)>" : "stepd: ") + told)
+    count.withLock { count in
+      count.lost = isTaken ? count.lost - lost : count.lost + 1
+      count.inAll += isTaken ? 0 : 1
+    }
+  }
+
+  /// - Returns: whether it was taken.
+  private func write(_ text: String) -> Bool {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else { return false }
     // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4001 at most.
-    let bytes = Array((String(told.unicodeScalars.prefix(1000)) + "\n").utf8)
+    let bytes = Array((String(text.unicodeScalars.prefix(1000)) + "\n").utf8)
     _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    return true
+  }
+
+  /// A line as journald's own protocol has it: a field a line. No value has a line feed in it.
+  private static func entry(_ priority: Log.Priority, _ text: String, _ fields: [Log.Field]) -> [UInt8] {
+    let message = String(text.unicodeScalars.prefix(1000))
+    var entry = "PRIORITY=\(priority.rawValue)\nSYSLOG_IDENTIFIER=stepd\nMESSAGE=\(message)\n"
+    for field in fields { entry += "\(field.name.rawValue)=\(field.value)\n" }
+    return Array(entry.utf8)
   }
 }

@@ -7,8 +7,8 @@ import SystemIO
 final class Reloader: Sendable {
   struct Reading: Sendable {
     let rules: Controller.Rules
-    /// Whether more has changed than `rules` have.
-    let needsRestart: Bool
+    /// What else has changed: tables of `stepd.toml`, and what of the vehicle file takes a restart.
+    let needsRestart: [String]
   }
 
   let readings: Mailbox<Result<Reading, any Error>>
@@ -40,8 +40,8 @@ final class Reloader: Sendable {
       throw ConfigurationError(
         former.file.path, "the vehicle's steps or the proof \"heard\" changed; restart stepd to apply this")
     }
-    var file = former.file
-    (file.policy, file.tagKeys) = (setup.file.policy, setup.file.tagKeys)
-    return Reading(rules: rules, needsRestart: file != setup.file)
+    var changes = former.file.changesForRestart(to: setup.file)
+    if "\(former.broker)" != "\(setup.broker)" || former.topic != setup.topic { changes.append("the vehicle's broker") }
+    return Reading(rules: rules, needsRestart: changes)
   }
 }

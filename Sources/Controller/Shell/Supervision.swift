@@ -53,39 +53,18 @@ final class Supervision {
 final class ServiceManager {
   /// After how long without a word it takes the service for dead; nil where it does not.
   let patience: Duration?
-  private let socket: Descriptor
-  private var address = sockaddr_un()
-  private let addressSize: socklen_t
+  private let sender: DatagramSender
 
   /// - Returns: nil where systemd did not ask for it.
   init?(_ environment: (String) -> String? = { getenv($0).map { String(cString: $0) } }) throws(SystemError) {
-    guard let path = environment("NOTIFY_SOCKET").map({ Array($0.utf8) }), !path.isEmpty else { return nil }
+    guard let name = environment("NOTIFY_SOCKET"), !name.isEmpty else { return nil }
     let isOurs = environment("WATCHDOG_PID").map { $0 == "\(getpid())" } ?? true
     let period = isOurs ? environment("WATCHDOG_USEC").flatMap { Int64($0) } : nil
     patience = period.flatMap { $0 > 0 ? .microseconds($0) : nil }
-    socket = Descriptor(
-      adopting: try check("create a socket") {
-        Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-      })
-    // The path and its NUL have to fit; a name that no file has begins with NUL, and is shown with @ (unix(7)).
-    guard path.count < MemoryLayout.size(ofValue: address.sun_path) else {
-      throw SystemError("use", "NOTIFY_SOCKET", code: ENAMETOOLONG)
-    }
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) {
-      $0.copyBytes(from: path)
-      if path[0] == UInt8(ascii: "@") { $0[0] = 0 }
-    }
-    addressSize = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path)! + path.count)
+    sender = try DatagramSender(to: name, "NOTIFY_SOCKET")
   }
 
-  func tell(_ state: String) {
-    withUnsafeBytes(of: address) { bytes in
-      let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress
-      let text = Array(state.utf8)
-      _ = sendto(socket.number, text, text.count, Int32(MSG_NOSIGNAL), address, addressSize)
-    }
-  }
+  func tell(_ state: String) { sender.send(Array(state.utf8)) }
 }
 
 /// The computer's watchdog: restarts the computer when it was not fed for a while (Linux, watchdog-api.rst).

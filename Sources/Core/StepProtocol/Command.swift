@@ -20,6 +20,8 @@ public struct Command: Sendable, Equatable {
   public let nonce: [UInt8]
   /// The compact form of the rider's token.
   public let token: String
+  /// Whether a question also asks what the controller says of itself.
+  public let asksAbout: Bool
 
   /// What is asked.
   public enum Request: Sendable, Equatable {
@@ -62,13 +64,14 @@ public struct Command: Sendable, Equatable {
 
   /// - Parameter nonce: random if none is given.
   public init(
-    vehicle: UUID, step: StepID, request: Request, nonce: [UInt8]? = nil, token: String
+    vehicle: UUID, step: StepID, request: Request, nonce: [UInt8]? = nil, token: String, asksAbout: Bool = false
   ) {
     self.vehicle = vehicle
     self.step = step
     self.request = request
     self.nonce = nonce ?? randomBytes(Self.nonceSize)
     self.token = token
+    self.asksAbout = asksAbout
   }
 
   /// Signs and encrypts. Every call gives other bytes, because the encapsulated key is fresh.
@@ -101,6 +104,7 @@ public struct Command: Sendable, Equatable {
       ]
     }
     members += [.init("nonce", .string(Base64URL.encode(nonce))), .init("token", .string(token))]
+    if asksAbout { members.append(.init("ext", ["about": true])) }
     return .object(members)
   }
 }

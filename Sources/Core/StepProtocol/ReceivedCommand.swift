@@ -125,6 +125,9 @@ extension Command {
     case .close:
       request = .move(try Move(target: .close, &members))
     }
+    let about = members.extensions?["about"]
+    guard about == nil || about?.bool != nil else { throw .malformed("about is not true or false") }
+    asksAbout = about?.bool == true
     try members.end()
   }
 }

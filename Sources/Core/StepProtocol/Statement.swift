@@ -51,12 +51,17 @@ public struct Statement: Sendable, Equatable {
     public let call: CallRequest?
     /// What the vehicle's guard knows of the road beside the step; nil where there is no guard.
     public let watch: Watch?
+    /// What the controller says of itself, where the question asked for that.
+    public let about: About?
 
-    public init(_ bytes: [UInt8], policy: PresencePolicy, call: CallRequest? = nil, watch: Watch? = nil) {
+    public init(
+      _ bytes: [UInt8], policy: PresencePolicy, call: CallRequest? = nil, watch: Watch? = nil, about: About? = nil
+    ) {
       self.bytes = bytes
       self.policy = policy
       self.call = call
       self.watch = watch
+      self.about = about
     }
   }
 
@@ -116,6 +121,7 @@ public struct Statement: Sendable, Equatable {
         var extensions: [JSON.Member] = []
         if let call = challenge.call { extensions.append(.init("call", call.json)) }
         if let watch = challenge.watch { extensions.append(.init("watch", .string(watch.rawValue))) }
+        if let about = challenge.about { extensions.append(.init("about", about.json)) }
         if !extensions.isEmpty { members.append(.init("ext", .object(extensions))) }
       case .obeyed:
         break
@@ -150,6 +156,7 @@ public struct Statement: Sendable, Equatable {
     let refusal = try members.objectIfPresent("refusal").map(Refusal.init)
     let call = try members.extensions?["call"].map(CallRequest.init)
     let watch = try members.extensionWord("watch", Watch.self)
+    let about = try members.extensions?["about"].map(About.init)
     try members.end()
     switch phase {
     case .fault: guard fault != nil else { throw .malformed("a fault without its kind") }
@@ -159,6 +166,7 @@ public struct Statement: Sendable, Equatable {
     guard (policy == nil) == (challenge == nil) else { throw .malformed("challenge and policy go together") }
     guard call == nil || challenge != nil else { throw .malformed("a call without a challenge") }
     guard watch == nil || challenge != nil else { throw .malformed("watch without a challenge") }
+    guard about == nil || challenge != nil else { throw .malformed("about without a challenge") }
 
     guard let command else {
       guard nonce == nil, challenge == nil, refusal == nil else { throw .malformed("an answer without its command") }
@@ -168,7 +176,7 @@ public struct Statement: Sendable, Equatable {
     let outcome: Outcome
     switch (challenge, policy, refusal) {
     case (let challenge?, let policy?, nil):
-      outcome = .challenge(Challenge(challenge, policy: policy, call: call, watch: watch))
+      outcome = .challenge(Challenge(challenge, policy: policy, call: call, watch: watch, about: about))
     case (nil, nil, let refusal?): outcome = .refused(refusal)
     case (nil, nil, nil): outcome = .obeyed
     default: throw .malformed("both a challenge and a refusal")

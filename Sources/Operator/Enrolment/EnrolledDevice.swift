@@ -25,9 +25,11 @@ package struct EnrolledDevice: Sendable {
 
   /// Makes the keys, where there are none yet.
   ///
+  /// - Parameter passphrase: what protects the device's key; nil where its mode alone does.
   /// - Returns: whether they are new.
-  package func prepare() throws -> Bool {
+  package func prepare(passphrase: () throws -> [UInt8]? = { nil }) throws -> Bool {
     if Files.exists(path) { return false }
+    let deviceKey = try Self.content(of: SigningKey(), passphrase())
     let certificateKey = try about(path) { try PrivateKey().pem() }
     let parent = Files.parent(of: path)
     try Files.createFolder(parent, mode: 0o700)
@@ -35,11 +37,21 @@ package struct EnrolledDevice: Sendable {
     let new = "\(parent)/.\(Self.folder).new"
     try StagingFolder.remove(new)
     let staging = try StagingFolder(new)
-    try staging.write(NewFile(Self.deviceKey, SigningKey().jwk.text + "\n", isPrivate: true))
+    try staging.write(NewFile(Self.deviceKey, deviceKey, isPrivate: true))
     try staging.write(NewFile(Self.certificateKey, certificateKey, isPrivate: true))
     try staging.synchronize()
     try staging.become(path)
     return true
+  }
+
+  private static func content(of key: SigningKey, _ passphrase: [UInt8]?) throws -> [UInt8] {
+    try passphrase.map { try ProtectedKey.seal(key, by: $0) } ?? Array("\(key.jwk.text)\n".utf8)
+  }
+
+  /// Protects the device's key by another passphrase, or by its mode alone. The key stays the same.
+  package func protect(by passphrase: [UInt8]?, unlock: KeyFile.Unlock?) throws {
+    let key = try signingKey(unlock: unlock)
+    try Files.rewrite(keyPath, with: Self.content(of: key, passphrase))
   }
 
   /// The request for an operator. It is good for any vehicle, and as often as one likes.
@@ -47,8 +59,11 @@ package struct EnrolledDevice: Sendable {
   /// - Parameters:
   ///   - name: what the rider would like to be called.
   ///   - now: Unix time.
-  package func request(name: RiderName, now: Int64) throws -> (text: String, device: Thumbprint) {
-    let device = try signingKey()
+  ///   - unlock: opens the device's key where a passphrase protects it.
+  package func request(
+    name: RiderName, now: Int64, unlock: KeyFile.Unlock? = nil
+  ) throws -> (text: String, device: Thumbprint) {
+    let device = try signingKey(unlock: unlock)
     let keyPath = "\(path)/\(Self.certificateKey)"
     let key = try privateKey()
     let certificateRequest = try about(keyPath) { try CertificateRequest(for: key).der() }
@@ -60,7 +75,14 @@ package struct EnrolledDevice: Sendable {
   }
 
   /// The device's key itself.
-  package func signingKey() throws -> SigningKey { try KeyFile.signingKey("\(path)/\(Self.deviceKey)") }
+  package func signingKey(unlock: KeyFile.Unlock? = nil) throws -> SigningKey {
+    try KeyFile.signingKey(keyPath, unlock: unlock)
+  }
+
+  /// It takes no passphrase.
+  package func verificationKey() throws -> VerificationKey { try KeyFile.verificationKey(keyPath) }
+
+  private var keyPath: String { "\(path)/\(Self.deviceKey)" }
 
   private func privateKey() throws -> PrivateKey {
     let keyPath = "\(path)/\(Self.certificateKey)"
@@ -72,7 +94,8 @@ package struct EnrolledDevice: Sendable {
   /// Throws when an access file is not for this device.
   func check(_ access: AccessFile) throws {
     guard Files.exists(path) else { throw RequestError.notEnrolled }
-    let own = try signingKey().verificationKey
+    try KeyFile.checkPrivate(keyPath)
+    let own = try verificationKey()
     guard access.token.device == own else {
       throw RequestError.otherDevice(asked: access.token.device.thumbprint, own: own.thumbprint)
     }

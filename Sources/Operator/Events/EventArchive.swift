@@ -150,6 +150,28 @@ extension OperatorPlace {
     return try KeyFile.decryptionKey(file)
   }
 
+  /// The present one, and the one before while the operator's keys change: a vehicle that has not heard of the new one
+  /// encrypts to the old one.
+  func eventKeys() throws -> [DecryptionKey] {
+    let previous = path(VehiclePaths.previousEventKey)
+    return try [eventKey()] + (Files.exists(previous) ? [KeyFile.decryptionKey(previous)] : [])
+  }
+
+  /// Makes a new key, and keeps the one before. After a crash it is called once more, and makes no second one.
+  func rotateEventKey() throws {
+    let keys = try eventKeys().map(\.encryptionKey)
+    guard keys.count < 2 || keys[0] == keys[1] else { return }
+    let present = try KeyFile.decryptionKey(path(VehiclePaths.eventKey))
+    try Files.replace(path(VehiclePaths.previousEventKey), with: (present.jwk.text + "\n").utf8, mode: 0o600)
+    try Files.replace(path(VehiclePaths.eventKey), with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
+  }
+
+  /// What was encrypted to the old key can be read by nobody from here on.
+  func retireEventKey() throws {
+    let file = path(VehiclePaths.previousEventKey)
+    if Files.exists(file) { _ = try check("remove", file) { unlink(file) } }
+  }
+
   package func archive(of vehicle: UUID) -> EventArchive {
     EventArchive(path: "\(path(VehiclePaths.events))/\(vehicle).jwt")
   }

@@ -24,7 +24,7 @@ package final class EventReader {
   private static let patience = Duration.seconds(3)
 
   private let place: OperatorPlace
-  private let key: DecryptionKey
+  private let keys: [DecryptionKey]
   private let report: (Report) throws -> Void
   private let now: () -> Int64
   private var readings: [Reading] = []
@@ -77,7 +77,7 @@ package final class EventReader {
     self.place = place
     self.now = now
     self.report = report
-    key = try place.eventKey()
+    keys = try place.eventKeys()
     loop = try EventLoop()
     readings = try vehicles.map { try Reading($0, place) }
   }
@@ -159,7 +159,7 @@ package final class EventReader {
   }
 
   private func line(_ payload: [UInt8], of reading: Reading) throws(ProtocolError) -> EventArchive.Line {
-    let text = try VehicleEvent.opened(payload, with: [key])
+    let text = try VehicleEvent.opened(payload, with: keys)
     let event = try VehicleEvent(verifying: text, by: reading.controller)
     guard event.vehicle == reading.vehicle.uuid else { throw .malformed("the event is another vehicle's") }
     return EventArchive.Line(event: event, digest: EventDigest(of: text), text: text)

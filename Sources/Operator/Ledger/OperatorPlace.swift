@@ -14,6 +14,7 @@ import SystemIO
 ///     operator/client.pem, client.key  who the operator is to the broker
 ///     operator/ledger.json             what was handed out, and what was taken back
 ///     operator/events.jwk              what vehicles' events are encrypted to
+///     operator/events.old.jwk          the same from before, while the keys change
 ///     operator/events/UUID.jwt         a vehicle's events
 ///     operator/handover/UUID.jwt       a vehicle's notice in which the key before lists the present one
 package struct OperatorPlace: Sendable {
@@ -100,6 +101,7 @@ package struct OperatorPlace: Sendable {
       try Files.replace(
         "\(handover)/\(uuid).jwt", with: notice.signed(by: keys.present).utf8, mode: 0o600)
     }
+    try rotateEventKey()
     _ = try check("replace", path(VehiclePaths.tokenKey)) {
       rename(path(VehiclePaths.nextKey), path(VehiclePaths.tokenKey))
     }
@@ -133,6 +135,7 @@ package struct OperatorPlace: Sendable {
     guard force || untold.isEmpty else { throw LedgerError.notTold(untold) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     for letter in letters { try letter.checkSize() }
+    try retireEventKey()
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
     return (letters, unheard)
   }

@@ -34,7 +34,7 @@ struct Stepd: ParsableCommand {
 
   func run() throws {
     if let servo { return try setUp(servo) }
-    let daemon = Daemon(try ControllerSetup(reading: config), isVerbose: verbose)
+    let daemon = Daemon(try ControllerSetup(reading: config), version: Program.version, isVerbose: verbose)
     guard check else { return try daemon.run() }
     let console = Console(.process)
     for warning in try daemon.check(now: Context.process.seconds) { console.note("stepd: warning: \(warning)") }

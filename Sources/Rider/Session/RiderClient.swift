@@ -150,6 +150,18 @@ public final class RiderClient {
     return (statements[0], policy!)
   }
 
+  /// Asks how a step stands, and what the controller says of itself. Nothing moves.
+  ///
+  /// - Returns: what it says, nil from a controller of an earlier version; its own clock, milliseconds since it was started;
+  ///   and the time that question and answer took.
+  package func examine(_ step: StepID) throws -> (about: About?, clock: Int64, roundTrip: Duration) {
+    let began = ContinuousClock.now
+    let statement = try perform([.examine(step)])[0]
+    let roundTrip = began.duration(to: .now)
+    guard case .challenge(let challenge)? = statement.answer?.outcome else { return (nil, statement.clock, roundTrip) }
+    return (challenge.about, statement.clock, roundTrip)
+  }
+
   /// Gives every statement that arrives from now on to `body`, until it returns false, or until the broker says that the
   /// controller has come or gone. Nobody signs that: a program that wants to know asks.
   ///

@@ -27,6 +27,8 @@ public struct StepRequest: Sendable {
   public enum Goal: Sendable {
     /// To learn how a step stands.
     case status(StepID)
+    /// The same, and what the controller says of itself.
+    case examine(StepID)
     case move(Command.Move.Target, Sighting)
     /// To be ready to move a step: a challenge is kept at hand until there is a sighting to present.
     case prepare(StepID)
@@ -35,7 +37,7 @@ public struct StepRequest: Sendable {
 
     public var step: StepID {
       switch self {
-      case .status(let step), .prepare(let step), .stop(let step): step
+      case .status(let step), .examine(let step), .prepare(let step), .stop(let step): step
       case .move(_, let sighting): sighting.step.id
       }
     }
@@ -251,7 +253,10 @@ public struct StepRequest: Sendable {
 
   private mutating func proceed(_ answer: Answer, _ challenge: Statement.Challenge, _ question: Sent) -> [Update] {
     let told = Update.answered(answer, challenge.policy)
-    if case .status = goal { return [told] + end(answer.statement) }
+    switch goal {
+    case .status, .examine: return [told] + end(answer.statement)
+    case .move, .prepare, .stop: break
+    }
     let offer = Offer(
       question: question, answer: answer, challenge: challenge, sequence: answer.statement.sequence)
     if presented != nil { return [told] + command(offer, at: answer.received) }
@@ -362,7 +367,9 @@ public struct StepRequest: Sendable {
   }
 
   private func seal(_ request: Command.Request) -> (Sent, Update) {
-    let command = Command(vehicle: access.vehicle.uuid, step: step, request: request, token: access.tokenText)
+    let isExamined = if case .examine = goal { true } else { false }
+    let command = Command(
+      vehicle: access.vehicle.uuid, step: step, request: request, token: access.tokenText, asksAbout: isExamined)
     let sealed = command.sealed(by: access.device, to: access.encryptionKey)
     return (
       Sent(sealed, nonce: command.nonce),

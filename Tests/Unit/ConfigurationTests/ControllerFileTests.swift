@@ -178,6 +178,8 @@ struct ControllerFileTests {
     lost = "standing"
     [watchdog]
     timeout_s = 5
+    [metrics]
+    file = "stepd.prom"
 
     """
   private static let wiredLine = Sample.controller.split(separator: "\n", omittingEmptySubsequences: false).count
@@ -197,8 +199,9 @@ struct ControllerFileTests {
             .standing: InputWiring(.gpio(chip: "/dev/gpiochip1", line: 3)),
           ], interlock: Interlock(onMoving: .retract, countsLostAsMoving: false)))
     #expect(file.watchdog == ControllerFile.Watchdog(device: "/dev/watchdog", timeout: 5))
+    #expect(file.metrics == "car/stepd.prom")
     let plain = try read(Sample.controller)
-    #expect(plain.inputs == Inputs() && plain.watchdog == nil)
+    #expect(plain.inputs == Inputs() && plain.watchdog == nil && plain.metrics == nil)
     let standard = try read(Sample.controller + "[interlock]\nstanding = \"file:a\"\n[watchdog]\n")
     #expect(standard.inputs.interlock == Interlock(onMoving: .warn, countsLostAsMoving: true))
     #expect(standard.inputs.wirings[.standing]?.debounce == 20)
@@ -306,6 +309,30 @@ struct ControllerFileTests {
     }
   }
 
+  @Test("what takes a restart is named by its table, and tags and policy are not")
+  func changes() throws {
+    let file = try read(Sample.controller)
+    #expect(file.changesForRestart(to: file) == [])
+    var other = file
+    other.policy = Policy(methods: [.nfc], zone: .near, proofAge: 1_250)
+    other.tagKeys = "keys/other.json"
+    #expect(file.changesForRestart(to: other) == [])
+    #expect(
+      file.changesForRestart(to: try read(Sample.controller + Self.wired))
+        == ["[inputs]", "[interlock]", "[watchdog]", "[metrics]"])
+    // Whatever else the file has is one of them.
+    for change: (inout ControllerFile) -> Void in [
+      { $0.vehicle = "x" }, { $0.journal = "x" }, { $0.broker.port = 1 }, { $0.keys.signing = "x" },
+      { $0.beaconPeriod = 9 }, { $0.beacons[Sample.left] = .init(secret: "x") },
+      { $0.ears[Sample.left] = .init(radio: .hci(1)) }, { $0.profile = MotionProfile(travel: 300, limit: 700) },
+      { $0.servo = .simulated(log: "x") }, { $0.installed = .open },
+    ] {
+      var other = file
+      change(&other)
+      #expect(file.changesForRestart(to: other).count == 1)
+    }
+  }
+
   @Test("what is rendered reads the same")
   func roundTrip() throws {
     #expect(try read(sample.render()) == sample)
@@ -320,6 +347,7 @@ struct ControllerFileTests {
     #expect(try read(file.render()) == file)
     file.inputs = try read(Sample.controller + Self.wired).inputs
     file.watchdog = .init(device: "/dev/watchdog1", timeout: 60)
+    file.metrics = "/run/stepctl/stepd.prom"
     file.policy = Policy(methods: [.beacon, .heard], needsHearing: true, zone: .near, proofAge: 1_250)
     file.ears = [Sample.left: .init(radio: .hci(1)), Sample.right: .init(radio: .hci(2), measuredPower: -64)]
     file.servo = .pca9685(

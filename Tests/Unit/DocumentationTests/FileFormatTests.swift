@@ -31,6 +31,7 @@ import Testing
     "ControllerFile.GuardKey": [("stepd.toml.5", "[guard]")],
     "ControllerFile.GuardStepKey": [("stepd.toml.5", "[guard.steps.ID]")],
     "ControllerFile.WatchdogKey": [("stepd.toml.5", "[watchdog]")],
+    "ControllerFile.MetricsKey": [("stepd.toml.5", "[metrics]")],
   ]
 
   @Test("the keys that a page documents are those that the program reads")

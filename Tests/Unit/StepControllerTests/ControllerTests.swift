@@ -297,6 +297,38 @@ import Testing
     #expect(challenge.policy == PresencePolicy(methods: [.nfc, .beacon], zone: .immediate, acceptsStatic: false))
   }
 
+  @Test("what it says of itself is told to whoever asks for it, and not unasked")
+  func tellsAbout() {
+    func about(_ asks: Bool, from rider: Rider) -> About? {
+      let statement = bench.send(rider.command(left, .status, asksAbout: asks))[0]
+      guard case .challenge(let challenge)? = statement.answer?.outcome else { return nil }
+      return challenge.about
+    }
+    bench.time = ControllerTime(clock: bench.time.clock, wallMilliseconds: 1_800_000_000_250)
+    let alice = bench.rider()
+    #expect(about(true, from: alice) == About(version: "1.2.3", time: 1_800_000_000_250))
+    #expect(about(false, from: alice) == nil)
+    // A command to move says nothing of it, whatever it asks.
+    let move = bench.move(.open, left, as: alice)
+    #expect(bench.send(alice.command(left, .move(move), asksAbout: true))[0].answer?.outcome == .obeyed)
+    // Whoever is refused learns nothing.
+    let expired = bench.rider(expires: -1)
+    #expect(bench.send(expired.command(left, .status, asksAbout: true)).refusal == .tokenExpired)
+  }
+
+  @Test("the log is told who asked by the token, and how far the rider was by the proof")
+  func tellsAsker() throws {
+    let alice = bench.rider()
+    _ = bench.open(as: alice)
+    let asker = try #require(
+      bench.events.compactMap { if case .began(_, _, let asker) = $0 { asker } else { nil } }.first)
+    #expect(asker.rider == "alice" && asker.method == .beacon && asker.zone == .immediate)
+    // 7 dB above the level at 1 m, in free space.
+    #expect(abs(try #require(asker.distance) - 0.45) < 0.01)
+    _ = bench.run(for: 2_000)
+    #expect(bench.events.contains(.ended(left, .open, by: asker)))
+  }
+
   @Test("two riders at once: the second is told that the step is busy, and the other step moves on its own")
   func busy() {
     let alice = bench.rider()

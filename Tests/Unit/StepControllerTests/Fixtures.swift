@@ -16,9 +16,12 @@ struct Rider {
   let token: String
   let controller: EncryptionKey
 
-  func command(_ step: StepID, _ request: Command.Request, vehicle: UUID = car.uuid, nonce: [UInt8]? = nil) -> [UInt8] {
+  func command(
+    _ step: StepID, _ request: Command.Request, vehicle: UUID = car.uuid, nonce: [UInt8]? = nil, asksAbout: Bool = false
+  ) -> [UInt8] {
     Command(
-      vehicle: vehicle, step: step, request: request, nonce: nonce ?? randomBytes(Command.nonceSize), token: token
+      vehicle: vehicle, step: step, request: request, nonce: nonce ?? randomBytes(Command.nonceSize), token: token,
+      asksAbout: asksAbout
     ).sealed(by: device, to: controller).bytes
   }
 }
@@ -80,7 +83,7 @@ final class Bench {
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
       policy: policy, secrets: secrets, profile: profile, inputs: inputs,
       hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { TrafficWatch($0) },
-      journal: journal.medium, motionGuard: motionGuard)
+      journal: journal.medium, motionGuard: motionGuard, version: "1.2.3")
     for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }
 
@@ -208,7 +211,7 @@ extension Bench {
 
   /// Why a step failed last.
   func failure(_ fault: Fault) -> String? {
-    events.compactMap { if case .failed(_, fault, let reason) = $0 { reason } else { nil } }.last
+    events.compactMap { if case .failed(_, fault, let reason, _) = $0 { reason } else { nil } }.last
   }
 }
 

@@ -318,7 +318,7 @@ private final class Schedule {
     issued = bench.servo.orders.count
     for event in bench.events {
       if case .retracts = event { totals.retractions += 1 }
-      if case .failed(_, .obstructed, _) = event { totals.retreats += 1 }
+      if case .failed(_, .obstructed, _, _) = event { totals.retreats += 1 }
     }
     bench.events = []
   }

@@ -6,38 +6,9 @@ import Testing
 
 @testable import StepDaemon
 
-/// A socket that a service's words come to, as systemd has one.
-private final class PlayedManager {
-  private let socket: Descriptor
-  private let folder = try! TemporaryFolder()
-  let name: String
-
-  init(isAbstract: Bool) throws {
-    name = isAbstract ? "@stepctl-test-\(UInt64.random(in: 0 ... .max))" : folder.path + "/notify"
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { [name] in
-      $0.copyBytes(from: name.utf8)
-      if isAbstract { $0[0] = 0 }
-    }
-    let size = socklen_t(2 + name.utf8.count)
-    socket = Descriptor(
-      adopting: try check("create a socket") { Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0) })
-    let number = socket.number
-    _ = try check("bind") {
-      withUnsafeBytes(of: address) { bind(number, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, size) }
-    }
-  }
-
-  /// Nil when nothing comes in time.
-  func next(within patience: Duration = .seconds(5)) throws -> String? {
-    guard try waitReadable([socket.number], until: .now + patience)[0] else { return nil }
-    var bytes = [UInt8](repeating: 0, count: 256)
-    let count = recv(socket.number, &bytes, bytes.count, 0)
-    return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
-  }
-
-  func manager(_ more: [String: String] = [:]) throws -> ServiceManager? {
+extension PlayedSocket {
+  /// systemd, as a service finds it.
+  fileprivate func manager(_ more: [String: String] = [:]) throws -> ServiceManager? {
     let variables = more.merging(["NOTIFY_SOCKET": name]) { $1 }
     return try ServiceManager { variables[$0] }
   }
@@ -46,7 +17,7 @@ private final class PlayedManager {
 @Suite("Supervision") struct SupervisionTests {
   @Test("systemd is told what it is to be told, by either kind of socket", arguments: [false, true])
   func told(isAbstract: Bool) throws {
-    let played = try PlayedManager(isAbstract: isAbstract)
+    let played = try PlayedSocket(isAbstract: isAbstract)
     let manager = try #require(try played.manager())
     manager.tell("READY=1")
     #expect(try played.next() == "READY=1")
@@ -57,7 +28,7 @@ private final class PlayedManager {
   func notAsked() throws {
     #expect(try ServiceManager { _ in nil } == nil)
     #expect(try ServiceManager { $0 == "NOTIFY_SOCKET" ? "" : nil } == nil)
-    let played = try PlayedManager(isAbstract: true)
+    let played = try PlayedSocket(isAbstract: true)
     #expect(try played.manager(["WATCHDOG_USEC": "2000000", "WATCHDOG_PID": "1"])?.patience == nil)
     #expect(try played.manager(["WATCHDOG_USEC": "2000000"])?.patience == .seconds(2))
     #expect(
@@ -70,7 +41,7 @@ private final class PlayedManager {
 
   @Test("it is fed four times in its time, and not by a turn that was late")
   func fed() throws {
-    let played = try PlayedManager(isAbstract: true)
+    let played = try PlayedSocket(isAbstract: true)
     let supervision = Supervision(try played.manager(["WATCHDOG_USEC": "400000"]), nil)
     let loop = try EventLoop()
     loop.schedule(at: .now) { supervision.begin(on: loop) }
@@ -88,7 +59,7 @@ private final class PlayedManager {
 
   @Test("a loop that is not watched is not woken")
   func idle() throws {
-    let played = try PlayedManager(isAbstract: true)
+    let played = try PlayedSocket(isAbstract: true)
     let supervision = Supervision(try played.manager(), nil)
     let loop = try EventLoop()
     supervision.begin(on: loop)

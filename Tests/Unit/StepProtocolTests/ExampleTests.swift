@@ -78,6 +78,11 @@ import Testing
       return
     }
     #expect(watched.watch == .approaching)
+    guard case .challenge(let examined)? = try read("about-answer").answer?.outcome else {
+      Issue.record("no challenge")
+      return
+    }
+    #expect(examined.about == About(version: "0.1.0", time: 1_767_254_460_250))
     #expect(
       try read("approaching").answer?.refusal
         == Refusal(.approaching, oncoming: Oncoming(category: "bicycle", arrival: 1900)))

@@ -1,0 +1,92 @@
+import Crypto
+import Domain
+import Encoding
+
+/// A text that is too long for one QR code, as several: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes of
+/// the SHA-256 of the whole text in base64url (PROTOCOL.md, section 9.2).
+struct CodeParts {
+  /// A code with so many bytes more than its head is read by any camera.
+  static let size = 1200
+  /// More than the longest access file needs.
+  static let most = 16
+  private static let scheme = "stepctl-part:"
+
+  /// How many there are, and whose they are.
+  private var name: (count: Int, hash: String)?
+  private var parts: [Int: String] = [:]
+
+  /// The codes of a text, of about the same size. It has characters of one byte only.
+  static func split(_ text: String) -> [String] {
+    let count = (text.utf8.count + size - 1) / size
+    let length = (text.utf8.count + count - 1) / count
+    let (bytes, hash) = (Array(text.utf8), hash(of: text))
+    return (0..<count).map { index in
+      let part = bytes[index * length..<min(bytes.count, (index + 1) * length)]
+      return "\(scheme)\(index + 1)/\(count)/\(hash):\(String(decoding: part, as: UTF8.self))"
+    }
+  }
+
+  private static func hash(of text: String) -> String {
+    Base64URL.encode(Array(SHA256.hash(data: Array(text.utf8)).prefix(16)))
+  }
+
+  /// Takes a code's text. The same one may come again.
+  ///
+  /// - Returns: false for what is no part.
+  mutating func take(_ text: String) throws(CodePartError) -> Bool {
+    guard text.hasPrefix(Self.scheme) else { return false }
+    let rest = text.dropFirst(Self.scheme.count)
+    guard let colon = rest.firstIndex(of: ":") else { throw .damaged }
+    let names = rest[..<colon].split(separator: "/", omittingEmptySubsequences: false)
+    guard names.count == 3, let index = Int(names[0]), let count = Int(names[1]),
+      "\(index)/\(count)" == names[..<2].joined(separator: "/"),
+      (2...Self.most).contains(count), (1...count).contains(index), Base64URL.decode(String(names[2]))?.count == 16
+    else { throw .damaged }
+    let hash = String(names[2])
+    if let name, name != (count, hash) { throw .mixed }
+    name = (count, hash)
+    let part = String(rest[rest.index(after: colon)...])
+    guard parts.updateValue(part, forKey: index).map({ $0 == part }) ?? true else { throw .mixed }
+    return true
+  }
+
+  /// How many were seen, and of how many; nil before the first.
+  var progress: (seen: Int, count: Int)? { name.map { (parts.count, $0.count) } }
+
+  /// The whole text; nil where no part was taken.
+  func joined() throws(CodePartError) -> String? {
+    guard let name else { return nil }
+    let missing = (1...name.count).filter { parts[$0] == nil }
+    guard missing.isEmpty else { throw .missing(missing, of: name.count) }
+    let text = (1...name.count).compactMap { parts[$0] }.joined()
+    guard Self.hash(of: text) == name.hash else { throw .damaged }
+    return text
+  }
+}
+
+/// Why codes do not make one text.
+enum CodePartError: Failure, Equatable {
+  case damaged
+  /// They are parts of different texts.
+  case mixed
+  case missing([Int], of: Int)
+
+  var exitStatus: ExitStatus { .badData }
+
+  var description: String {
+    switch self {
+    case .damaged: "a code is damaged: it is no part of a text"
+    case .mixed: "the codes are parts of different texts"
+    case .missing(let parts, let count):
+      "code \(parts.map(String.init).joined(separator: ", ")) of \(count) is missing"
+    }
+  }
+
+  var hint: String? {
+    switch self {
+    case .damaged: nil
+    case .mixed: "give the codes of one text only"
+    case .missing: "give all of them, in any order: --qr FILE --qr FILE …"
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import Configuration
+import Domain
+import Provisioning
+import SystemIO
+import Terminal
+
+/// The passphrase of this device's key.
+extension Context {
+  /// The variable that names a file with it.
+  private static let variable = "STEPCTL_PASSPHRASE_FILE"
+
+  /// Opens a key that a passphrase protects: by the file that the environment names, or by asking on the terminal.
+  ///
+  /// - Parameter noInput: then nobody is asked.
+  func unlock(_ interruption: Interruption, noInput: Bool = false) -> KeyFile.Unlock {
+    { path, pem in
+      let given = try passphrase.bytes ?? ask(for: path, interruption, noInput: noInput)
+      let key = try ProtectedKey.open(pem, path, by: given)
+      passphrase.keep(given)
+      return key
+    }
+  }
+
+  private func ask(for path: String, _ interruption: Interruption, noInput: Bool) throws -> [UInt8] {
+    if let file = environment[Self.variable], !file.isEmpty { return try Self.passphrase(in: file) }
+    guard !noInput, input.isTerminal else {
+      throw CommandFailure(
+        .noPermission, "\(path): a passphrase protects this key, and nobody can be asked for it",
+        hint: "name a file with it in \(Self.variable)")
+    }
+    return Array(try Questions(self, interruption).askSecret("passphrase of this device's key: ").utf8)
+  }
+
+  /// The first line of a file that only its owner may read.
+  static func passphrase(in file: String) throws -> [UInt8] {
+    try KeyFile.checkPrivate(file)
+    let line = try Files.read(file, limit: 4096).prefix { $0 != 0x0A && $0 != 0x0D }
+    guard !line.isEmpty else { throw ConfigurationError(file, "an empty passphrase") }
+    return Array(line)
+  }
+}

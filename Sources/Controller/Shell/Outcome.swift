@@ -1,0 +1,72 @@
+import Domain
+import StepController
+import StepProtocol
+
+/// What became of a command or of a motion, in words that can be searched for in a journal and counted.
+struct Outcome: Sendable {
+  enum Word: String, CaseIterable, Sendable {
+    /// A question was answered with a challenge.
+    case challenged
+    /// The step is where the command wants it.
+    case answered
+    case refused
+    case began
+    case stopped
+    case ended
+    case fault
+    /// A message that gets no answer.
+    case ignored
+  }
+
+  let step: StepID
+  let word: Word
+  /// A refusal's code, or a fault.
+  var code: String?
+  /// Which check failed, where the code leaves that open; why a motion began, or a message is ignored, for which nobody
+  /// is named.
+  var cause: String?
+  /// `open` or `close`: where a motion goes, or has gone.
+  var position: String?
+  var asker: Asker?
+
+  init(
+    _ step: StepID, _ word: Word, code: String? = nil, cause: String? = nil, position: String? = nil,
+    by asker: Asker? = nil
+  ) {
+    (self.step, self.word, self.code, self.cause, self.position, self.asker) = (
+      step, word, code, cause, position, asker
+    )
+  }
+}
+
+extension Controller.Event {
+  /// Nil for what is about no step, or is told by another event too.
+  var outcome: Outcome? {
+    switch self {
+    case .refused(let step, let code, let cause, let asker):
+      Outcome(step, .refused, code: code.rawValue, cause: cause?.rawValue, by: asker)
+    case .challenged(let step, let asker): Outcome(step, .challenged, by: asker)
+    case .answered(let step, let asker): Outcome(step, .answered, by: asker)
+    case .stopped(let step, let asker): Outcome(step, .stopped, by: asker)
+    case .began(let step, let target, let asker): Outcome(step, .began, position: target.rawValue, by: asker)
+    case .retracts(let step):
+      Outcome(step, .began, cause: "vehicle_moving", position: Command.Move.Target.close.rawValue)
+    case .ended(let step, let position, let asker): Outcome(step, .ended, position: position.rawValue, by: asker)
+    case .failed(let step, let fault, _, let asker): Outcome(step, .fault, code: fault.rawValue, by: asker)
+    case .unauthenticated(let step, _): Outcome(step, .ignored, cause: CommandOpener.Reason.strangers)
+    case .lost, .notJournaled, .noticed, .noticeIgnored, .noticeNotJournaled, .unwatched, .farRoad: nil
+    }
+  }
+}
+
+extension CommandOpener.Reason {
+  static let strangers = "unauthenticated"
+
+  /// A word for it.
+  var cause: String {
+    switch self {
+    case .notRiders: Self.strangers
+    case .excess: "excess"
+    }
+  }
+}

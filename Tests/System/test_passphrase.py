@@ -1,0 +1,209 @@
+"""A device's key that a passphrase protects: made, used, changed, and read by openssl."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+import stepproto as proto
+from programs import STEPCTL, Stepctl, wait_until
+
+PASSPHRASE, OTHER = "correct horse battery", "staple ätna 99"
+QUESTION = b"passphrase of this device's key: "
+
+
+class Phone:
+    def __init__(self, home, transcript):
+        home.mkdir()
+        self.home, self.stepctl = home, Stepctl(home, transcript)
+        self.key = home / ".config/stepctl/device/device.jwk"
+        transcript.secrets |= {PASSPHRASE: "passphrase", OTHER: "other passphrase"}
+
+    def file(self, text: str, mode=0o600):
+        file = self.home / "passphrase"
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    def __call__(self, *arguments, passphrase: str | None = PASSPHRASE, **more):
+        variables = {} if passphrase is None else {"STEPCTL_PASSPHRASE_FILE": str(self.file(passphrase + "\n"))}
+        return self.stepctl(*arguments, **variables, **more)
+
+    def enrolls(self, *arguments, **more):
+        made = self("enroll", "--name", "anna", *arguments, **more)
+        assert made.status == 0, made
+        return made.stdout.strip()
+
+
+@pytest.fixture
+def phone(tmp_path, transcript) -> Phone:
+    return Phone(tmp_path / "phone", transcript)
+
+
+@pytest.fixture
+def rider(phone, shared_vehicle, tmp_path) -> Phone:
+    request = phone.enrolls("--passphrase-file", phone.file(PASSPHRASE))
+    stepctl, access = shared_vehicle.stepctl, tmp_path / "access"
+    given = stepctl("provision", "token", shared_vehicle.folder, "--device", request, "--rider", tmp_path.name[-20:].strip("_"))
+    assert given.status == 0, given
+    access.write_text(given.stdout)
+    imported = phone("config", "import", access, "--yes", passphrase=None)
+    assert imported.status == 0, imported
+    return phone
+
+
+def test_openssl_and_cryptography_read_the_key(phone):
+    request = phone.enrolls("--passphrase", input=f"{PASSPHRASE}\n".encode(), passphrase=None)
+    pem = phone.key.read_bytes()
+    assert oct(phone.key.stat().st_mode & 0o777) == "0o600"
+    assert pem.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
+    read = subprocess.run(
+        ["openssl", "pkey", "-in", phone.key, "-passin", f"file:{phone.file(PASSPHRASE)}", "-text_pub", "-noout"],
+        capture_output=True, text=True,
+    )
+    assert read.returncode == 0 and "ED25519" in read.stdout
+    form = subprocess.run(["openssl", "asn1parse", "-in", phone.key], capture_output=True, text=True).stdout
+    assert all(word in form for word in ("PBES2", "scrypt", "aes-256-cbc"))
+    key = serialization.load_pem_private_key(pem, PASSPHRASE.encode())
+    asked = proto.from_json(proto.from_base64url(request.split(".")[0]))
+    assert asked["jwk"]["x"] == proto.jwk(key.public_key())["x"]
+    # The public part after it is the same key's.
+    public = serialization.load_pem_public_key(pem[pem.index(b"-----BEGIN PUBLIC") :])
+    assert proto.jwk(public) == proto.jwk(key.public_key())
+    with pytest.raises(ValueError):
+        serialization.load_pem_private_key(pem, OTHER.encode())
+
+
+def test_every_command_with_the_key_takes_the_passphrase(rider, shared_vehicle):
+    for command in (["status"], ["doctor", "vehicle", "controller"], ["stop"]):
+        ended = rider(*command)
+        assert ended.status == 0, ended
+    opened = rider("open", "--side", "right", "--radio", shared_vehicle.radio("right"))
+    assert (opened.status, opened.stdout) == (0, "the right step is open\n")
+    assert rider("close", "--side", "right", "--radio", shared_vehicle.radio("right")).status == 0
+    # What needs no signature needs no passphrase.
+    for command in ([], ["config", "show"]):
+        assert rider(*command, passphrase=None).status == 0
+    # Whether it is known or not, a renewal is imported without it.
+    assert rider("enroll", passphrase=None).status == 77
+
+
+def test_a_wrong_passphrase_is_one_line_and_nothing_is_sent(rider, shared_vehicle):
+    before = shared_vehicle.published("left")
+    for command in (["status"], ["open", "--side", "left", "--radio", shared_vehicle.radio("left")], ["enroll"]):
+        ended = rider(*command, passphrase=OTHER)
+        assert ended.status == 77 and ended.error.endswith("device/device.jwk: the passphrase is wrong"), ended
+        assert len(ended.stderr.splitlines()) == 1 and ended.stdout == ""
+    assert shared_vehicle.published("left") == before
+
+
+def test_nobody_is_asked_where_nobody_can_answer(rider):
+    for command in (["status"], ["enroll", "--no-input"]):
+        ended = rider(*command, passphrase=None)
+        assert ended.status == 77 and "nobody can be asked" in ended.error
+        assert "STEPCTL_PASSPHRASE_FILE" in ended.stderr
+    open_to_all = rider.stepctl("status", STEPCTL_PASSPHRASE_FILE=str(rider.file(PASSPHRASE, 0o644)))
+    assert open_to_all.status == 77 and "can be read by others" in open_to_all.error
+    assert rider.stepctl("status", STEPCTL_PASSPHRASE_FILE="/nonexistent").status == 66
+    empty = rider.stepctl("status", STEPCTL_PASSPHRASE_FILE=str(rider.file("\n")))
+    assert (empty.status, empty.error.endswith("an empty passphrase")) == (78, True)
+
+
+def test_on_a_terminal_it_is_asked_for_once_and_not_shown(rider, shared_vehicle, on_terminal):
+    radio = shared_vehicle.radio("right")
+    terminal = on_terminal([STEPCTL, "open", "--side", "right", "--radio", radio], HOME=str(rider.home))
+    terminal.waits_for(QUESTION)
+    wait_until(lambda: not terminal.shows_what_is_typed, "the terminal hides what is typed")
+    terminal.types(PASSPHRASE.encode() + b"\n")
+    assert terminal.ends() == 0
+    assert terminal.written.count(QUESTION) == 1 and PASSPHRASE.encode() not in terminal.written
+    assert terminal.shows_what_is_typed
+    waiting = on_terminal([STEPCTL, "status"], HOME=str(rider.home))
+    waiting.waits_for(QUESTION)
+    waiting.types(b"\x03")
+    assert waiting.ends() == -signal.SIGINT
+    assert waiting.shows_what_is_typed
+
+
+def test_a_new_one_is_typed_twice(phone, on_terminal):
+    def enrolls(*answers: str) -> tuple[int, bytes]:
+        terminal = on_terminal([STEPCTL, "enroll", "--name", "anna", "--passphrase"], HOME=str(phone.home))
+        for question, answer in zip((b"new passphrase: ", b"again: "), answers):
+            terminal.waits_for(question)
+            wait_until(lambda: not terminal.shows_what_is_typed, "the terminal hides what is typed")
+            terminal.types(answer.encode() + b"\n")
+        return terminal.ends(), terminal.written
+
+    assert enrolls("short")[0] == 64
+    status, said = enrolls(PASSPHRASE, OTHER)
+    assert status == 64 and b"two different passphrases" in said
+    assert not phone.key.exists(), "nothing was made"
+    assert enrolls(PASSPHRASE, PASSPHRASE)[0] == 0
+    assert phone("enroll", "--name", "anna").status == 0
+
+
+def test_it_can_be_set_changed_and_taken_away_and_the_key_stays(phone):
+    request = phone.enrolls(passphrase=None)
+    assert phone.key.read_bytes().startswith(b'{"kty"')
+
+    def key(text: str) -> dict:
+        return proto.from_json(proto.from_base64url(text.split(".")[0]))["jwk"]
+
+    def file(text: str):
+        path = phone.home / "new"
+        path.touch(0o600)
+        path.write_text(text + "\n")
+        return path
+
+    set_ = phone.enrolls("--passphrase-file", file(PASSPHRASE), passphrase=None)
+    changed = phone.enrolls("--passphrase-file", file(OTHER), passphrase=PASSPHRASE)
+    assert phone("enroll", "--name", "anna", passphrase=PASSPHRASE).status == 77
+    # The present one is needed for another.
+    before = phone.key.read_bytes()
+    assert phone("enroll", "--name", "anna", "--passphrase-file", file(PASSPHRASE), passphrase=PASSPHRASE).status == 77
+    assert phone("enroll", "--name", "anna", "--no-passphrase", passphrase=PASSPHRASE).status == 77
+    assert phone.key.read_bytes() == before
+    gone = phone.enrolls("--no-passphrase", passphrase=OTHER)
+    assert phone.key.read_bytes().startswith(b'{"kty"') and oct(phone.key.stat().st_mode & 0o777) == "0o600"
+    assert key(request) == key(set_) == key(changed) == key(gone)
+    both = phone("enroll", "--no-passphrase", "--passphrase-file", file(OTHER), passphrase=None)
+    assert both.status == 64
+
+
+def test_a_descriptor_serves_as_a_file(phone):
+    reading, writing = os.pipe()
+    os.write(writing, PASSPHRASE.encode() + b"\n")
+    os.close(writing)
+    made = subprocess.run(
+        [STEPCTL, "enroll", "--name", "anna", "--passphrase-file", f"/dev/fd/{reading}"],
+        env=phone.stepctl.environment, pass_fds=[reading], capture_output=True,
+    )
+    os.close(reading)
+    assert made.returncode == 0, made
+    assert phone("enroll", "--name", "anna").status == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "private", "public", "missing", "other"])
+def test_a_damaged_key_is_said(phone, damage):
+    phone.enrolls("--passphrase-file", phone.file(PASSPHRASE))
+    pem = phone.key.read_text()
+    lines = pem.splitlines()
+    end = lines.index("-----END ENCRYPTED PRIVATE KEY-----")
+    if damage == "cut":
+        lines = lines[:3]
+    elif damage == "private":
+        lines[2] = lines[2][::-1]
+    elif damage == "public":
+        lines[end + 2] = lines[end + 2][:-8] + "AAAAAAA="
+    elif damage == "missing":
+        lines = lines[: end + 1]
+    else:
+        other = proto.Ed25519PrivateKey.generate().public_key()
+        text = other.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        lines[end + 1 :] = text.decode().splitlines()
+    phone.key.write_text("\n".join(lines) + "\n")
+    ended = phone("enroll", "--name", "anna")
+    assert ended.status in (77, 78) and ended.stdout == "" and len(ended.stderr.splitlines()) <= 2
+    assert str(phone.key) in ended.error
