@@ -149,12 +149,17 @@ def test_the_confusion_matrices_are_those_of_scikit_learn_over_what_locate_decid
         assert [row["counts"] for row in matrix["rows"]] == expected[:-1].tolist()
         decided = [(a, b) for a, b in zip(truth, said) if b not in ("unknown", "undecided")]
         assert matrix["correct"]["share"] == pytest.approx(np.mean([a == b for a, b in decided]), abs=1e-4)
-        assert matrix["decided"]["share"] == pytest.approx(len(decided) / len(said), abs=1e-4)
+        assert matrix["coverage"]["share"] == pytest.approx(len(decided) / len(said), abs=1e-4)
         assert matrix["balanced"] == pytest.approx(balanced_accuracy_score(*zip(*decided)), abs=1e-4)
     assert [position["located"] for position in result["positions"]] == located
     assert result["decisions"] == len(sides)
     near = [name for name, (_, distance, _) in walk.truth.items() if distance <= 1]
     assert result["permit"]["available"]["independent"] == len(near)
+    laser, tape = sorted(result["methods"], key=lambda row: row["method"])
+    assert (laser["positions"], tape["positions"]) == (7, 7)
+    rests = [position["residual_db"] for position in result["positions"] if position["method"] == "laser"]
+    assert laser["residual_db"] == pytest.approx(np.mean(rests), abs=0.02)
+    assert laser["correct"]["count"] + tape["correct"]["count"] == result["zones"]["correct"]["count"]
 
 
 def test_intervals_are_wilsons_for_as_many_as_are_independent(walk):

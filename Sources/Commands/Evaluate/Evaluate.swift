@@ -32,7 +32,7 @@ struct Evaluate: ContextCommand {
   @Option(
     parsing: .upToNextOption,
     help: ArgumentHelp(
-      "What `stepctl open --json` printed, to compare methods by; the last option.", valueName: "files"),
+      "What `stepctl open --json` printed, to compare methods by: all files up to the next option.", valueName: "files"),
     completion: .file(extensions: ["jsonl"]))
   var outcomes: [String] = []
 

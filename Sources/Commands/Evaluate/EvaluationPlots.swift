@@ -40,7 +40,7 @@ struct EvaluationPlots {
       "Confusion matrix of the \(word)s",
       subtitle: """
         \(site.vehicle.name): \(site.positions.count) captures; correct \(EvaluationReport.percent(matrix.correct())) of \
-        the decided, decided \(EvaluationReport.percent(matrix.coverage())); 95 % Wilson intervals over captures
+        the decided, coverage \(EvaluationReport.percent(matrix.coverage())); 95 % Wilson intervals over captures
         """, size: (max(right + 270, 820), bottom + 70))
     for (row, truth) in matrix.words.enumerated() {
       let y = top + cell.height * Double(row)
@@ -61,8 +61,8 @@ struct EvaluationPlots {
       plot.text(truth, x: left - 8, y: y + cell.height / 2 + 4, anchor: "end")
       let correct = EvaluationReport.percent(matrix.correct(row))
       plot.text("correct of decided \(correct)", x: right + 12, y: y + cell.height / 2 - 3, anchor: "start")
-      let decided = EvaluationReport.percent(matrix.coverage(row))
-      plot.text("decided \(decided)", x: right + 12, y: y + cell.height / 2 + 14, anchor: "start")
+      let coverage = EvaluationReport.percent(matrix.coverage(row))
+      plot.text("coverage \(coverage)", x: right + 12, y: y + cell.height / 2 + 14, anchor: "start")
     }
     for (column, name) in columns.enumerated() {
       plot.text(name, x: left + cell.width * (Double(column) + 0.5), y: bottom + 18)

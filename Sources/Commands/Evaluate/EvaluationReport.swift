@@ -42,7 +42,7 @@ struct EvaluationReport {
     let words = matrix.words + [matrix.undecided]
     let widths = words.map { max($0.count, 5) + 1 }
     let head = zip(words, widths).map { $0.aligned(to: $1, right: true) }.joined()
-    var lines = ["  \("true".aligned(to: 9))\(head)  \("correct of decided".aligned(to: 19))decided"]
+    var lines = ["  \("true".aligned(to: 9))\(head)  \("correct of decided".aligned(to: 19))coverage"]
     for (row, word) in matrix.words.enumerated() where matrix.counts[row].contains(where: { $0 > 0 }) {
       let counts = zip(matrix.counts[row], widths).map { "\($0)".aligned(to: $1, right: true) }.joined()
       lines.append(
@@ -202,6 +202,13 @@ struct EvaluationReport {
       "body_loss_db": .rounded(site?.bodyLoss, places: 2),
       "positions": .array(
         site.map { zip(zip($0.positions, $0.residuals), $0.faults).map { Self.json($0.0, $0.1, $1) } } ?? []),
+      "methods": .array(
+        (site?.methods ?? []).map { method in
+          [
+            "method": method.method.map { .string($0) } ?? .null, "positions": .integer(Int64(method.positions)),
+            "residual_db": .rounded(method.residual, places: 2), "correct": Self.json(method.correct),
+          ]
+        }),
       "remarks": .array(site?.remarks.map { .string($0) } ?? []),
       "openings": .array(openings.map(Self.json)),
     ]
@@ -223,10 +230,10 @@ struct EvaluationReport {
         matrix.words.enumerated().map { row, word in
           [
             "true": .string(word), "counts": .array(matrix.counts[row].map { .integer(Int64($0)) }),
-            "correct": json(matrix.correct(row)), "decided": json(matrix.coverage(row)),
+            "correct": json(matrix.correct(row)), "coverage": json(matrix.coverage(row)),
           ]
         }),
-      "correct": json(matrix.correct()), "decided": json(matrix.coverage()),
+      "correct": json(matrix.correct()), "coverage": json(matrix.coverage()),
       "balanced": .rounded(matrix.balanced, places: 4),
     ]
   }
