@@ -816,7 +816,7 @@ _stepctl_doctor() {
 
 _stepctl_calibrate() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--again --yes -y --dry-run --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--step --seconds --captures --vehicle --radio)
     __stepctl_offer_flags_options 0
