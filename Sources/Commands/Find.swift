@@ -34,7 +34,9 @@ struct Find: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    if let timeout, !(0.1...3600).contains(timeout.seconds) { throw ValidationError("--timeout takes 0.1 to 3600 seconds.") }
+    if let timeout, !(0.1...3600).contains(timeout.seconds) {
+      throw ValidationError("--timeout takes 0.1 to 3600 seconds.")
+    }
   }
 
   func run(in context: Context) throws {

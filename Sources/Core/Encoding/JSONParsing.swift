@@ -116,10 +116,16 @@ private struct JSONParser {
   mutating func string() throws(JSON.SyntaxError) -> String {
     position += 1
     let start = position
-    while let byte = next, byte != 0x22, byte != 0x5C, byte >= 0x20 { position += 1 }
+    var isASCII = true
+    while let byte = next, byte != 0x22, byte != 0x5C, byte >= 0x20 {
+      isASCII = isASCII && byte < 0x80
+      position += 1
+    }
     if next == 0x22 {
-      // Without escapes, which few have, the text is what is there.
-      guard let text = String(validating: bytes[start..<position], as: UTF8.self) else { throw error("UTF-8") }
+      // Without escapes, which few have, the text is what is there; ASCII, which most are, is UTF-8 without a look at it.
+      let content = bytes[start..<position]
+      let valid = isASCII ? String(decoding: content, as: UTF8.self) : String(validating: content, as: UTF8.self)
+      guard let text = valid else { throw error("UTF-8") }
       position += 1
       return text
     }
@@ -206,7 +212,8 @@ private struct JSONParser {
     // `-0` is no integer: some readers would drop its sign, others not.
     if isInteger, let value = Int64(text), value != 0 || bytes[start] != 0x2D { return .integer(value) }
     // What is too large for a Double is JSON all the same, and becomes infinite. No reader takes that for a value.
-    guard let value = Double(text) else { throw error("a number") }
+    // (Double of a String makes a Substring of it, too, but by way of what is generic.)
+    guard let value = Double(Substring(text)) else { throw error("a number") }
     return .number(value)
   }
 }

@@ -25,16 +25,22 @@ public struct FeedFlaw: Failure, Equatable {
 /// Reads an object of a feed's message, whose numbers may be text.
 struct FeedReader {
   private let json: JSON
-  /// What errors call it.
-  let place: String
+  private let outer: String
+  private let name: String
 
   /// Seconds since 1970 that a clock may show: until the year 2100, so that arithmetic with them is exact enough.
   static let times = 0.0...4_102_444_800
 
-  init(_ json: JSON, _ place: String) {
+  /// - Parameters:
+  ///   - outer: what errors call it, or, with a name, the object that it is a member of.
+  init(_ json: JSON, _ outer: String, name: String = "") {
     self.json = json
-    self.place = place
+    self.outer = outer
+    self.name = name
   }
+
+  /// What errors call it. There are few: it is put together when it is asked for.
+  var place: String { name.isEmpty ? outer : "\(outer).\(name)" }
 
   private func path(_ name: String) -> String { "\(place).\(name)" }
 
@@ -49,7 +55,7 @@ struct FeedReader {
   func object(_ name: String) throws(FeedFlaw) -> FeedReader {
     let value = try member(name)
     guard value.object != nil else { throw FeedFlaw(path(name), "an object") }
-    return FeedReader(value, path(name))
+    return FeedReader(value, place, name: name)
   }
 
   /// A name: 1 to 64 bytes of text, or an integer, which some publishers write.
