@@ -400,14 +400,18 @@ _stepctl_locate() {
 
 _stepctl_enroll() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--drawn --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--passphrase --no-passphrase --drawn --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--name -o --output)
+    non_repeating_options=(--name --passphrase-file -o --output)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
     '--name')
+        return
+        ;;
+    '--passphrase-file')
+        __stepctl_add_completions -f
         return
         ;;
     '-o'|'--output')
@@ -478,8 +482,8 @@ _stepctl_config_path() {
 _stepctl_config_import() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--qr --name --timeout)
+    repeating_options=(--qr)
+    non_repeating_options=(--name --timeout)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions

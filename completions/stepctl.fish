@@ -35,7 +35,7 @@ function __stepctl_parse_tokens -S
         case 'locate'
             __stepctl_parse_subcommand 0 'watch' 'interval=' 'by=' 'radio=' 'nfc=' 'qr=' 'timeout=' 'vehicle=' 'save=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'enroll'
-            __stepctl_parse_subcommand 0 'name=' 'o/output=' 'drawn' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+            __stepctl_parse_subcommand 0 'name=' 'passphrase' 'no-passphrase' 'passphrase-file=' 'o/output=' 'drawn' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'config'
             __stepctl_parse_subcommand 0 'version' 'h/help'
             switch $unparsed_tokens[1]
@@ -44,7 +44,7 @@ function __stepctl_parse_tokens -S
             case 'path'
                 __stepctl_parse_subcommand 0 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'import'
-                __stepctl_parse_subcommand 1 'qr=' 'name=' 'y/yes' 'timeout=' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                __stepctl_parse_subcommand 1 'qr=+' 'name=' 'y/yes' 'timeout=' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             end
         case 'login'
             __stepctl_parse_subcommand 1 'email=' 'ca=' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
@@ -311,8 +311,12 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" name' -l 'name' -d 'What you want to be called (default: your user name).' -rfka ''
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" o output' -s 'o' -l 'output' -d 'Write into this file, as a QR code if it ends in .png or .svg, or - (default: standard output).' -rF
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase' -l 'passphrase' -d 'Protect the device\'s key by a passphrase, by another one, or by the mode of its file alone.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" no-passphrase' -l 'no-passphrase' -d 'Protect the device\'s key by a passphrase, by another one, or by the mode of its file alone.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase-file' -l 'passphrase-file' -d 'Take the new passphrase from the first line of this file.' -rF
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" o output' -s 'o' -l 'output' -d 'Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" drawn' -l 'drawn' -d 'Draw it as a QR code on the terminal.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" no-input' -l 'no-input' -d 'Never ask; end where an answer is needed.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll"' -l 'verbose' -s 'v' -d 'Say more about what is going on; -vv shows messages too.'
@@ -341,7 +345,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config path" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config path" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl config import" -eq 1' -F
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config import" qr' -l 'qr' -d 'A picture of a code (PNG, JPEG), - for standard input, or a camera: /dev/video0.' -rfa '(set -l exts \'png\' \'jpg\' \'jpeg\';for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.{$exts};printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config import"' -l 'qr' -d 'Pictures of its codes (PNG, JPEG), - for standard input, or a camera: /dev/video0.' -rfa '(set -l exts \'png\' \'jpg\' \'jpeg\';for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.{$exts};printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config import" name' -l 'name' -d 'What to call the vehicle (default: its own name, in letters that are easy to type).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config import" y yes' -l 'yes' -s 'y' -d 'Trust it without asking.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl config import" timeout' -l 'timeout' -d 'How long to listen and to wait, as 10, 10s or 2m (default: 10).' -rfka ''
@@ -557,7 +561,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl provision keys" -eq 1' -fa '(__stepctl_complete_directories)'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision keys" o output' -s 'o' -l 'output' -d 'Write into this file, as a QR code if it ends in .png or .svg, or - (default: standard output).' -rF
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision keys" o output' -s 'o' -l 'output' -d 'Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision keys" drawn' -l 'drawn' -d 'Draw it as a QR code on the terminal.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision keys" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision keys" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
@@ -573,7 +577,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" for' -l 'for' -d 'How long the token is valid, as 45s, 30m, 8h or 7d.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" device-key' -l 'device-key' -d 'The rider\'s own public device key, as a JWK (default: a new one).' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'jwk\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" force' -l 'force' -d 'Replace the token of a rider who has one.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" o output' -s 'o' -l 'output' -d 'Write into this file, as a QR code if it ends in .png or .svg, or - (default: standard output).' -rF
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" o output' -s 'o' -l 'output' -d 'Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" drawn' -l 'drawn' -d 'Draw it as a QR code on the terminal.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
