@@ -165,13 +165,16 @@ _stepd() {
     local -a repeating_flags=()
     local -a non_repeating_flags=(--check --verbose -v --version -h --help)
     local -a repeating_options=()
-    local -a non_repeating_options=(--config)
+    local -a non_repeating_options=(--config --servo)
     __stepd_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
     '--config')
         __stepd_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    '--servo')
         return
         ;;
     esac

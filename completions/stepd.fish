@@ -20,7 +20,7 @@ function __stepd_parse_tokens -S
     set -l unparsed_tokens (__stepd_tokens -pc)
     switch $unparsed_tokens[1]
     case 'stepd'
-        __stepd_parse_subcommand 0 'config=' 'check' 'v/verbose' 'version' 'h/help'
+        __stepd_parse_subcommand 0 'config=' 'check' 'servo=' 'v/verbose' 'version' 'h/help'
         switch $unparsed_tokens[1]
         case 'help'
             __stepd_parse_subcommand -r 1 'version'
@@ -79,6 +79,7 @@ end
 complete -c 'stepd' -f
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" config' -l 'config' -d 'The controller\'s configuration.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'toml\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" check' -l 'check' -d 'Check the files, the keys, the journal, the radios, the servos and the inputs, and end.'
+complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" servo' -l 'servo' -d 'Set up this step\'s servo by hand: lead it, note its ends, try it. stepd must not run.' -rfka ''
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" v verbose' -l 'verbose' -s 'v' -d 'Log answers too, and not only what moves or is refused.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" version' -l 'version' -d 'Show the version.'
 complete -c 'stepd' -n '__stepd_should_offer_completions_for_flags_or_options "stepd" h help' -s 'h' -l 'help' -d 'Show help information.'
