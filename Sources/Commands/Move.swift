@@ -3,7 +3,6 @@ import Bluetooth
 import Configuration
 import Domain
 import Encoding
-import MQTT
 import Ranging
 import Rider
 import StepProtocol
@@ -109,7 +108,6 @@ extension MoveCommand {
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
     let interruption = try context.interruption()
-    MQTTConnection.prepare()
     let file = try move.presence.vehicleFile(settings, context, interruption, console)
     var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {

@@ -107,10 +107,6 @@ package final class MQTTConnection: Sendable {
 
   deinit { close() }
 
-  /// Has another thread load what TLS takes, and returns at once: for whoever is about to find out where to connect. After
-  /// `Interruption`, like every thread.
-  package static func prepare() { try? DetachedThread.start(TLSContext.prepare) }
-
   /// Publishes with QoS 1.
   ///
   /// - Parameter topic: a topic name, without wildcards.

@@ -1,6 +1,5 @@
 import CMosquitto
 import Glibc
-import Synchronization
 import SystemIO
 
 /// OpenSSL's settings for one connection, and the faults that it found in the other side.
@@ -24,7 +23,9 @@ final class TLSContext {
   var meter = PacketMeter(limit: .max, keepAlive: .seconds(30))
 
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
-    guard let handle = Self.make() else { throw .tlsFailed(broker, code: ERR_get_error()) }
+    // exit(3) must not free OpenSSL's tables under a thread that still runs.
+    OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+    guard let handle = SSL_CTX_new(TLS_client_method()) else { throw .tlsFailed(broker, code: ERR_get_error()) }
     self.handle = handle
     (self.tls, self.broker) = (tls, broker)
     var address = in6_addr()
@@ -63,21 +64,6 @@ final class TLSContext {
   }
 
   deinit { SSL_CTX_free(handle) }
-
-  private static let lock = Mutex(())
-
-  /// A new `SSL_CTX`. For the first one of a process OpenSSL reads its configuration and looks up its algorithms, which
-  /// is half of what a connection's context costs. Who wants another one meanwhile waits, and finds them.
-  private static func make() -> OpaquePointer? {
-    lock.withLock { _ in
-      // exit(3) must not free OpenSSL's tables under a thread that still runs.
-      OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
-      return SSL_CTX_new(TLS_client_method())
-    }
-  }
-
-  /// Has OpenSSL do what it does for the first context of a process.
-  static func prepare() { SSL_CTX_free(make()) }
 
   /// Why TLS failed, where it was TLS that did.
   var error: MQTTError? {
