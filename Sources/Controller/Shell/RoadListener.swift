@@ -54,13 +54,13 @@ final class RoadListener: Sendable {
     }
   }
 
-  /// Watches the road.
+  /// Watches the road. A question that comes when nobody asked any more does not wait for the next try.
   func watch(_ road: Wish) {
-    let wasIdle = wish.withLock { wish in
+    let isNew = wish.withLock { wish in
       defer { wish = road }
-      return wish == nil
+      return wish.map { $0.until <= .now } ?? true
     }
-    if wasIdle { wished.signal() }
+    if isNew { wished.signal() }
   }
 
   /// To be called for each frame that the loop has taken.
@@ -97,7 +97,11 @@ final class RoadListener: Sendable {
           events.post(.lost(reason == told && lasted < Backoff.longest ? nil : reason))
           told = reason
           let due = ContinuousClock.now + backoff.next(afterLasting: lasted, chance: Double.random(in: 0...1))
-          if (try? waitReadable([stop.number], until: due)[0]) ?? true { return }
+          guard let ready = try? waitReadable([wished.number, stop.number], until: due), !ready[1] else { return }
+          if ready[0] {
+            wished.clear()
+            backoff = Backoff()
+          }
         }
       }
     }
