@@ -46,6 +46,28 @@ import Traffic
     #expect(try next(bridge, &client, now + 0.3) == nil)
   }
 
+  @Test("clients whose frames are written one after another get what is theirs, and nothing of another's")
+  func shares() throws {
+    var bridge = Bridge(map: nil)
+    var clients = (0..<4).map { _ in Bridge.Client(allowed: nil) }
+    for index in clients.indices {
+      var own = location(index == 1 ? 10 : nil)
+      own.time += Double(index * 100_000_000)
+      #expect(bridge.place(&clients[index], at: own, now: 100))
+    }
+    var outgoing = OutgoingFrame(space: 3)
+    for second in 1...3 {
+      bridge.take(frame("S1", Int64(second), objects: 3), at: 100)
+      for index in clients.indices {
+        let sent = 100 + Double(index) / 10
+        #expect(bridge.write(for: &clients[index], now: sent, to: &outgoing) == false)
+        let got = try FeedFrame(parsing: Array(outgoing.bytes.dropFirst(3)))
+        #expect(got.objects.count == (index == 1 ? 1 : 3) && got.time == frame("S1", Int64(second)).time)
+        #expect(got.bridge?.sent == sent && got.bridge?.echo == 1_700_000_000.25 + Double(index * 100_000_000))
+      }
+    }
+  }
+
   @Test("no place is older than 5 s, no frame older than 1 s")
   func ends() throws {
     var bridge = Bridge(map: nil)
