@@ -122,7 +122,9 @@ struct VehicleExamination {
       return part.state != .broken
     } catch let failure as any Failure {
       if interruption.isPending { throw Interrupted() }
-      part.find("connection", failure)
+      // Its hint is to come here.
+      part.exitStatus = failure.exitStatus
+      part.find("connection", .broken, failure.description)
       return false
     }
   }
