@@ -13,12 +13,11 @@ from test_bookings import Device, asked, problem
 
 
 @pytest.fixture
-def disk(tmp_path):
+def disk(tmp_path_factory):
     """A small one of its own."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("disk")
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=6m,mode=755", "tmpfs", folder], capture_output=True, text=True)
     if mounted.returncode:
