@@ -17,5 +17,7 @@ trap 'Fleet/Tests/postgres.sh stop "$folder/cluster" 2>/dev/null; rm -rf "$folde
 if Fleet/Tests/postgres.sh start "$folder/cluster"; then export STEPFLEET_POSTGRES=$folder/cluster; fi
 swift test --package-path Fleet --skip-build --disable-xctest >"$folder/modules.log" 2>&1 || status=1
 awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$folder/modules.log"
-Fleet/.build/venv/bin/python -m pytest -q -rs -c Fleet/Tests/pytest.ini Fleet/Tests/System || status=1
+# Most of these wait for most of the time: a worker more than there are cores.
+Fleet/.build/venv/bin/python -m pytest -q -rs --numprocesses $(($(nproc) + 1)) -c Fleet/Tests/pytest.ini \
+  Fleet/Tests/System || status=1
 exit "$status"

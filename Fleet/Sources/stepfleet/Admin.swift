@@ -29,10 +29,10 @@ struct Admin {
   /// - Parameter port: of a server that is not the folder's only one.
   static func socket(_ port: Int? = nil) -> String { port.map { "run/\($0).sock" } ?? "run/admin.sock" }
 
-  /// Throws when it is longer than unix(7) takes.
+  /// Throws when it is longer than SwiftNIO takes; unix(7) would take 107.
   static func checkLength(_ path: String) throws(FleetError) {
-    guard path.utf8.count <= 107 else {
-      throw .file(path, "a socket's path has at most 107 bytes; use a folder with a shorter path")
+    guard path.utf8.count <= 103 else {
+      throw .file(path, "a socket's path has at most 103 bytes; use a folder with a shorter path")
     }
   }
 

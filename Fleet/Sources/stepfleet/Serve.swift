@@ -11,6 +11,7 @@ import NIOCore
 import NIOSSL
 import ServiceLifecycle
 import Store
+import Synchronization
 import UnixSignals
 import Web
 
@@ -68,18 +69,21 @@ struct Serve: AsyncParsableCommand {
       certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
       privateKey: .privateKey(NIOSSLPrivateKey(file: folder.path("tls/server.key"), format: .pem)))
     tls.minimumTLSVersion = .tlsv12
+    // Both sockets listen: riders and the operator can ask.
+    let starting = Starting()
+    let onServerRunning: @Sendable (any Channel) async -> Void = { _ in
+      guard starting.isLast() else { return }
+      logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
+    }
     let open = Application(
       router: riders,
       server: try .tls(.http1(configuration: .init(idleTimeout: .seconds(30))), tlsConfiguration: tls),
       configuration: .init(address: .hostname(Self.anyAddress, port: port), serverName: nil),
       services: [Housekeeping(service: service, login: login, logger: logger), Following(service: service)],
-      onServerRunning: { channel in
-        logger.notice("serving", metadata: ["origin": "\(settings.origin)", "port": "\(port)"])
-      },
-      logger: logger)
+      onServerRunning: onServerRunning, logger: logger)
     let admin = Application(
       router: operators, configuration: .init(address: .unixDomainSocket(path: socket), serverName: nil),
-      logger: logger)
+      onServerRunning: onServerRunning, logger: logger)
     // What the server had not published when it stopped is told now.
     try await service.publishToAll()
     let group = ServiceGroup(
@@ -100,6 +104,19 @@ extension Serve {
     guard probe >= 0 else { return "0.0.0.0" }
     close(probe)
     return "::"
+  }
+}
+
+/// The two servers that start at the same time.
+private final class Starting: Sendable {
+  private let left = Mutex(2)
+
+  /// Whether the other one runs already.
+  func isLast() -> Bool {
+    left.withLock {
+      $0 -= 1
+      return $0 == 0
+    }
   }
 }
 
