@@ -71,7 +71,9 @@ struct Locate: ContextCommand {
         vehicle, side: nil, radio: radio, limit: presence.timeout.timeout, context, console, view, interruption)
       // The keys of the terminal are the picture's: nobody can type a passphrase.
       let unlock = context.unlock(interruption, noInput: true)
-      _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true) { try file.riderAccess(unlock: unlock) }
+      _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true) {
+        try file.riderAccess(unlock: unlock)
+      }
       return
     }
     try search.follow(interruption, tell: console.note) { location, _ in
