@@ -72,16 +72,6 @@ package enum Files {
     return (status.st_uid, status.st_gid)
   }
 
-  /// Gives an open file away, as far as this user may. Nothing is asked of the kernel where there is nothing to change: a
-  /// service may be ended for asking.
-  package static func give(_ number: Int32, to owner: (user: uid_t, group: gid_t)) {
-    var status = stat()
-    guard fstat(number, &status) == 0, (status.st_uid, status.st_gid) != owner,
-      geteuid() == 0 || status.st_uid == owner.user
-    else { return }
-    _ = fchown(number, owner.user, owner.group)
-  }
-
   /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its
   /// user's), and a link to it stays a link.
   package static func rewrite(_ path: String, with bytes: some Sequence<UInt8>) throws(SystemError) {
@@ -145,8 +135,8 @@ package enum Files {
     do throws(SystemError) {
       let number = file.number
       if isLocked, !file.lock() { throw SystemError("lock", path) }
-      // Before the mode, of which it clears bits (fchown(2)).
-      if let owner { give(number, to: owner) }
+      // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
+      if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", path) { fchmod(number, mode) }
       try file.write(bytes, path)
       if isDurable { try file.synchronize(path) }

@@ -45,7 +45,7 @@ package final class FileJournal: JournalStore, Sendable {
     lock = try Descriptor.open(path + ".lock", O_RDWR | O_CREAT | O_NONBLOCK, mode: 0o600)
     guard lock.lock() else { throw JournalError.inUse(path) }
     if !wasMade, let owner = Files.owner(of: Files.parent(of: path)) {
-      Files.give(lock.number, to: owner)
+      _ = fchown(lock.number, owner.user, owner.group)
     }
     let held = try Self.hold(path)
     var journal = try held.map { try Self.read($0.file, path) } ?? Journal()
