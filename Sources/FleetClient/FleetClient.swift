@@ -267,6 +267,17 @@ package final class FleetClient {
     }
   }
 
+  /// - Returns: nil where the fleet has no such vehicle.
+  package func vehicle(_ id: UUID) throws -> FleetVehicle? {
+    let response: HTTPResponse
+    do { response = try ask(.get, "/v1/vehicles/\(id)") } catch FleetError.problem(let problem, _)
+      where problem.status == 404
+    { return nil }
+    let vehicle = try FleetVehicle(AnswerReader(response, from: server.host).value, from: server.host)
+    guard vehicle.id == id else { throw FleetError.malformed("it is another vehicle's", host: server.host) }
+    return vehicle
+  }
+
   /// Books once, however often it has to be said.
   ///
   /// - Parameters:

@@ -1,6 +1,7 @@
 import Booking
 import Domain
 import Encoding
+import Geography
 package import Hummingbird
 import Provisioning
 import StepProtocol
@@ -30,6 +31,13 @@ extension FleetService {
         try await setService(service, of: name)
         if service == .removed { return Response(json: ["name": .string(name), "state": "removed"]) }
       }
+      let (vehicle, bookings) = try await named(name)
+      return Response(json: Self.summary(vehicle, bookings, clock()))
+    }
+    router.post("/vehicle/place") { [self] request, _ in
+      let body = try await Body(of: request, members: ["name", "place"])
+      let name = try body.string("name")
+      try await setPlace(body["place"].map(Self.position), of: name)
       let (vehicle, bookings) = try await named(name)
       return Response(json: Self.summary(vehicle, bookings, clock()))
     }
@@ -72,6 +80,20 @@ extension FleetService {
   /// New notices for every vehicle: what the server did not publish before it stopped is in them.
   package func publishToAll() async throws {
     desk.publish(to: Set(try await vehicles().compactMap { UUID($0.vehicle.id) }))
+  }
+
+  private static func position(_ json: JSON) throws(Problem) -> Coordinate {
+    func degrees(_ name: String) -> Double? {
+      switch json[name] {
+      case .integer(let whole): Double(whole)
+      case .number(let number): number
+      default: nil
+      }
+    }
+    guard json.object?.count == 2, let latitude = degrees("latitude"), let longitude = degrees("longitude"),
+      let position = Coordinate(latitude: latitude, longitude: longitude)
+    else { throw .malformed("place is a latitude of -90 to 90 and a longitude of -180 to 180") }
+    return position
   }
 
   private static func summary(_ vehicle: FleetVehicle, _ bookings: [Booking], _ now: Int64) -> JSON {

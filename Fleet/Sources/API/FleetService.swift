@@ -2,6 +2,7 @@ package import Booking
 import Crypto
 import Domain
 package import Encoding
+package import Geography
 import HTTPTypes
 package import Logging
 import Provisioning
@@ -274,6 +275,22 @@ package final class FleetService: Sendable {
     forgetVehicles()
     if service != .inService { try await withdraw(concerned) }
     if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
+  }
+
+  /// Says where a vehicle is now; nil where that is not known any more.
+  package func setPlace(_ place: Coordinate?, of name: String) async throws {
+    let now = clock()
+    let vehicle = try await named(name).vehicle
+    func units(_ degrees: Double) -> Int64 { Int64((degrees * FleetVehicle.Place.perDegree).rounded()) }
+    let values = [
+      Value(place.map { units($0.latitude) }), Value(place.map { units($0.longitude) }), Value(place.map { _ in now }),
+      .text(vehicle.id),
+    ]
+    try await store.write { transaction in
+      try transaction.run("UPDATE vehicle SET latitude = ?, longitude = ?, placed_at = ? WHERE id = ?", values)
+      try transaction.announce("vehicle")
+    }
+    forgetVehicles()
   }
 
   /// By name or id.

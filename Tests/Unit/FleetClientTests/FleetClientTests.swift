@@ -2,6 +2,7 @@ import Crypto
 import Domain
 import Encoding
 import FleetClient
+import Geography
 import HTTP
 import StepProtocol
 import Testing
@@ -273,6 +274,52 @@ import Testing
         ]
       ])
     return try #require(try server.client.vehicles().first)
+  }
+
+  private static let van: [JSON.Member] = [
+    .init("id", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"), .init("name", "Van"), .init("state", "available"),
+    .init("steps", [["id": "left", "side": "left", "major": 1]]),
+  ]
+
+  @Test("a vehicle is where the server says, since then, and nowhere where it does not say")
+  func place() throws {
+    try server.isLoggedIn()
+    let id = try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"))
+    server.will(200, .object(Self.van))
+    #expect(try server.client.vehicle(id)?.place == nil)
+    server.will(
+      200,
+      .object(
+        Self.van + [
+          .init("place", ["latitude": .number(-33.8568), "longitude": 151]), .init("placed_at", "2026-11-21T15:30:00Z"),
+        ]))
+    let place = try #require(try server.client.vehicle(id)?.place)
+    #expect(place.position == Coordinate(latitude: -33.8568, longitude: 151) && place.since == 1_795_275_000)
+    #expect(server.requests.last?.url == "https://a/v1/vehicles/5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")
+    server.will(404, ["code": "not_found"])
+    #expect(try server.client.vehicle(id) == nil)
+  }
+
+  @Test(
+    "a place that is none leads nobody astray",
+    arguments: [
+      ["place": ["latitude": .number(90.1), "longitude": 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0, "longitude": .number(.infinity)], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": "0", "longitude": 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0], "placed_at": "2026-11-21T15:30:00Z"], ["place": ["latitude": 0, "longitude": 0]],
+      ["place": [0, 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0, "longitude": 0], "placed_at": "yesterday"],
+      // Another vehicle than the one that was asked for.
+      ["id": "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a91"],
+    ] as [JSON])
+  func noPlace(_ changes: JSON) throws {
+    try server.isLoggedIn()
+    let changes = changes.object ?? []
+    let kept = Self.van.filter { member in !changes.contains { $0.name == member.name } }
+    server.will(200, .object(kept + changes))
+    #expect {
+      _ = try server.client.vehicle(try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")))
+    } throws: { ($0 as? FleetError)?.exitStatus == .badData }
   }
 
   @Test(
