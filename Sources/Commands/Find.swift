@@ -15,7 +15,9 @@ struct Find: ContextCommand {
     usage: "stepctl find <options>",
     discussion: "It needs a receiver of satellites that gpsd serves. From 15 m on, `stepctl locate` knows more.")
 
+  // A place in the south begins with a hyphen.
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle's [place], else its fleet's).",
       valueName: "place"))

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import re
+import signal
 import socket
 import sqlite3
 import time
@@ -202,12 +203,20 @@ def test_find_asks_the_fleet_once_and_only_where_it_has_to(fleet, phone, gpsd, t
     assert questions(fleet) == before + 1
 
 
-def test_find_says_what_it_would_say_when_the_fleet_cannot_help(fleet, phone, gpsd):
+def test_find_says_what_it_would_say_when_the_fleet_cannot_help(fleet, phone, gpsd, tmp_path):
     fleet.kill()
     away = phone("find", "--gpsd", gpsd, "--json")
-    assert away.status == 78 and "does not say where the vehicle is" in away.json["error"], away
+    assert away.status == 78 and "does not say where the vehicle is" in away.json["message"], away
     assert away.json["hint"].startswith("give --to ") and f"localhost:{fleet.port}" in away.json["hint"]
     starts(fleet)
+    # One that does not answer is not waited for when the rider has had enough.
+    fleet.process.send_signal(signal.SIGSTOP)
+    waiting = phone.stepctl.start(tmp_path / "waiting", "find", "--gpsd", gpsd)
+    time.sleep(1.5)
+    waiting.signal(signal.SIGINT)
+    ended = waiting.ends(5)
+    assert (ended.status, ended.stdout) == (130, ""), ended
+    fleet.process.send_signal(signal.SIGCONT)
     assert fleet.types("account", "suspend", phone.email).returncode == 0
     ended = phone("find", "--gpsd", gpsd)
     assert ended.status == 78 and "has ended your login" in ended.stderr, ended
