@@ -7,7 +7,10 @@ import Web
 /// The tables of vehicles, bookings and access.
 package enum FleetTables {
   package static let migrations = [
-    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap)
+    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap),
+    // Keys of devices that get no access any more, whatever the ledger has forgotten.
+    Migration(
+      "fleet-2", ["CREATE TABLE revoked_device (device TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)"]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.

@@ -600,6 +600,12 @@ extension LoginService: Authenticator {
     let (session, _) = try await session(of: request)
     return Caller(account: session.account, device: session.device)
   }
+
+  package func endLogins(of device: String) async throws -> Int {
+    let count = try await store.endSessions(ofDevice: device, at: clock())
+    logger.info("a device's logins were ended", metadata: ["device": "\(device)", "logins": "\(count)"])
+    return count
+  }
 }
 
 extension Problem {
