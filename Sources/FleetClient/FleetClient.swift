@@ -1,4 +1,3 @@
-import Crypto
 package import Domain
 package import Encoding
 package import HTTP
@@ -209,13 +208,18 @@ package final class FleetClient {
 
   /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and its
   /// successor is on the disk before anything else happens. Where the answer was lost, the
-  /// next try has the same key, and the server does not take it for a thief's.
+  /// next try has the same key, and the server does not take it for a thief's. The key is random, and made only now: whoever
+  /// has the token from somewhere else does not know it.
   private func renew(
     _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
   ) throws -> SavedLogin.Tokens {
     var login = login
     var knew = lead
-    let key = Base64URL.encode(SHA256.hash(data: Array(old.refresh.utf8)))
+    let key = old.retry ?? UUID.random().description
+    if old.retry == nil {
+      login.tokens?.retry = key
+      try save(login)
+    }
     while true {
       let response = try form(
         old.tokenEndpoint,

@@ -9,7 +9,7 @@ package import Web
 
 extension FleetService {
   /// The routes for the operator, on a socket that nobody else can open. `stepfleet` asks them.
-  package func addAdminRoutes(to router: some RouterMethods<FleetContext>) {
+  package func addAdminRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/vehicles") { [self] _, _ in
       let now = clock()
       let vehicles = try await vehicles().map { Self.summary($0.vehicle, $0.bookings, now) }
@@ -53,16 +53,15 @@ extension FleetService {
     }
     router.post("/revoke") { [self] request, _ in
       let body = try await Body(of: request, members: ["booking", "device"])
-      let revocation: Revocation
       if let id = try body.optionalString("booking") {
-        revocation = .booking(id.lowercased())
-      } else {
-        guard let device = Thumbprint(try body.string("device")) else {
-          throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
-        }
-        revocation = .device(device)
+        return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(id.lowercased()))))])
       }
-      return Response(json: ["tokens": .integer(Int64(try await revoke(revocation)))])
+      guard let device = Thumbprint(try body.string("device")) else {
+        throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
+      }
+      let tokens = try await revoke(.device(device))
+      let logins = try await authenticator.endLogins(of: device.description)
+      return Response(json: ["tokens": .integer(Int64(tokens)), "logins": .integer(Int64(logins))])
     }
     router.post("/keys/rotate") { [self] _, _ in
       let now = clock()

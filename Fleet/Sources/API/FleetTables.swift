@@ -9,6 +9,9 @@ import Web
 package enum FleetTables {
   package static let migrations = [
     Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap),
+    // Keys of devices that get no access any more, whatever the ledger has forgotten.
+    Migration(
+      "fleet-2", ["CREATE TABLE revoked_device (device TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)"]),
     Migration(
       "vehicle-place-1",
       ["latitude", "longitude", "placed_at"].map { "ALTER TABLE vehicle ADD COLUMN \($0) BIGINT" }),

@@ -231,7 +231,8 @@ struct Revoke: ParsableCommand {
     abstract: "Takes access back: vehicles refuse it as soon as they have read the operator's notice.")
   @OptionGroup var server: ServerOption
   @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
-  @Option(help: ArgumentHelp("A device, by its key's thumbprint.", valueName: "thumbprint")) var device: String?
+  @Option(help: ArgumentHelp("A device, by its key's thumbprint, for good.", valueName: "thumbprint"))
+  var device: String?
   @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "address or id"))
   var account: String?
 
@@ -250,8 +251,15 @@ struct Revoke: ParsableCommand {
       } else {
         ("/accounts/\(escaped(account!))/revoke", [:])
       }
-    let count = try server.ask("POST", path, body)["tokens"]?.integer ?? 0
-    print(count == 1 ? "1 token revoked" : "\(count) tokens revoked")
+    let answer = try server.ask("POST", path, body)
+    func count(_ member: String, _ one: String) -> String {
+      let count = answer[member]?.integer ?? 0
+      return count == 1 ? "1 \(one)" : "\(count) \(one)s"
+    }
+    let tokens = "\(count("tokens", "token")) revoked"
+    print(
+      device == nil
+        ? tokens : "\(tokens), \(count("logins", "login")) ended; the device gets no access any more with this key")
   }
 }
 

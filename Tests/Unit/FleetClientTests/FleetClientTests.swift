@@ -5,6 +5,7 @@ import FleetClient
 import Geography
 import HTTP
 import StepProtocol
+import SystemIO
 import Testing
 
 @Suite("Account at a fleet's server") struct FleetClientTests {
@@ -199,11 +200,32 @@ import Testing
     #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-0")
     server.will(503, ["code": "busy"])
     #expect(throws: FleetError.self) { try asks() }
-    #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-0")
+    let kept = try server.fleetFolder.login()?.tokens
+    #expect(kept?.refresh == "refresh-0")
+    #expect(server.keys == [kept?.retry, kept?.retry] && kept?.retry != nil)
     server.will(400, PlayedServer.error("invalid_grant"))
     #expect(throws: FleetError.loginEnded(host: "a")) { try asks() }
     #expect(try server.fleetFolder.login()?.tokens == nil)
     #expect(throws: FleetError.notLoggedIn) { try asks() }
+  }
+
+  @Test("the key of a renewal cannot be computed from what it renews, and is that renewal's alone")
+  func renewalKey() throws {
+    // The file has no key: it is as stepctl wrote it before there was one.
+    try server.isLoggedIn(ended: true)
+    let file = "\(server.fleetFolder.path)/login.json"
+    let text = String(decoding: try Files.readRegular(file), as: UTF8.self)
+    try Files.replace(file, with: text.replacing(",\"retry\":null", with: "").utf8, mode: 0o600)
+    #expect(try !Files.readRegular(file).contains("retry".utf8) && server.fleetFolder.login()?.tokens != nil)
+    for name in ["1", "2"] {
+      server.will(200, PlayedServer.tokens(name))
+      server.will(200, ["email": "anna@example.org"])
+      _ = try asks()
+      #expect(try server.fleetFolder.login()?.tokens?.retry == nil)
+      try server.isLoggedIn(ended: true)
+    }
+    let keys = server.keys
+    #expect(keys.count == 2 && keys[0] != keys[1], "both have renewed the same token")
   }
 
   @Test("a proof by a clock that is wrong is made again by the server's")
