@@ -55,6 +55,7 @@ let package = Package(
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
     // For an operator's server: Fleet is one.
     .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding"]),
+    .library(name: "Geography", targets: ["Geography"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [
@@ -123,7 +124,9 @@ let package = Package(
       ]),
 
     // FleetClient: an account at a fleet's server, as this device uses it.
-    module("FleetClient", in: "FleetClient", ["Domain", "Encoding", "StepProtocol", "SystemIO", "HTTP", crypto]),
+    module(
+      "FleetClient", in: "FleetClient",
+      ["Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "HTTP", crypto]),
 
     // Controller: the vehicle's side.
     module(
@@ -228,7 +231,9 @@ let package = Package(
         "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
         "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
-    tests("FleetClientTests", ["FleetClient", "HTTP", "Domain", "Encoding", "StepProtocol", "SystemIO", crypto]),
+    tests(
+      "FleetClientTests",
+      ["FleetClient", "HTTP", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", crypto]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Ranging", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),

@@ -37,6 +37,8 @@ let tls = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbir
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 /// The package above. SwiftPM calls it what its folder is called, and module aliases take no other name.
 let stepctl = String(Context.packageDirectory.split(separator: "/").dropLast().last!)
+/// Places on the earth.
+let geography = Target.Dependency.product(name: "Geography", package: stepctl)
 /// What the vehicles and the riders' program speak, and what hands out access to them.
 let stepProtocol = Target.Dependency.product(name: "StepProtocol", package: stepctl)
 /// Its module Configuration has another name here: one of Hummingbird's packages has such a module, too.
@@ -76,12 +78,13 @@ let package = Package(
     // Vehicles, bookings and access, by HTTP.
     module(
       "API",
-      ["Web", "Store", "Booking", stepProtocol, operating, hummingbird, httpTypes, nio, crypto, logging],
+      ["Web", "Store", "Booking", stepProtocol, geography, operating, hummingbird, httpTypes, nio, crypto, logging],
       resources: [.embedInCode("openapi.json")]),
     .executableTarget(
       name: "stepfleet",
       dependencies: [
-        "API", "Login", "Web", "Store", stepProtocol, operating, crypto, hummingbird, tls, nio, lifecycle, logging,
+        "API", "Login", "Web", "Store", stepProtocol, geography, operating, crypto, hummingbird, tls, nio, lifecycle,
+        logging,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -287,7 +287,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl status" no-color' -l 'no-color' -d 'Print without colors. So does NO_COLOR in the environment.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl status" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl status" h help' -s 'h' -l 'help' -d 'Show help information.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl find" to' -l 'to' -d 'Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle\'s [place]).' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl find" to' -l 'to' -d 'Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle\'s [place], else its fleet\'s).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl find" gpsd' -l 'gpsd' -d 'Where gpsd listens (default: localhost:2947).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl find" watch' -l 'watch' -d 'Keep going: draw an arrow, or print a line for each place where that cannot be.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl find" timeout' -l 'timeout' -d 'How long to wait until the receiver has settled, as 60, 60s or 2m (default: 60).' -rfka ''

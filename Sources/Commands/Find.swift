@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import FleetClient
 import Geography
 import Positioning
 import SystemIO
@@ -14,9 +15,12 @@ struct Find: ContextCommand {
     usage: "stepctl find <options>",
     discussion: "It needs a receiver of satellites that gpsd serves. From 15 m on, `stepctl locate` knows more.")
 
+  // A place in the south begins with a hyphen.
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle's [place]).", valueName: "place"))
+      "Where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle's [place], else its fleet's).",
+      valueName: "place"))
   var to: Place?
 
   @Option(help: ArgumentHelp("Where gpsd listens (default: localhost:2947).", valueName: "host:port"))
@@ -41,8 +45,8 @@ struct Find: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let (goal, name) = try target(context)
     let interruption = try context.interruption()
+    let goal = try goal(context, interruption)
     let connection = try GPSConnection(gpsd, interruption)
     let loop = try EventLoop()
     let view = watch ? LiveView(context, console, radio: nil) : nil
@@ -55,7 +59,9 @@ struct Find: ContextCommand {
     var hasReceiver = true
     var found: FindReport?
 
-    func report() -> FindReport { FindReport(name: name, goal: goal, settling.state, hasReceiver: hasReceiver) }
+    func report() -> FindReport {
+      FindReport(goal: goal, settling.state, hasReceiver: hasReceiver, now: context.seconds)
+    }
     func show(_ isNew: Bool) throws {
       let report = report()
       if watch {
@@ -108,16 +114,52 @@ struct Find: ContextCommand {
     throw Ended(.notLocated)
   }
 
-  private func target(_ context: Context) throws -> (goal: Coordinate, name: String) {
-    if let to { return (to.coordinate, "the place") }
+  private func goal(_ context: Context, _ interruption: Interruption) throws -> FindGoal {
+    if let to { return FindGoal(name: "the place", place: to.coordinate, source: .option) }
     let file = try VehicleFile(reading: context.settings(vehicle: vehicle.vehicle).vehicleFile())
-    guard let place = file.place else {
-      throw CommandFailure(
-        .configuration, "\(file.path): it does not say where the vehicle is",
-        hint: "give --to LATITUDE,LONGITUDE, or write them into the file below [place]")
+    if let place = file.place { return FindGoal(name: file.vehicle.name, place: place, source: .file) }
+    let reason: String
+    do {
+      if let goal = try FindGoal(asking: file.vehicle, context, interruption) { return goal }
+      reason = ""
+    } catch let error as any Failure where !error.isInterruption {
+      reason = "; \(error.description)"
     }
-    return (place, file.vehicle.name)
+    throw CommandFailure(
+      .configuration, "\(file.path): it does not say where the vehicle is",
+      hint: "give --to LATITUDE,LONGITUDE, or write them into the file below [place]\(reason)")
   }
+}
+
+/// Where a vehicle is, and who says so.
+struct FindGoal: Equatable {
+  let name: String
+  let place: Coordinate
+  let source: Source
+
+  enum Source: Equatable {
+    case option, file
+    /// Since that time, by this computer's clock: Unix time.
+    case fleet(since: Int64)
+  }
+
+  /// How long the fleet's server has to answer.
+  private static let patience = Duration.seconds(10)
+
+  init(name: String, place: Coordinate, source: Source) {
+    (self.name, self.place, self.source) = (name, place, source)
+  }
+
+  /// Asks the server of the fleet where the user is logged in. Nil where there is no login, or the server does not know.
+  fileprivate init?(asking vehicle: Vehicle, _ context: Context, _ interruption: Interruption) throws {
+    guard let folder = try? context.fleetFolder(), try folder.login()?.tokens != nil else { return nil }
+    let client = try context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)
+    guard let place = try client.vehicle(vehicle.uuid)?.place else { return nil }
+    self.init(name: vehicle.name, place: place.position, source: .fleet(since: place.since - client.lead))
+  }
+
+  /// Seconds since the fleet's server was told; nil where the place is from elsewhere.
+  func age(at now: Int64) -> Int64? { if case .fleet(let since) = source { max(0, now - since) } else { nil } }
 }
 
 extension GPSConnection.Address: ExpressibleByArgument {
@@ -126,36 +168,43 @@ extension GPSConnection.Address: ExpressibleByArgument {
 
 /// Where a vehicle is, as far as the receiver can say.
 struct FindReport: Equatable {
-  let name: String
-  let goal: Coordinate
+  let goal: FindGoal
   let state: Settling.State
   let hasReceiver: Bool
+  /// Unix time.
+  let now: Int64
 
   /// Metres within which the radio knows more than satellites.
   static let near = 15.0
 
-  init(name: String, goal: Coordinate, _ state: Settling.State, hasReceiver: Bool) {
-    self.name = name
+  init(goal: FindGoal, _ state: Settling.State, hasReceiver: Bool, now: Int64) {
     self.goal = goal
     self.state = state
     self.hasReceiver = hasReceiver
+    self.now = now
   }
 
   /// Nil while there is no place, or one that would lead astray.
-  var way: Way? { if case .settled(let fix) = state { Way(from: fix, to: goal) } else { nil } }
+  var way: Way? { if case .settled(let fix) = state { Way(from: fix, to: goal.place) } else { nil } }
 
   var isNear: Bool { way.map { $0.distance <= Self.near } ?? false }
 
-  /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m`
-  var line: String {
-    let name = printable(name)
+  /// `from the fleet, 12 min ago`: a place that may be old says how old.
+  var origin: String? { goal.age(at: now).map { "from the fleet, \(span($0)) ago" } }
+
+  /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m; from the fleet, 12 min ago`
+  var line: String { origin.map { "\(result); \($0)" } ?? result }
+
+  /// The same without where the place is from.
+  var result: String {
+    let name = printable(goal.name)
     switch state {
     case .none: return "\(name): \(hasReceiver ? "the receiver has no fix yet" : "gpsd has no receiver yet")"
     case .wandering(let fix):
       let accuracy = fix.accuracy.map { ", ± \(metres($0))" } ?? ""
-      return "\(name): GPS has not settled yet; about \(metres(fix.position.distance(to: goal)))\(accuracy)"
+      return "\(name): GPS has not settled yet; about \(metres(fix.position.distance(to: goal.place)))\(accuracy)"
     case .settled(let fix):
-      let way = Way(from: fix, to: goal)
+      let way = Way(from: fix, to: goal.place)
       let accuracy = "± \(metres(way.accuracy))"
       if isNear { return "\(name): within \(metres(Self.near)), \(accuracy); use stepctl locate" }
       guard let direction = way.direction else {
@@ -191,13 +240,20 @@ struct FindReport: Equatable {
       case .wandering: "wandering"
       case .settled: "settled"
       }
+    let source =
+      switch goal.source {
+      case .option: "option"
+      case .file: "file"
+      case .fleet: "fleet"
+      }
     return [
-      "vehicle": .string(name), "state": .string(word),
-      "distance_m": .rounded(fix.map { $0.position.distance(to: goal) }, places: 1),
+      "vehicle": .string(goal.name), "state": .string(word),
+      "distance_m": .rounded(fix.map { $0.position.distance(to: goal.place) }, places: 1),
       "accuracy_m": .rounded(fix?.accuracy, places: 1),
       "bearing_deg": .rounded(way?.direction?.bearing, places: 1),
       "bearing_accuracy_deg": .rounded(way?.direction?.accuracy, places: 1),
       "turn_deg": .rounded(way?.turn, places: 1), "near": .bool(isNear),
+      "place_from": .string(source), "place_age_s": goal.age(at: now).map(JSON.integer) ?? .null,
     ]
   }
 

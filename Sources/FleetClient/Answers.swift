@@ -1,5 +1,6 @@
 package import Domain
 package import Encoding
+package import Geography
 import HTTP
 
 /// Reads the members of an answer. What it does not know it leaves alone: a later server may say more.
@@ -102,8 +103,16 @@ package struct FleetVehicle: Equatable, Sendable {
   package let isFree: Bool?
   /// Where it is not: the next times of that length. Seconds of Unix time.
   package let next: [Range<Int64>]
+  /// Where it is, where the server knows that.
+  package let place: Place?
   /// As the server sent it.
   package let json: JSON
+
+  package struct Place: Equatable, Sendable {
+    package let position: Coordinate
+    /// When somebody has said so: Unix time, by the server's clock.
+    package let since: Int64
+  }
 
   init(_ json: JSON, from host: String) throws(FleetError) {
     let reader = try AnswerReader(json, from: host)
@@ -119,6 +128,11 @@ package struct FleetVehicle: Equatable, Sendable {
     }
     isFree = try reader.optional("free", "true or false") { $0.bool }
     next = try reader.optional("next", "a list of times") { $0.array.map(times(in:)) } ?? []
+    if let position = try reader.optional("place", "a latitude and a longitude", position(in:)) {
+      place = Place(position: position, since: try reader.time("placed_at"))
+    } else {
+      place = nil
+    }
     self.json = json
   }
 
@@ -200,6 +214,18 @@ package struct Booking: Equatable, Sendable {
       "steps": .array(steps.map { .string($0.description) }), "etag": etag.map(JSON.string) ?? .null,
     ]
   }
+}
+
+private func position(in json: JSON) -> Coordinate? {
+  func degrees(_ name: String) -> Double? {
+    switch json[name] {
+    case .integer(let whole): Double(whole)
+    case .number(let number): number
+    default: nil
+    }
+  }
+  guard let latitude = degrees("latitude"), let longitude = degrees("longitude") else { return nil }
+  return Coordinate(latitude: latitude, longitude: longitude)
 }
 
 /// Up to three intervals, as the server proposes them. What is none is left out.

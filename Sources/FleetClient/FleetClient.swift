@@ -1,4 +1,3 @@
-import Crypto
 package import Domain
 package import Encoding
 package import HTTP
@@ -209,13 +208,18 @@ package final class FleetClient {
 
   /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and its
   /// successor is on the disk before anything else happens. Where the answer was lost, the
-  /// next try has the same key, and the server does not take it for a thief's.
+  /// next try has the same key, and the server does not take it for a thief's. The key is random, and made only now: whoever
+  /// has the token from somewhere else does not know it.
   private func renew(
     _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
   ) throws -> SavedLogin.Tokens {
     var login = login
     var knew = lead
-    let key = Base64URL.encode(SHA256.hash(data: Array(old.refresh.utf8)))
+    let key = old.retry ?? UUID.random().description
+    if old.retry == nil {
+      login.tokens?.retry = key
+      try save(login)
+    }
     while true {
       let response = try form(
         old.tokenEndpoint,
@@ -265,6 +269,17 @@ package final class FleetClient {
     return try reader.list("vehicles", limit: 1000) { json throws(FleetError) in
       try FleetVehicle(json, from: server.host)
     }
+  }
+
+  /// - Returns: nil where the fleet has no such vehicle.
+  package func vehicle(_ id: UUID) throws -> FleetVehicle? {
+    let response: HTTPResponse
+    do { response = try ask(.get, "/v1/vehicles/\(id)") } catch FleetError.problem(let problem, _)
+      where problem.status == 404
+    { return nil }
+    let vehicle = try FleetVehicle(AnswerReader(response, from: server.host).value, from: server.host)
+    guard vehicle.id == id else { throw FleetError.malformed("it is another vehicle's", host: server.host) }
+    return vehicle
   }
 
   /// Books once, however often it has to be said.

@@ -86,13 +86,19 @@ package struct SavedLogin: Equatable, Sendable {
     /// Unix time, by this computer's clock.
     package var expires: Int64
     package var refresh: String
+    /// The Idempotency-Key of the renewal that has begun, and whose answer has not come yet.
+    package var retry: String?
     package var tokenEndpoint: String
     package var revocationEndpoint: String
 
-    package init(access: String, expires: Int64, refresh: String, tokenEndpoint: String, revocationEndpoint: String) {
+    package init(
+      access: String, expires: Int64, refresh: String, retry: String? = nil, tokenEndpoint: String,
+      revocationEndpoint: String
+    ) {
       self.access = access
       self.expires = expires
       self.refresh = refresh
+      self.retry = retry
       self.tokenEndpoint = tokenEndpoint
       self.revocationEndpoint = revocationEndpoint
     }
@@ -112,6 +118,7 @@ package struct SavedLogin: Equatable, Sendable {
       "tokens": tokens.map { tokens in
         [
           "access": .string(tokens.access), "expires": .integer(tokens.expires), "refresh": .string(tokens.refresh),
+          "retry": text(tokens.retry),
           "token_endpoint": .string(tokens.tokenEndpoint), "revocation_endpoint": .string(tokens.revocationEndpoint),
         ]
       } ?? .null,
@@ -127,7 +134,8 @@ package struct SavedLogin: Equatable, Sendable {
       let revocation = saved["revocation_endpoint"]?.string, server.has(revocation)
     else { return nil }
     tokens = Tokens(
-      access: access, expires: expires, refresh: refresh, tokenEndpoint: token, revocationEndpoint: revocation)
+      access: access, expires: expires, refresh: refresh, retry: saved["retry"]?.string, tokenEndpoint: token,
+      revocationEndpoint: revocation)
   }
 }
 

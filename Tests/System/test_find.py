@@ -165,6 +165,8 @@ def test_what_is_not_gpsd_is_told(stepctl, gpsd, said, words):
 def test_gpsd_that_is_not_there_or_goes_away(stepctl, gpsd):
     ended = stepctl("find", "--gpsd", "localhost:1", "--to", place(1, 1))
     assert ended.status == 69 and "cannot connect to gpsd at localhost:1" in ended.error and "--gpsd" in ended.stderr
+    # A place in the south is none of the options.
+    assert stepctl("find", "--gpsd", "localhost:1", "--to", "-33.8568,151.2153").status == 69
     ended = stepctl("find", "--gpsd", gpsd([]).address, "--to", place(1, 1))
     assert ended.status == 69 and "closed the connection" in ended.error
     for arguments in (("--gpsd", "a b"), ("--to", "91,0"), ("--timeout", "0")):

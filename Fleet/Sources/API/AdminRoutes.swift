@@ -1,6 +1,7 @@
 import Booking
 import Domain
 import Encoding
+import Geography
 package import Hummingbird
 import Provisioning
 import StepProtocol
@@ -8,7 +9,7 @@ package import Web
 
 extension FleetService {
   /// The routes for the operator, on a socket that nobody else can open. `stepfleet` asks them.
-  package func addAdminRoutes(to router: some RouterMethods<FleetContext>) {
+  package func addAdminRoutes(to router: some RouterMethods<FleetContext>, _ authenticator: any Authenticator) {
     router.get("/vehicles") { [self] _, _ in
       let now = clock()
       let vehicles = try await vehicles().map { Self.summary($0.vehicle, $0.bookings, now) }
@@ -33,6 +34,13 @@ extension FleetService {
       let (vehicle, bookings) = try await named(name)
       return Response(json: Self.summary(vehicle, bookings, clock()))
     }
+    router.post("/vehicle/place") { [self] request, _ in
+      let body = try await Body(of: request, members: ["name", "place"])
+      let name = try body.string("name")
+      try await setPlace(body["place"].map(Self.position), of: name)
+      let (vehicle, bookings) = try await named(name)
+      return Response(json: Self.summary(vehicle, bookings, clock()))
+    }
     router.get("/bookings") { [self] _, _ in
       let now = clock()
       return Response(
@@ -45,16 +53,15 @@ extension FleetService {
     }
     router.post("/revoke") { [self] request, _ in
       let body = try await Body(of: request, members: ["booking", "device"])
-      let revocation: Revocation
       if let id = try body.optionalString("booking") {
-        revocation = .booking(id.lowercased())
-      } else {
-        guard let device = Thumbprint(try body.string("device")) else {
-          throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
-        }
-        revocation = .device(device)
+        return Response(json: ["tokens": .integer(Int64(try await revoke(.booking(id.lowercased()))))])
       }
-      return Response(json: ["tokens": .integer(Int64(try await revoke(revocation)))])
+      guard let device = Thumbprint(try body.string("device")) else {
+        throw Problem.malformed("device is a key's thumbprint: 43 characters of base64url")
+      }
+      let tokens = try await revoke(.device(device))
+      let logins = try await authenticator.endLogins(of: device.description)
+      return Response(json: ["tokens": .integer(Int64(tokens)), "logins": .integer(Int64(logins))])
     }
     router.post("/keys/rotate") { [self] _, _ in
       let now = clock()
@@ -72,6 +79,20 @@ extension FleetService {
   /// New notices for every vehicle: what the server did not publish before it stopped is in them.
   package func publishToAll() async throws {
     desk.publish(to: Set(try await vehicles().compactMap { UUID($0.vehicle.id) }))
+  }
+
+  private static func position(_ json: JSON) throws(Problem) -> Coordinate {
+    func degrees(_ name: String) -> Double? {
+      switch json[name] {
+      case .integer(let whole): Double(whole)
+      case .number(let number): number
+      default: nil
+      }
+    }
+    guard json.object?.count == 2, let latitude = degrees("latitude"), let longitude = degrees("longitude"),
+      let position = Coordinate(latitude: latitude, longitude: longitude)
+    else { throw .malformed("place is a latitude of -90 to 90 and a longitude of -180 to 180") }
+    return position
   }
 
   private static func summary(_ vehicle: FleetVehicle, _ bookings: [Booking], _ now: Int64) -> JSON {

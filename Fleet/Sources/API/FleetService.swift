@@ -2,6 +2,7 @@ package import Booking
 import Crypto
 import Domain
 package import Encoding
+package import Geography
 import HTTPTypes
 package import Logging
 import Provisioning
@@ -251,6 +252,7 @@ package final class FleetService: Sendable {
       case .removed: .decommissioned
       }
     let concerned = try await store.write { transaction in
+      try transaction.reserve(Self.accessIsGiven)
       try transaction.run(
         "UPDATE vehicle SET service = ? WHERE id = ?", [.text(service.rawValue), .text(vehicle.id)])
       if service == .removed {
@@ -274,6 +276,22 @@ package final class FleetService: Sendable {
     forgetVehicles()
     if service != .inService { try await withdraw(concerned) }
     if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
+  }
+
+  /// Says where a vehicle is now; nil where that is not known any more.
+  package func setPlace(_ place: Coordinate?, of name: String) async throws {
+    let now = clock()
+    let vehicle = try await named(name).vehicle
+    func units(_ degrees: Double) -> Int64 { Int64((degrees * FleetVehicle.Place.perDegree).rounded()) }
+    let values = [
+      Value(place.map { units($0.latitude) }), Value(place.map { units($0.longitude) }), Value(place.map { _ in now }),
+      .text(vehicle.id),
+    ]
+    try await store.write { transaction in
+      try transaction.run("UPDATE vehicle SET latitude = ?, longitude = ?, placed_at = ? WHERE id = ?", values)
+      try transaction.announce("vehicle")
+    }
+    forgetVehicles()
   }
 
   /// By name or id.
@@ -506,6 +524,17 @@ package final class FleetService: Sendable {
 
   // MARK: - Access
 
+  /// What whoever notes access that was given, and whoever takes it back from a vehicle or a device, have to themselves
+  /// (`Transaction.reserve`): the one that comes second sees the other.
+  private static let accessIsGiven = "access"
+
+  private static let deviceRevoked = Problem(
+    .conflict, "device_revoked", "the operator has taken back this device's access; it needs a new device key")
+
+  private static func isRevoked(_ device: String, in transaction: borrowing Transaction) throws(StoreError) -> Bool {
+    try !transaction.run("SELECT device FROM revoked_device WHERE device = ?", [.text(device)]).isEmpty
+  }
+
   /// - Returns: the text of the access file.
   func access(to id: String, for caller: Caller, _ request: DeviceRequest) async throws -> String {
     let now = clock()
@@ -516,15 +545,14 @@ package final class FleetService: Sendable {
     }
     let validity: Range<Int64>
     do throws(BookingProblem) { validity = try known.booking.validity(at: now) } catch { throw Problem(error) }
+    guard try await !store.read({ try Self.isRevoked(caller.device, in: $0) }) else { throw Self.deviceRevoked }
     let file: AccessFile
     do {
       let granted = try await desk.perform {
         try $0.grant(
           known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
       }
-      guard let granted else {
-        throw Problem(.conflict, "device_revoked", "the operator has taken back this device's access")
-      }
+      guard let granted else { throw Self.deviceRevoked }
       file = granted
     } catch let error as any Failure {
       if error.exitStatus == .badData { throw Problem(.unprocessableContent, "bad_request", error.description) }
@@ -533,22 +561,29 @@ package final class FleetService: Sendable {
       throw Problem.busy("access cannot be given at present", seconds: 5)
     }
     let token = file.token
-    let isOpen = try await store.write { transaction in
-      let open = try transaction.run(
-        "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
-        [.text(id), .integer(known.version)])
+    let refusal = try await store.write { transaction -> Problem? in
+      try transaction.reserve(Self.accessIsGiven)
       try transaction.run(
         "INSERT INTO access (jti, booking, device, expires) VALUES (?, ?, ?, ?)",
         [.text(token.id), .text(id), .text(caller.device), .integer(token.expires)])
-      if !open.isEmpty && !known.booking.hasAccess {
+      let vehicle = try transaction.run("SELECT service FROM vehicle WHERE id = ?", [.text(known.vehicle.id)])
+      guard vehicle[0].text("service") == Service.inService.rawValue else { return Self.unavailable }
+      guard try !Self.isRevoked(caller.device, in: transaction) else { return Self.deviceRevoked }
+      let open = try transaction.run(
+        "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
+        [.text(id), .integer(known.version)])
+      guard !open.isEmpty else {
+        return Problem(.conflict, "changed", "the booking has changed meanwhile; ask again")
+      }
+      if !known.booking.hasAccess {
         try Self.event(.tripStart, of: known.vehicle.id, id, at: max(now, validity.lowerBound), in: transaction)
       }
-      return !open.isEmpty
+      return nil
     }
-    guard isOpen else {
-      // It was changed meanwhile, and whoever changed it has not seen this token.
+    if let refusal {
+      // Something has changed meanwhile, and whoever changed it has not seen this token.
       try await withdraw([(token.id, known.vehicle.id)])
-      throw Problem(.conflict, "changed", "the booking has changed meanwhile; ask again")
+      throw refusal
     }
     return file.text
   }
@@ -576,6 +611,7 @@ package final class FleetService: Sendable {
   package enum Revocation: Sendable {
     /// It is cancelled, too.
     case booking(String)
+    /// It gets nothing more, ever.
     case device(Thumbprint)
     /// By its id. Its bookings are cancelled.
     case account(String)
@@ -586,8 +622,13 @@ package final class FleetService: Sendable {
     let now = clock()
     switch revocation {
     case .device(let device):
-      let concerned = try await store.read {
-        try Self.access("access.device = ?", .text(device.description), now, in: $0)
+      // What the operator's ledger notes ends with the device's last token.
+      let concerned = try await store.write { transaction in
+        try transaction.reserve(Self.accessIsGiven)
+        try transaction.run(
+          "INSERT INTO revoked_device (device, since) VALUES (?, ?) ON CONFLICT (device) DO NOTHING",
+          [.text(device.description), .integer(now)])
+        return try Self.access("access.device = ?", .text(device.description), now, in: transaction)
       }
       guard !concerned.isEmpty else { return 0 }
       return try await desk.revoke(
@@ -626,7 +667,6 @@ package final class FleetService: Sendable {
   /// Writes down what the time has done: bookings that are over, and what nobody asks for again.
   package func tidy() async throws {
     let now = clock()
-    try await desk.perform { try $0.tidy(now: now) }
     try await store.write { transaction in
       let over = try transaction.run(
         """
@@ -640,6 +680,7 @@ package final class FleetService: Sendable {
       }
       try transaction.run("DELETE FROM idempotency WHERE created <= ?", [.integer(now - 86_400)])
     }
+    try await desk.perform { try $0.tidy(now: now) }
   }
 }
 

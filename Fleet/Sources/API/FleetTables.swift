@@ -1,13 +1,20 @@
 package import Booking
 package import Domain
 package import Encoding
+package import Geography
 package import Store
 import Web
 
 /// The tables of vehicles, bookings and access.
 package enum FleetTables {
   package static let migrations = [
-    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap)
+    Migration("fleet-1", sqlite: tables + sqliteOverlap, postgres: tables + postgresOverlap),
+    // Keys of devices that get no access any more, whatever the ledger has forgotten.
+    Migration(
+      "fleet-2", ["CREATE TABLE revoked_device (device TEXT NOT NULL PRIMARY KEY, since BIGINT NOT NULL)"]),
+    Migration(
+      "vehicle-place-1",
+      ["latitude", "longitude", "placed_at"].map { "ALTER TABLE vehicle ADD COLUMN \($0) BIGINT" }),
   ]
 
   // A unique constraint is named as SQLite names it in its error.
@@ -84,8 +91,22 @@ package struct FleetVehicle: Sendable, Equatable {
   package let folder: String
   package let steps: [Step]
   package let service: Service
+  /// Where it is, as far as the operator has said.
+  package let place: Place?
 
-  static let columns = "vehicle.id, vehicle.name, vehicle.folder, vehicle.steps, vehicle.service"
+  package struct Place: Sendable, Equatable {
+    package let position: Coordinate
+    /// When the operator said so: Unix time.
+    package let since: Int64
+
+    /// The database has whole numbers only: this many are a degree, and one is a centimetre.
+    static let perDegree = 1e7
+  }
+
+  static let columns = """
+    vehicle.id, vehicle.name, vehicle.folder, vehicle.steps, vehicle.service, vehicle.latitude, vehicle.longitude,
+    vehicle.placed_at
+    """
 
   init(_ row: Row) {
     id = row.text("id")
@@ -93,6 +114,12 @@ package struct FleetVehicle: Sendable, Equatable {
     folder = row.text("folder")
     steps = Self.steps((try? JSON(parsing: row.text("steps").utf8)) ?? []) ?? []
     service = Service(rawValue: row.text("service"))!
+    place =
+      if let latitude = row.optionalInteger("latitude"), let longitude = row.optionalInteger("longitude"),
+        let since = row.optionalInteger("placed_at"),
+        let position = Coordinate(
+          latitude: Double(latitude) / Place.perDegree, longitude: Double(longitude) / Place.perDegree)
+      { Place(position: position, since: since) } else { nil }
   }
 
   /// - Returns: nil when it is no list of steps.
@@ -116,10 +143,18 @@ package struct FleetVehicle: Sendable, Equatable {
   }
 
   func members(_ present: BookingState?) -> [JSON.Member] {
-    [
+    var members: [JSON.Member] = [
       .init("id", .string(id)), .init("name", .string(name)),
       .init("state", .string(VehicleState(service, present: present).rawValue)), .init("steps", Self.json(steps)),
     ]
+    if let place {
+      let (latitude, longitude) = (place.position.latitude, place.position.longitude)
+      members += [
+        .init("place", ["latitude": .number(latitude), "longitude": .number(longitude)]),
+        .init("placed_at", .string(Timestamp(seconds: place.since).description)),
+      ]
+    }
+    return members
   }
 }
 

@@ -88,7 +88,7 @@ struct Session: Sendable, Equatable {
     if let formerRefresh, constantTimeEqual(digest, formerRefresh), let retry, let key,
       constantTimeEqual(Login.digest(of: key), retry)
     {
-      return .repeated
+      return now < refreshExpires ? .repeated : .expired
     }
     return .reused
   }

@@ -225,7 +225,6 @@ package final class LoginService: Sendable {
     guard let (state, expires) = try await store.grant(deviceCode: deviceCode) else {
       throw OAuthError.invalidGrant("this device code is not known, or was used")
     }
-    try use(proof, at: now, refusal: OAuthError.invalidProof)
     guard now < expires else {
       try await forget(deviceCode)
       throw OAuthError.expiredToken
@@ -242,6 +241,8 @@ package final class LoginService: Sendable {
       }
       throw slower.map(OAuthError.slowDown) ?? OAuthError.authorizationPending
     case .approved:
+      // Anybody gets a code that nobody has allowed, and could fill the memory by asking with it.
+      try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof)
       let (device, random) = (proof.thumbprint, random)
       let tokens = try await store.redeem(deviceCode: deviceCode) { account in
         Session.begin(account: account, device: device, at: now, random: random)
@@ -265,7 +266,7 @@ package final class LoginService: Sendable {
     else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
     // Without the device's key a stolen token is worth nothing; it does not even end the login.
     guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
-    try use(proof, at: now, refusal: OAuthError.invalidProof)
+    try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof)
     var session = found
     switch session.standing(of: text, retry: retry, at: now) {
     case .current, .repeated: break
@@ -327,12 +328,18 @@ package final class LoginService: Sendable {
   }
 
   /// Only proofs of requests that are right in all else are remembered, so that strangers cannot fill the memory.
-  private func use(_ proof: DPoPProof, at now: Int64, refusal: (ProofError) -> any Error) throws {
+  ///
+  /// - Parameter isChange: whether the request changes something.
+  private func use(
+    _ proof: DPoPProof, at now: Int64, isChange: Bool, refusal: (ProofError) -> any Error
+  ) async throws {
     switch memory.withLock({ $0.proofs.use(proof, at: now) }) {
     case true?: break
     case false?: throw refusal(.used)
     case nil: throw Problem.busy("too many requests", seconds: 60)
     }
+    // Another server does not know that it was used here. What only reads is not worth a write each time.
+    if settings.isShared, isChange, try await !store.use(proof) { throw refusal(.used) }
   }
 
   /// Who has the access token that a request comes with.
@@ -356,10 +363,9 @@ package final class LoginService: Sendable {
     guard identical(proof.thumbprint, session.device) else {
       throw Self.unauthorized("\(ProofError.otherKey)", error: "invalid_dpop_proof")
     }
-    let refusal = { (error: ProofError) in Self.unauthorized("\(error)", error: "invalid_dpop_proof") }
-    try use(proof, at: now, refusal: refusal)
-    // Another server does not know that it was used here. What only reads is not worth a write each time.
-    if settings.isShared, request.method != .get, try await !store.use(proof) { throw refusal(.used) }
+    try await use(proof, at: now, isChange: request.method != .get) {
+      Self.unauthorized("\($0)", error: "invalid_dpop_proof")
+    }
     return (session, role)
   }
 
@@ -599,6 +605,12 @@ extension LoginService: Authenticator {
   package func caller(of request: Request, _ context: FleetContext) async throws -> Caller {
     let (session, _) = try await session(of: request)
     return Caller(account: session.account, device: session.device)
+  }
+
+  package func endLogins(of device: String) async throws -> Int {
+    let count = try await store.endSessions(ofDevice: device, at: clock())
+    logger.info("a device's logins were ended", metadata: ["device": "\(device)", "logins": "\(count)"])
+    return count
   }
 }
 

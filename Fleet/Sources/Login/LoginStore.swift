@@ -372,18 +372,20 @@ package struct LoginStore: Sendable {
   }
 
   /// - Parameter former: the digest of the refresh token that counted.
-  /// - Returns: whether it was the one that counts; another request may have been faster.
+  /// - Returns: whether it was the one that counts; another request may have been faster, or have ended the session.
   func renew(_ session: Session, instead former: String) async throws -> Bool {
     try await store.write { transaction in
       try !transaction.run(
         """
         UPDATE session SET used = ?, refresh = ?, refresh_expires = ?, access = ?, access_expires = ?, former_access = ?,
-          former_access_expires = ?, former_refresh = ?, retry = ? WHERE id = ? AND refresh = ? RETURNING id
+          former_access_expires = ?, former_refresh = ?, retry = ?
+        WHERE id = ? AND refresh = ? AND refresh_expires > ? RETURNING id
         """,
         [
           .integer(session.used), .text(session.refresh), .integer(session.refreshExpires), .text(session.access),
           .integer(session.accessExpires), Value(session.formerAccess), .integer(session.formerAccessExpires),
           Value(session.formerRefresh), Value(session.retry), .text(session.id), .text(former),
+          .integer(session.used),
         ]
       ).isEmpty
     }
@@ -411,6 +413,18 @@ package struct LoginStore: Sendable {
   func endSessions(of account: String) async throws {
     try await store.write { transaction in
       _ = try transaction.run("DELETE FROM session WHERE account = ?", [.text(account)])
+    }
+  }
+
+  /// Lets no session of a device be renewed. `sweep` removes them.
+  ///
+  /// - Returns: how many there were.
+  func endSessions(ofDevice device: String, at now: Int64) async throws -> Int {
+    try await store.write { transaction in
+      try transaction.run(
+        "UPDATE session SET refresh_expires = ? WHERE device = ? AND refresh_expires > ? RETURNING id",
+        [.integer(now), .text(device), .integer(now)]
+      ).count
     }
   }
 

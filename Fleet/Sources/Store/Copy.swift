@@ -9,11 +9,13 @@ extension Migration {
 }
 
 extension Store {
-  /// Copies everything, as it is at one moment, into a database that has only just been made: of either kind.
+  /// Copies everything, as it is at one moment, into a database that has only just been made: of either kind. Changes that
+  /// were not made yet, as in an older backup, are made in the copy.
   ///
   /// - Returns: how many rows.
   package func copy(to other: any Store, _ migrations: [Migration]) async throws -> Int {
-    let tables = migrations.flatMap(\.tables)
+    let made = try await migrationsMade()
+    let tables = migrations.filter { made.contains($0.name) }.flatMap(\.tables)
     let content = try await read { transaction in
       try tables.map { ($0, try transaction.run("SELECT * FROM \($0)")) }
     }

@@ -27,10 +27,15 @@ package struct Caller: Sendable, Equatable {
   package init(account: String, device: String) { (self.account, self.device) = (account, device) }
 }
 
-/// Finds out who asks.
+/// Finds out who asks, and keeps out who is to be kept out.
 package protocol Authenticator: Sendable {
   /// - Throws: a `Problem` of status 401, with `WWW-Authenticate`, when the request does not prove it.
   func caller(of request: Request, _ context: FleetContext) async throws -> Caller
+
+  /// Ends every login of a device, by its key's thumbprint: none is renewed any more, and what it has lasts for minutes.
+  ///
+  /// - Returns: how many there were.
+  func endLogins(of device: String) async throws -> Int
 }
 
 /// Seconds of Unix time; passed in, so that tests can be at any hour.

@@ -2,11 +2,12 @@ import ArgumentParser
 import Domain
 import Encoding
 import Foundation
+import Geography
 
 struct VehicleGroup: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "vehicle", abstract: "The fleet's vehicles.",
-    subcommands: [Add.self, List.self, Show.self, Suspend.self, Resume.self, Remove.self])
+    subcommands: [Add.self, List.self, Show.self, Place.self, Suspend.self, Resume.self, Remove.self])
 
   struct Add: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -44,6 +45,45 @@ struct VehicleGroup: AsyncParsableCommand {
     @OptionGroup var server: ServerOption
     @Argument(help: "Its name or id.") var vehicle: String
     func run() throws { print(try server.ask("POST", "/vehicle", ["name": .string(vehicle)]).text) }
+  }
+
+  struct Place: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Says where one is now: `stepctl find` leads there.",
+      usage: "stepfleet vehicle place [--dir <dir>] <vehicle> (<latitude>,<longitude> | --none)",
+      discussion: "Whoever has an account sees it: a rider has to find a vehicle before it is booked.")
+    @OptionGroup var server: ServerOption
+    @Argument(help: "Its name or id.") var vehicle: String
+    // A place in the south begins with a hyphen.
+    @Argument(
+      parsing: .allUnrecognized,
+      help: ArgumentHelp("In degrees, as 48.7758,9.1829 or -33.8568,151.2153.", valueName: "latitude,longitude"))
+    var place: [String] = []
+    @Flag(help: "Nobody knows where it is any more.") var none = false
+
+    func validate() throws {
+      guard place.count == (none ? 0 : 1) else { throw ValidationError("give one of a place and --none") }
+      if let text = place.first, Self.position(text) == nil {
+        throw ValidationError("\(text): a place is LATITUDE,LONGITUDE in degrees, as 48.7758,9.1829")
+      }
+    }
+
+    func run() throws {
+      let position = place.first.flatMap(Self.position)
+      let answer = try server.ask(
+        "POST", "/vehicle/place",
+        [
+          "name": .string(vehicle),
+          "place": position.map { ["latitude": .number($0.latitude), "longitude": .number($0.longitude)] } ?? .null,
+        ])
+      print("\(answer["name"]?.string ?? vehicle): \(place.first ?? "no place")")
+    }
+
+    private static func position(_ text: String) -> Coordinate? {
+      let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+      guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1]) else { return nil }
+      return Coordinate(latitude: latitude, longitude: longitude)
+    }
   }
 
   struct Suspend: ParsableCommand {
@@ -191,7 +231,8 @@ struct Revoke: ParsableCommand {
     abstract: "Takes access back: vehicles refuse it as soon as they have read the operator's notice.")
   @OptionGroup var server: ServerOption
   @Option(help: ArgumentHelp("A booking, which is cancelled.", valueName: "id")) var booking: String?
-  @Option(help: ArgumentHelp("A device, by its key's thumbprint.", valueName: "thumbprint")) var device: String?
+  @Option(help: ArgumentHelp("A device, by its key's thumbprint, for good.", valueName: "thumbprint"))
+  var device: String?
   @Option(help: ArgumentHelp("An account, whose bookings are cancelled.", valueName: "address or id"))
   var account: String?
 
@@ -210,8 +251,15 @@ struct Revoke: ParsableCommand {
       } else {
         ("/accounts/\(escaped(account!))/revoke", [:])
       }
-    let count = try server.ask("POST", path, body)["tokens"]?.integer ?? 0
-    print(count == 1 ? "1 token revoked" : "\(count) tokens revoked")
+    let answer = try server.ask("POST", path, body)
+    func count(_ member: String, _ one: String) -> String {
+      let count = answer[member]?.integer ?? 0
+      return count == 1 ? "1 \(one)" : "\(count) \(one)s"
+    }
+    let tokens = "\(count("tokens", "token")) revoked"
+    print(
+      device == nil
+        ? tokens : "\(tokens), \(count("logins", "login")) ended; the device gets no access any more with this key")
   }
 }
 

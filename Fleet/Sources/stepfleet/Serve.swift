@@ -63,7 +63,7 @@ struct Serve: AsyncParsableCommand {
     let operators = Router(context: FleetContext.self)
     operators.add(middleware: Watch(metrics))
     login.addAdminRoutes(to: operators)
-    service.addAdminRoutes(to: operators)
+    service.addAdminRoutes(to: operators, login)
 
     var tls = try TLSConfiguration.makeServerConfiguration(
       certificateChain: NIOSSLCertificate.fromPEMFile(folder.path("tls/server.pem")).map { .certificate($0) },
@@ -139,11 +139,11 @@ private struct Housekeeping: Service {
   func run() async throws {
     try? await cancelWhenGracefulShutdown {
       while true {
-        do {
-          try await service.tidy()
-          try await login.tidy()
-        } catch {
-          logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+        // What keeps one of them from it does not keep the other.
+        for tidy in [service.tidy, login.tidy] {
+          do { try await tidy() } catch {
+            logger.error("housekeeping failed", metadata: ["error": "\(error)"])
+          }
         }
         try await Task.sleep(for: .seconds(60))
       }

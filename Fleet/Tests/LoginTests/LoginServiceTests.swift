@@ -311,6 +311,83 @@ struct LoginServiceTests {
     #expect(await cancel(bench.proof(device, "/v1/bookings/1/cancel", accessToken: tokens.access), servers[1]) == nil)
   }
 
+  @Test("a proof that renewed a login at one server renews none at another", arguments: Engine.present)
+  func sharedRenewals(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.account(email)
+    let first = try await bench.login(device, email)
+    let servers = (0..<2).map { _ in bench.server(isShared: true) }
+    let proof = bench.proof(device)
+    func renew(_ tokens: Tokens, at server: LoginService, _ proof: String) async throws -> Tokens {
+      try await server.tokens(for: .refresh(token: tokens.refresh, retry: nil), proof: [proof], from: "net")
+    }
+    let second = try await renew(first, at: servers[0], proof)
+    #expect(await oauthError { _ = try await renew(second, at: servers[1], proof) } == .invalidProof(.used))
+    _ = try await renew(second, at: servers[1], bench.proof(device))
+  }
+
+  @Test("who asks for a code that nobody has allowed fills no memory; what gives tokens is used once")
+  func pendingProofs() async throws {
+    let bench = try await Bench()
+    try await bench.account(email)
+    let codes = [
+      try await bench.service.authorizeDevice(from: "net"), try await bench.service.authorizeDevice(from: "net"),
+    ]
+    let proof = bench.proof(device)
+    func redeem(_ code: LoginService.DeviceAuthorization) async throws -> Tokens {
+      try await bench.service.tokens(for: .device(code: code.deviceCode), proof: [proof], from: "net")
+    }
+    #expect(await oauthError { _ = try await redeem(codes[0]) } == .authorizationPending)
+    #expect(await oauthError { _ = try await redeem(codes[0]) } == .slowDown(interval: 8))
+    for code in codes { try await bench.decide(code.userCode.description, email) }
+    _ = try await redeem(codes[0])
+    #expect(await oauthError { _ = try await redeem(codes[1]) } == .invalidProof(.used))
+  }
+
+  @Test("a device whose logins are ended renews none, and other devices do", arguments: Engine.present)
+  func revokedDevice(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.account(email)
+    try await bench.account("bob@example.org")
+    let other = Device()
+    let grant = LoginService.Grant.refresh(token: try await bench.login(device, email).refresh, retry: "a key")
+    let tokens = try await bench.tokens(grant, device)
+    _ = try await bench.login(device, "bob@example.org")
+    let others = try await bench.login(other, email)
+    let account = try await bench.caller(device, tokens.access)
+    let thumbprint = try DPoPProof(
+      parsing: bench.proof(device), method: "POST", target: "https://fleet.example/oauth/token", now: bench.now,
+      accessToken: nil
+    ).thumbprint
+    let found = try #require(try await bench.service.store.sessions(of: account).first { $0.device == thumbprint })
+    #expect(try await bench.service.endLogins(of: thumbprint) == 2)
+    #expect(try await bench.service.endLogins(of: thumbprint) == 0)
+    // Of a renewal that had begun before, nothing comes.
+    var renewed = found
+    _ = renewed.renew(with: tokens.refresh, retry: nil, at: bench.now, random: systemRandomness)
+    #expect(try await !bench.service.store.renew(renewed, instead: found.refresh))
+    // What fetches access still counts, so that the answer can be that the device was revoked.
+    _ = try await bench.caller(device, tokens.access)
+    // Also the renewal before is not repeated.
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) }?.code == "invalid_grant")
+    #expect(await problem { _ = try await bench.caller(device, tokens.access) } == "unauthorized")
+    try await bench.service.tidy()
+    #expect(
+      try await bench.store.read { try $0.run("SELECT device FROM session").map { $0.text("device") } }
+        .contains(thumbprint) == false)
+    _ = try await bench.tokens(.refresh(token: others.refresh, retry: nil), other)
+  }
+
+  @Test("a renewal that comes again is too late when the login has expired")
+  func lateRepetition() {
+    var (session, tokens) = Session.begin(account: "a", device: "d", at: 0, random: systemRandomness)
+    _ = session.renew(with: tokens.refresh, retry: "key", at: 0, random: systemRandomness)
+    let end = Session.refreshLifetime
+    #expect(session.standing(of: tokens.refresh, retry: "key", at: end - 1) == .repeated)
+    #expect(session.standing(of: tokens.refresh, retry: "key", at: end) == .expired)
+    #expect(session.standing(of: tokens.refresh, retry: "another", at: end) == .reused)
+  }
+
   @Test("a login ends by either of its tokens; everywhere takes one that counts", arguments: Engine.present)
   func revocation(engine: Engine) async throws {
     let bench = try await Bench(engine)

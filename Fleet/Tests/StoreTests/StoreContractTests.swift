@@ -195,6 +195,14 @@ import Testing
     }
     #expect(try await copy.store.defects() == [])
   }
+
+  @Test func `what is older than the program is copied, and its new tables are empty`() async throws {
+    let source = try await database(.sqlite)
+    let copy = try Engine.sqlite.make()
+    let newer = Migration("newer", ["CREATE TABLE newer (name TEXT NOT NULL)"])
+    #expect(try await source.store.copy(to: copy.store, [Self.counter, newer]) == 1)
+    #expect(try await copy.store.migrationsMade() == ["counter", "newer"])
+  }
 }
 
 @Suite struct SQLiteStoreTests {

@@ -1,5 +1,6 @@
 """What the API answers to good requests and to bad ones."""
 
+import fcntl
 import json
 import os
 import socket
@@ -7,7 +8,9 @@ import ssl
 import threading
 import time
 import uuid
+from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -16,11 +19,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from joserfc.jwk import OKPKey
 
+import postgres
 import stepproto as proto
 from crowd import moment
 from programs import Stepctl, Transcript, wait_until
 
 NOW = datetime.now(timezone.utc)
+# Who holds a file, and who waits for it: proc_locks(5).
+LOCKS = Path("/proc/locks")
 
 
 def problem(answer, status, code) -> dict:
@@ -303,9 +309,69 @@ def test_a_device_that_was_revoked_gets_nothing_more(stored, parked, new_rider, 
     made = rider.books(parked[0], moment(0.1), moment(2)).json()
     assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
     thumbprint = device.key.thumbprint()
-    assert stored.types("revoke", "--device", thumbprint).stdout == "1 token revoked\n"
+    revoked = stored.types("revoke", "--device", thumbprint).stdout
+    assert revoked == "1 token revoked, 1 login ended; the device gets no access any more with this key\n"
     problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
     assert stored.types("revoke", "--device", "nonsense").returncode == 1
+
+
+def test_a_device_stays_revoked_and_another_key_lets_its_owner_in_again(stored, parked, new_rider, device, tmp_path):
+    rider = new_rider(stored, device.key)
+    tokens = rider.login(rider.email)
+    rider.access = tokens["access_token"]
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    # It has no token, of which the operator's ledger would know.
+    revoked = stored.types("revoke", "--device", device.key.thumbprint()).stdout
+    assert revoked == "0 tokens revoked, 1 login ended; the device gets no access any more with this key\n"
+    problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
+    refused = rider.refresh(tokens["refresh_token"])
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant"), refused.text
+    # Whoever knows the password logs in with it, to no avail, also when the server was started anew.
+    stored.stops()
+    stored.starts()
+    rider.access = rider.login(rider.email)["access_token"]
+    problem(asked(rider, made, "access", json={"request": device.request}), 409, "device_revoked")
+    assert stored.types("revoke", "--device", device.key.thumbprint()).stdout.startswith("0 tokens revoked, 1 login ")
+    another = Device(tmp_path / "another")
+    rider.key = another.key
+    rider.access = rider.login(rider.email)["access_token"]
+    assert asked(rider, made, "access", json={"request": another.request}).status_code == 200
+
+
+@pytest.mark.parametrize("taken", ["vehicle", "device"])
+def test_access_that_is_taken_back_while_it_is_given_is_not_given(stored, parked, new_rider, device, taken):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], moment(0.1), moment(2)).json()
+    operator, answers = stored.folder / "operator/operator", []
+    asking = threading.Thread(
+        target=lambda: answers.append(asked(rider, made, "access", json={"request": device.request})))
+    with ExitStack() as stack:
+        ledger = os.open(operator, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, ledger)
+        fcntl.flock(ledger, fcntl.LOCK_EX)
+        asking.start()
+        wait_until(lambda: f"-> FLOCK  ADVISORY  WRITE {stored.process.pid} " in LOCKS.read_text(), "it waits")
+        commands = {"vehicle": ("vehicle", "suspend", "car"), "device": ("revoke", "--device", device.key.thumbprint())}
+        assert stored.types(*commands[taken]).returncode == 0
+    asking.join()
+    problem(answers[0], 409, {"vehicle": "unavailable", "device": "device_revoked"}[taken])
+    written = json.loads((operator / "ledger.json").read_text())
+    (token,) = written["tokens"]
+    assert token["jti"] in [one.get("jti") for one in written["revoked"]]
+    # Nothing was used of the booking.
+    assert asked(rider, made, method="GET").json()["state"] == "booked"
+
+
+def test_a_ledger_that_cannot_be_read_keeps_nobody_from_forgetting_logins(stored, rider):
+    def sql(statement):
+        return postgres.sql(stored.database, statement) if stored.database else stored.sql(statement)
+
+    stored.stops()
+    (stored.folder / "operator/operator/ledger.json").write_text("{")
+    sql("UPDATE session SET refresh_expires = 1")
+    stored.starts()
+    wait_until(lambda: not sql("SELECT id FROM session"), "the login is forgotten")
+    assert '"housekeeping failed"' in stored.log()
 
 
 def test_an_account_that_is_deleted_leaves_no_booking_and_no_access(stored, parked, new_rider, device):

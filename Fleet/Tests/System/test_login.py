@@ -167,14 +167,20 @@ def test_a_proof_is_for_one_request_by_one_key(device, rider):
 
 
 def test_a_replayed_proof_is_refused(device, rider):
-    access = device.login(rider)["access_token"]
+    tokens = device.login(rider)
+    access = tokens["access_token"]
     proof = device.proof("GET", "/v1/account", access)
     assert device.ask(access, proof=proof).status_code == 200
     problem(device.ask(access, proof=proof), 401, "unauthorized")
-    codes = device.codes()
     proof = device.proof("POST", "/oauth/token")
-    oauth_error(device.redeem(codes["device_code"], proof), "authorization_pending")
+    renewed = device.refresh(tokens["refresh_token"], proof).json()
+    oauth_error(device.refresh(renewed["refresh_token"], proof), "invalid_dpop_proof")
+    codes = device.codes()
+    device.decide(codes["user_code"], rider)
     oauth_error(device.redeem(codes["device_code"], proof), "invalid_dpop_proof")
+    # Nothing was used up.
+    assert device.refresh(renewed["refresh_token"]).status_code == 200
+    assert device.redeem(codes["device_code"]).status_code == 200
 
 
 def test_two_proofs_in_one_request_are_refused(device, rider):

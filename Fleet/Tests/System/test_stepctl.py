@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import stat
 import time
 from contextlib import ExitStack, closing
@@ -177,6 +178,26 @@ def test_a_booking_from_its_begin_to_its_end(fleet, car, phone, new_phone):
     wait_until(is_refused, "the step is refused")
     assert phone("logout").status == 0
     assert phone("vehicles").status == 77
+
+
+def test_a_device_that_was_revoked_opens_nothing_until_it_has_another_key(fleet, car, phone):
+    phone.logs_in()
+    booking = phone("book", "Rolling Chassis", "--for", "2h", "-y", "--json").json
+    exported = json.loads(phone("account", "export").stdout)
+    (login,) = exported["logins"]
+    revoked = fleet.types("revoke", "--device", login["device"]).stdout
+    assert revoked == "1 token revoked, 1 login ended; the device gets no access any more with this key\n"
+
+    def is_refused():
+        opened = phone("open", "--vehicle", booking["vehicle_file"], STEPCTL_RADIO=car.radio)
+        return opened.status == 5 and "revoked" in opened.stderr
+
+    wait_until(is_refused, "the step is refused")
+    for folder in ("device", "vehicles"):
+        shutil.rmtree(phone.home / ".config/stepctl" / folder)
+    phone.logs_in()
+    opened = phone("open", STEPCTL_RADIO=car.radio)
+    assert (opened.status, opened.stdout) == (0, "the left step is open\n"), opened
 
 
 def test_the_server_may_be_gone_when_the_step_is_opened(fleet, car, phone):

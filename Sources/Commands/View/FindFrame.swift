@@ -29,11 +29,12 @@ struct FindFrame {
   var lines: [String] {
     let width = max(1, size.columns - 1)
     func line(_ text: String, _ style: Console.Style) -> String { self.style(glyphs.text(text, in: width), style) }
-    let result = line(report.line, report.way == nil ? .bad : .strong)
+    let result = line(report.result, report.way == nil ? .bad : .strong)
     guard size.rows >= 9, size.columns >= 16 else { return Array([result].prefix(size.rows)) }
+    let origin = report.origin.map { [line("the place is \($0)", .dim)] } ?? []
     let last = report.way == nil || report.isNear ? "\(glyphs.arrow) \(report.advice)" : ""
-    return picture(rows: size.rows - 3, columns: width) + [
-      result, line(last, .strong), line(keys, .dim),
+    return picture(rows: size.rows - 3 - origin.count, columns: width) + [result] + origin + [
+      line(last, .strong), line(keys, .dim),
     ]
   }
 

@@ -2,8 +2,10 @@ import Crypto
 import Domain
 import Encoding
 import FleetClient
+import Geography
 import HTTP
 import StepProtocol
+import SystemIO
 import Testing
 
 @Suite("Account at a fleet's server") struct FleetClientTests {
@@ -198,11 +200,32 @@ import Testing
     #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-0")
     server.will(503, ["code": "busy"])
     #expect(throws: FleetError.self) { try asks() }
-    #expect(try server.fleetFolder.login()?.tokens?.refresh == "refresh-0")
+    let kept = try server.fleetFolder.login()?.tokens
+    #expect(kept?.refresh == "refresh-0")
+    #expect(server.keys == [kept?.retry, kept?.retry] && kept?.retry != nil)
     server.will(400, PlayedServer.error("invalid_grant"))
     #expect(throws: FleetError.loginEnded(host: "a")) { try asks() }
     #expect(try server.fleetFolder.login()?.tokens == nil)
     #expect(throws: FleetError.notLoggedIn) { try asks() }
+  }
+
+  @Test("the key of a renewal cannot be computed from what it renews, and is that renewal's alone")
+  func renewalKey() throws {
+    // The file has no key: it is as stepctl wrote it before there was one.
+    try server.isLoggedIn(ended: true)
+    let file = "\(server.fleetFolder.path)/login.json"
+    let text = String(decoding: try Files.readRegular(file), as: UTF8.self)
+    try Files.replace(file, with: text.replacing(",\"retry\":null", with: "").utf8, mode: 0o600)
+    #expect(try !Files.readRegular(file).contains("retry".utf8) && server.fleetFolder.login()?.tokens != nil)
+    for name in ["1", "2"] {
+      server.will(200, PlayedServer.tokens(name))
+      server.will(200, ["email": "anna@example.org"])
+      _ = try asks()
+      #expect(try server.fleetFolder.login()?.tokens?.retry == nil)
+      try server.isLoggedIn(ended: true)
+    }
+    let keys = server.keys
+    #expect(keys.count == 2 && keys[0] != keys[1], "both have renewed the same token")
   }
 
   @Test("a proof by a clock that is wrong is made again by the server's")
@@ -273,6 +296,52 @@ import Testing
         ]
       ])
     return try #require(try server.client.vehicles().first)
+  }
+
+  private static let van: [JSON.Member] = [
+    .init("id", "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"), .init("name", "Van"), .init("state", "available"),
+    .init("steps", [["id": "left", "side": "left", "major": 1]]),
+  ]
+
+  @Test("a vehicle is where the server says, since then, and nowhere where it does not say")
+  func place() throws {
+    try server.isLoggedIn()
+    let id = try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"))
+    server.will(200, .object(Self.van))
+    #expect(try server.client.vehicle(id)?.place == nil)
+    server.will(
+      200,
+      .object(
+        Self.van + [
+          .init("place", ["latitude": .number(-33.8568), "longitude": 151]), .init("placed_at", "2026-11-21T15:30:00Z"),
+        ]))
+    let place = try #require(try server.client.vehicle(id)?.place)
+    #expect(place.position == Coordinate(latitude: -33.8568, longitude: 151) && place.since == 1_795_275_000)
+    #expect(server.requests.last?.url == "https://a/v1/vehicles/5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")
+    server.will(404, ["code": "not_found"])
+    #expect(try server.client.vehicle(id) == nil)
+  }
+
+  @Test(
+    "a place that is none leads nobody astray",
+    arguments: [
+      ["place": ["latitude": .number(90.1), "longitude": 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0, "longitude": .number(.infinity)], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": "0", "longitude": 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0], "placed_at": "2026-11-21T15:30:00Z"], ["place": ["latitude": 0, "longitude": 0]],
+      ["place": [0, 0], "placed_at": "2026-11-21T15:30:00Z"],
+      ["place": ["latitude": 0, "longitude": 0], "placed_at": "yesterday"],
+      // Another vehicle than the one that was asked for.
+      ["id": "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a91"],
+    ] as [JSON])
+  func noPlace(_ changes: JSON) throws {
+    try server.isLoggedIn()
+    let changes = changes.object ?? []
+    let kept = Self.van.filter { member in !changes.contains { $0.name == member.name } }
+    server.will(200, .object(kept + changes))
+    #expect {
+      _ = try server.client.vehicle(try #require(UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")))
+    } throws: { ($0 as? FleetError)?.exitStatus == .badData }
   }
 
   @Test(

@@ -53,6 +53,11 @@ final class PlayedServer: HTTPTransport {
       interruption: nil)
   }
 
+  /// The keys of the requests that have one (Idempotency-Key).
+  var keys: [String?] {
+    requests.compactMap { $0.headers.first { $0.name == "Idempotency-Key" }?.value }
+  }
+
   /// The fields of a form that was sent.
   func form(_ index: Int) -> [String: String] {
     let text = String(decoding: requests[index].body ?? [], as: UTF8.self)
