@@ -146,11 +146,13 @@ def test_a_kill_at_every_write_tells_no_number_twice(parked, preloaded):
     library = preloaded("cut")
     parked.starts_all()
     alice, log = parked.rider("alice"), Log(parked)
+    listens = f"'{parked.status('right')}'".encode()
     log.fetches()
     for at in range(1, 7):
         for mode in ("before", "half", "after"):
             parked.stepd.close()
-            starts_stepd(parked, library, CUT="journal.json.events", CUT_AT=at, CUT_MODE=mode)
+            before = starts_stepd(parked, library, CUT="journal.json.events", CUT_AT=at, CUT_MODE=mode)
+            wait_until(lambda: not parked.stepd.lives or listens in parked.broker.stderr.read_bytes()[before:], "stepd")  # noqa: B023
             for position in ("open", "close"):
                 if parked.stepd.lives:
                     moving = alice.starts_to_move(position, "left", "--timeout", "1")
