@@ -19,6 +19,8 @@ from vehicle import Rider, Vehicle
 
 # Ignored under nohup(1), and then by every program that is started here.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Nor Ctrl-C, as a shell's background jobs do.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart():
