@@ -314,8 +314,8 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" name' -l 'name' -d 'What you want to be called (default: your user name).' -rfka ''
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase' -l 'passphrase' -d 'Protect the device\'s key by a passphrase, by another one, or by the mode of its file alone.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" no-passphrase' -l 'no-passphrase' -d 'Protect the device\'s key by a passphrase, by another one, or by the mode of its file alone.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase' -l 'passphrase' -d 'Set or change the passphrase of the device\'s key, or remove it.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" no-passphrase' -l 'no-passphrase' -d 'Set or change the passphrase of the device\'s key, or remove it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase-file' -l 'passphrase-file' -d 'Take the new passphrase from the first line of this file.' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" o output' -s 'o' -l 'output' -d 'Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" drawn' -l 'drawn' -d 'Draw it as a QR code on the terminal.'

@@ -17,7 +17,7 @@ struct Enroll: ContextCommand {
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Protect the device's key by a passphrase, by another one, or by the mode of its file alone.")
+    help: "Set or change the passphrase of the device's key, or remove it.")
   var passphrase: Bool?
 
   @Option(
@@ -31,7 +31,7 @@ struct Enroll: ContextCommand {
 
   func validate() throws {
     guard passphraseFile == nil || passphrase != false else {
-      throw ValidationError("--no-passphrase leaves nothing for --passphrase-file.")
+      throw ValidationError("--no-passphrase and --passphrase-file exclude each other.")
     }
   }
 

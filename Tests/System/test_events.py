@@ -308,7 +308,7 @@ def test_forged_and_foreign_events_are_ignored(broker):
 
     ended = fetched(broker, chosen)
     assert ended.status == 0 and kinds(ended.objects) == ["began", "notice"]
-    assert ended.stderr.count("ignored what is no event of car") == 6
+    assert ended.stderr.count("ignored a message that is not an event of car") == 6
 
 
 def test_replayed_and_reordered_events_are_put_in_order_once(broker):

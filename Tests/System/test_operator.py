@@ -339,13 +339,13 @@ def test_codes_that_do_not_belong_together_are_refused(wide, stepctl, phone, tmp
     for number, (parts, error) in enumerate([
         ([one[0], one[1], other[2]], "the codes are parts of different texts"),
         # The name of one text over a part of another.
-        ([one[0], one[1], f"stepctl-part:{head}:{other[2].rpartition(':')[2]}"], "a code is damaged: it is no part of a text"),
+        ([one[0], one[1], f"stepctl-part:{head}:{other[2].rpartition(':')[2]}"], "a code is damaged: it is not a part of a longer text"),
         ([*one, f"stepctl-part:{head}:{rest[:-1]}x"], "the codes are parts of different texts"),
-        ([one[0], one[1], one[2].replace("3/3/", "4/3/")], "a code is damaged: it is no part of a text"),
-        ([one[0], one[1], one[2].replace("3/3/", "03/3/")], "a code is damaged: it is no part of a text"),
-        ([one[0].replace("1/3/", "1/99/")], "a code is damaged: it is no part of a text"),
-        ([one[0].replace("1/3/", "1/1/")], "a code is damaged: it is no part of a text"),
-        (["stepctl-part:", one[1]], "a code is damaged: it is no part of a text"),
+        ([one[0], one[1], one[2].replace("3/3/", "4/3/")], "a code is damaged: it is not a part of a longer text"),
+        ([one[0], one[1], one[2].replace("3/3/", "03/3/")], "a code is damaged: it is not a part of a longer text"),
+        ([one[0].replace("1/3/", "1/99/")], "a code is damaged: it is not a part of a longer text"),
+        ([one[0].replace("1/3/", "1/1/")], "a code is damaged: it is not a part of a longer text"),
+        (["stepctl-part:", one[1]], "a code is damaged: it is not a part of a longer text"),
         ([one[0]], "code 2, 3 of 3 is missing"),
     ]):
         ended = phone.imports("--qr", *drawn(tmp_path, parts, f"case{number}"))

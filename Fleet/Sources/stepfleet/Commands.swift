@@ -59,7 +59,7 @@ struct VehicleGroup: AsyncParsableCommand {
       parsing: .allUnrecognized,
       help: ArgumentHelp("In degrees, as 48.7758,9.1829 or -33.8568,151.2153.", valueName: "latitude,longitude"))
     var place: [String] = []
-    @Flag(help: "Nobody knows where it is any more.") var none = false
+    @Flag(help: "Forget where it is.") var none = false
 
     func validate() throws {
       guard place.count == (none ? 0 : 1) else { throw ValidationError("give one of a place and --none") }

@@ -142,7 +142,7 @@ final class GuidedPositions: PositionSource {
       try progress.note(recording.map { .recorded($0) } ?? .leftOut, of: step, at: position, now: now())
     } catch {
       keeps = false
-      console.note("what is measured cannot be kept: \(error)")
+      console.note("the measurement cannot be saved: \(error)")
     }
     return recording
   }

@@ -75,7 +75,7 @@ enum CodePartError: Failure, Equatable {
 
   var description: String {
     switch self {
-    case .damaged: "a code is damaged: it is no part of a text"
+    case .damaged: "a code is damaged: it is not a part of a longer text"
     case .mixed: "the codes are parts of different texts"
     case .missing(let parts, let count):
       "code \(parts.map(String.init).joined(separator: ", ")) of \(count) is missing"

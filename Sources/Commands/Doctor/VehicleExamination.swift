@@ -170,7 +170,7 @@ struct VehicleExamination {
     let here = WallClock.microseconds / 1000 - Int64(roundTrip.inSeconds * 500)
     let since = "runs since \(dateAndTime((here - clock) / 1000)) (\(span(clock / 1000)))"
     guard let about else {
-      return part.find("program", .good, "\(since); its version does not say what it is")
+      return part.find("program", .good, "\(since); it does not tell its version")
     }
     part.find("program", .good, "stepd \(about.version), \(since)")
     // When exactly the controller looked at its clock nobody knows: at some time on the way.

@@ -49,7 +49,7 @@ struct OperatorLog: ContextCommand {
         case .event(let line, let vehicle): try report.show(line, of: vehicle)
         case .finding(let finding, let vehicle): try report.show(finding, of: vehicle)
         case .foreign(let error, let vehicle):
-          console.note("ignored what is no event of \(printable(vehicle.name)): \(error)")
+          console.note("ignored a message that is not an event of \(printable(vehicle.name)): \(error)")
         case .disconnected(let reason): console.note("\(reason); trying again")
         }
       })

@@ -51,7 +51,7 @@ struct OperatorRevoke: ContextCommand {
       for entry in revoked { try console.result("revoked \(entry.id) of \(printable(entry.rider))") }
     }
     if isListNew {
-      console.note("the broker has to read tls/crl.pem again, to let the device in no more: send it SIGHUP")
+      console.note("send SIGHUP to the broker: then it reads tls/crl.pem again, and refuses the device")
     }
     try publish.publish(operatorPlace.letters(now: now), context, console)
     console.note(

@@ -233,7 +233,7 @@ struct ProvisionVehicle: ContextCommand {
 
         Next:
           \(shellCommand("stepd", "--config", place.path("stepd.toml")))
-        No key of the operator's is in \(place.path), and no private key has left it.
+        The operator's keys are not in \(place.path), and no private key has left it.
         """)
       return
     }
@@ -247,7 +247,7 @@ struct ProvisionVehicle: ContextCommand {
           bring \(place.path) to the vehicle, and there:
             \(shellCommand("stepd", "--config", place.path("stepd.toml")))
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
-        No key of the operator's is in \(place.path)\(keys == nil ? "" : ", and no private one of the vehicle's").
+        The operator's keys are not in \(place.path)\(keys == nil ? "" : ", nor are the vehicle's private keys").
         """)
       return
     }

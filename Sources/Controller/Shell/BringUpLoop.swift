@@ -96,7 +96,7 @@ package final class BringUpLoop {
   private var writtenEnds: ServoPulses
   private var failure: (any Failure)?
   private var tick: Registration?
-  private var lastTick = ContinuousClock.now
+  private var ticks = Ticks()
   private var typing: Registration?
 
   /// Nothing moves, and nobody else can use the vehicle's servos from here on.
@@ -263,11 +263,8 @@ package final class BringUpLoop {
     if callsWork, !isEnding { loop.schedule(at: .now) { [unowned self] in try work() } }
   }
 
-  /// In step with the last tick, unless that came late: two in a row would be one frame of the servo.
   private func scheduleTick() {
-    let (now, length) = (ContinuousClock.now, Duration.milliseconds(MotionProfile.tick))
-    lastTick = lastTick + length > now ? lastTick + length : now + length
-    tick = loop.schedule(at: lastTick) { [unowned self] in
+    tick = loop.schedule(at: ticks.next()) { [unowned self] in
       tick = nil
       checkInputs()
       handle(.tick)

@@ -52,7 +52,7 @@ final class ControllerLoop {
   private var ending = Ending.no
   private var tick: Registration?
   private var look: Registration?
-  private var lastTick = ContinuousClock.now
+  private var ticks = Ticks()
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
   private var (isConnected, wasConnected) = (false, false)
@@ -176,11 +176,8 @@ final class ControllerLoop {
     if ending == .settling { settle() }
   }
 
-  /// In step with the last tick, unless that came late: two in a row would be one frame of the servo.
   private func scheduleTick() {
-    let (now, length) = (ContinuousClock.now, Duration.milliseconds(MotionProfile.tick))
-    lastTick = lastTick + length > now ? lastTick + length : now + length
-    tick = loop.schedule(at: lastTick) { [unowned self] in
+    tick = loop.schedule(at: ticks.next()) { [unowned self] in
       tick = nil
       checkInputs()
       handle(.tick)
