@@ -294,7 +294,7 @@ _stepctl_stop() {
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--side --vehicle --timeout)
-    __stepctl_offer_flags_options 0
+    __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
@@ -307,6 +307,14 @@ _stepctl_stop() {
         return
         ;;
     '--timeout')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __stepctl_add_completions -W 'left'$'\n''right'
         return
         ;;
     esac

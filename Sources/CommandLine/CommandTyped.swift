@@ -139,6 +139,11 @@ package struct CommandTyped {
         continue
       }
       let name = String(Self.name(of: word))
+      // What may stand before a command: something behind it is wrong.
+      if isGroup, words == 0, let takesValue = Self.anywhere[name] {
+        if takesValue, name == word { _ = rest.popFirst() }
+        continue
+      }
       guard let option = all.first(where: { $0.names.contains(name) }) else {
         // Letters of flags in one word, numbers, and what every command has.
         let isKnown =
@@ -165,8 +170,11 @@ package struct CommandTyped {
     return nil
   }
 
+  private var isGroup: Bool { !command.configuration.subcommands.isEmpty }
+
   private func unknown(_ name: String, among names: [String], before rest: ArraySlice<String>) -> CommandFailure {
-    let near = Spelling.nearest(to: name, among: names + (words == 0 ? Array(Self.anywhere.keys).sorted() : []))
+    let isBeforeCommands = isGroup && words == 0
+    let near = Spelling.nearest(to: name, among: names + (isBeforeCommands ? Self.anywhere.keys.sorted() : []))
     var hint = near.map { "did you mean \"\($0)\"?" }
     let commands = command.configuration.subcommands.map { $0.typedName }
     if hint == nil, let later = rest.first(where: commands.contains) {

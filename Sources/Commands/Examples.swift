@@ -29,7 +29,7 @@ enum Examples {
     "stepctl close": [
       ("stepctl close", "the step that you are facing"), ("stepctl close left", "only if you are at the left one"),
     ],
-    "stepctl stop": [("stepctl stop", "every step"), ("stepctl stop --side left", "one of them")],
+    "stepctl stop": [("stepctl stop", "every step"), ("stepctl stop left", "one of them")],
     "stepctl status": [
       ("stepctl status", "how the steps stand"), ("stepctl status --watch --json", "every change, for a program"),
     ],

@@ -32,10 +32,10 @@ struct PlainWords {
         close.move = try move(rest)
         return close
       case "stop":
-        let words = try PlainWords(rest, ["--side", "--vehicle", "--timeout"])
+        let words = try PlainWords(rest, ["--side", "--vehicle", "--timeout"], hasPlace: true)
         var stop = Stop()
-        (stop.side, stop.vehicle) = (try words.value("--side", Stop.Choice.init(rawValue:)), words.vehicle)
-        (stop.timeout, stop.output) = (try words.timeout, words.output)
+        (stop.place, stop.side) = try words.step(Stop.Choice.init(rawValue:))
+        (stop.vehicle, stop.timeout, stop.output) = (words.vehicle, try words.timeout, words.output)
         return stop
       case "status":
         let words = try PlainWords(rest, ["--vehicle", "--timeout"])
@@ -71,17 +71,21 @@ struct PlainWords {
     return value
   }
 
+  /// Which step is meant, by a word that stands for itself or by an option.
+  private func step<Choice>(_ read: (String) -> Choice?) throws(NotPlain) -> (place: Choice?, side: Choice?) {
+    let side = try value("--side", read)
+    guard let place else { return (nil, side) }
+    guard let choice = read(place), side == nil else { throw NotPlain() }
+    return (choice, nil)
+  }
+
   // Of each group every property is set: one that is not cannot be read.
 
   private static func move(_ typed: ArraySlice<String>) throws(NotPlain) -> MoveOptions {
     let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]
     let words = try PlainWords(typed, options, hasPlace: true)
     var move = MoveOptions()
-    (move.place, move.side) = (nil, try words.value("--side", SideChoice.init(rawValue:)))
-    if let place = words.place {
-      guard let choice = SideChoice(rawValue: place), move.side == nil else { throw NotPlain() }
-      move.place = choice
-    }
+    (move.place, move.side) = try words.step(SideChoice.init(rawValue:))
     (move.watch, move.callRadio) = (false, nil)
     var presence = PresenceOptions()
     presence.by = try words.value("--by", MethodChoice.init(rawValue:)) ?? .auto

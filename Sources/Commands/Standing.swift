@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Domain
 import Encoding
+import FleetClient
 import Rider
 import StepProtocol
 import Terminal
@@ -21,11 +22,13 @@ struct Standing: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(
       vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
-    let named = settings.vehicle.value != nil
-    let paths = named ? [try settings.vehicleFile()] : settings.folders.vehicles().map(\.path)
-    let vehicles = try paths.map { path in try KnownVehicle(VehicleFile(reading: path), at: context.seconds) }
+    let vehicles = try knownVehicles(settings, context, console)
     let state = vehicles.map(\.state).min { $0.rank < $1.rank } ?? .noVehicle
-    let steps = state.next(vehicle.vehicle.map { " " + shellCommand("--vehicle", $0) } ?? "")
+    let option = vehicle.vehicle.map { " " + shellCommand("--vehicle", $0) }
+    // The radio tells several vehicles apart, and the network does not.
+    let isOne = vehicles.count { $0.state == state } < 2
+    let example = isOne ? nil : vehicles.first { $0.state == state }?.name
+    let steps = state.next(option ?? "", away: option ?? example.map { " " + shellCommand("--vehicle", $0) } ?? "")
     if console.isJSON {
       return try console.result([
         "state": .string(state.rawValue), "next": .array(steps.map { .string($0.typed) }),
@@ -35,7 +38,7 @@ struct Standing: ContextCommand {
     func row(_ label: String, _ text: String) throws { try console.result("\(label.aligned(to: 8)) \(text)") }
     for vehicle in vehicles {
       try row("vehicle", "\(printable(vehicle.file.vehicle.name)) (\(settings.folders.displayed(vehicle.file.path)))")
-      try row("token", vehicle.token?.line ?? "none; it takes one to move its steps")
+      try row("token", vehicle.access)
     }
     if vehicles.isEmpty { try row("vehicle", "none: you know no vehicle yet") }
     let width = steps.map(\.typed.count).max() ?? 0
@@ -45,10 +48,27 @@ struct Standing: ContextCommand {
     console.note("all commands: stepctl --help; the manual: man stepctl")
   }
 
+  private func knownVehicles(_ settings: Settings, _ context: Context, _ console: Console) throws -> [KnownVehicle] {
+    let bookings = (try? context.fleetFolder().bookings()) ?? []
+    func known(_ path: String, _ name: String?) throws -> KnownVehicle {
+      try KnownVehicle(VehicleFile(reading: path), name: name, bookings, at: context.seconds)
+    }
+    if settings.vehicle.value != nil { return [try known(settings.vehicleFile(), nil)] }
+    return try settings.folders.vehicles().compactMap { vehicle in
+      do { return try known(vehicle.path, vehicle.name) } catch let error as any Failure {
+        // The others can be used.
+        console.note("vehicle", printable(error.description))
+        return nil
+      }
+    }
+  }
+
   enum State: String {
     case ready
     case tokenNotYetValid = "token_not_yet_valid"
     case tokenExpired = "token_expired"
+    /// The token may be good by its times, but the vehicle learns that it is not.
+    case bookingEnded = "booking_ended"
     case noToken = "no_token"
     case noVehicle = "no_vehicle"
 
@@ -57,14 +77,17 @@ struct Standing: ContextCommand {
       switch self {
       case .ready: 0
       case .tokenNotYetValid: 1
-      case .tokenExpired: 2
-      case .noToken: 3
-      case .noVehicle: 4
+      case .bookingEnded: 2
+      case .tokenExpired: 3
+      case .noToken: 4
+      case .noVehicle: 5
       }
     }
 
-    /// - Parameter vehicle: the option that says which one is meant.
-    func next(_ vehicle: String) -> [(typed: String, does: String)] {
+    /// - Parameters:
+    ///   - vehicle: the option that says which one is meant.
+    ///   - away: the same where no radio hears it.
+    func next(_ vehicle: String, away: String) -> [(typed: String, does: String)] {
       let asking = [
         ("stepctl enroll --output request", "give it to your operator"),
         ("stepctl config import FILE", "add what the operator gives you"),
@@ -73,9 +96,10 @@ struct Standing: ContextCommand {
       case .ready:
         [
           ("stepctl open\(vehicle)", "open the step that you stand in front of"),
-          ("stepctl status\(vehicle)", "how the steps stand"),
+          ("stepctl status\(away)", "how the steps stand"),
         ]
-      case .tokenNotYetValid: [("stepctl status\(vehicle)", "how the steps stand, from then on")]
+      case .tokenNotYetValid: [("stepctl status\(away)", "how the steps stand, from then on")]
+      case .bookingEnded: [("stepctl vehicles", "what can be booked"), ("stepctl book VEHICLE --for 2h", "book again")]
       case .tokenExpired, .noToken: asking
       case .noVehicle:
         [
@@ -91,19 +115,30 @@ struct Standing: ContextCommand {
 /// A vehicle's file, and what its rider may do.
 private struct KnownVehicle {
   let file: VehicleFile
+  /// What `--vehicle` calls it.
+  let name: String?
   let state: Standing.State
-  let token: TokenReport?
+  let access: String
   private let expires: Int64?
 
-  init(_ file: VehicleFile, at now: Int64) throws {
-    self.file = file
+  init(_ file: VehicleFile, name: String?, _ bookings: [Booking], at now: Int64) throws {
+    (self.file, self.name) = (file, name)
     guard file.rider != nil else {
-      (state, token, expires) = (.noToken, nil, nil)
+      (state, access, expires) = (.noToken, "none; it takes one to move its steps", nil)
       return
     }
     let token = try file.riderToken()
-    state = now < token.notBefore ? .tokenNotYetValid : now >= token.expires ? .tokenExpired : .ready
-    (self.token, expires) = (TokenReport(token, at: now), token.expires)
+    expires = token.expires
+    let booked = bookings.filter { $0.vehicle == file.vehicle.uuid }
+    // A booking's token begins with it, or later.
+    if !booked.contains(where: \.isLive),
+      let ended = booked.first(where: { $0.from <= token.notBefore && now < token.expires })
+    {
+      (state, access) = (.bookingEnded, "of the booking \(ended.shortID), which is \(ended.state)")
+    } else {
+      state = now < token.notBefore ? .tokenNotYetValid : now >= token.expires ? .tokenExpired : .ready
+      access = TokenReport(token, at: now).line
+    }
   }
 
   var json: JSON {

@@ -10,9 +10,14 @@ import Terminal
 struct Stop: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
-    abstract: "Stop a step that moves, wherever you are.", usage: "stepctl stop [<options>] [--side <side>]")
+    abstract: "Stop a step that moves, wherever you are.", usage: "stepctl stop [<options>] [left|right]")
 
-  @Option(help: "Which step: left or right. Without it, every step that your token is for.")
+  @Argument(
+    help: ArgumentHelp(
+      "Which step: left or right. Without it, every step that your token is for.", valueName: "left|right"))
+  var place: Choice?
+
+  @Option(help: "The same as an option.")
   var side: Choice?
 
   enum Choice: String, ExpressibleByArgument, CaseIterable {
@@ -25,6 +30,12 @@ struct Stop: ContextCommand {
   @OptionGroup var timeout: TimeoutOptions
   @OptionGroup var output: OutputOptions
 
+  func validate() throws {
+    if let place, let side, place != side {
+      throw ValidationError("--side \(side.rawValue) contradicts \(place.rawValue).")
+    }
+  }
+
   func run(in context: Context) throws {
     let started = ContinuousClock.now
     let console = output.console(context)
@@ -32,7 +43,7 @@ struct Stop: ContextCommand {
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
     let access = try file.riderAccess(unlock: context.unlock(interruption))
-    let steps = try side.map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
+    let steps = try (place ?? side).map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
     let client = try RiderClient(
       access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,
       detail: console.detail, trace: console.trace)

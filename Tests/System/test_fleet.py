@@ -432,6 +432,9 @@ def test_a_booking_brings_its_access(anna, server, car):
     ended = anna("bookings", "end", booking["id"][:4], "-y")
     assert (ended.status, ended.lines) == (0, [f"Rolling Chassis: ended  ({booking['id'][:8]})"])
     assert anna("bookings").lines == [] and len(anna("bookings", "list", "--all").lines) == 1
+    # Its token is good by its times, and yet it is not said to open a step.
+    assert anna.says()["state"] == "booking_ended"
+    assert f"token    of the booking {booking['id'][:8]}, which is ended" in anna().lines
 
 
 def test_the_loser_is_told_when_the_vehicle_is_free(anna, server, car):

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import time
+from functools import partial
 
 import pytest
 
@@ -244,6 +245,32 @@ def test_of_several_known_vehicles_the_one_is_meant_that_is_heard(vehicle, alice
     ended = stepctl("open", "--radio", records, **home)
     assert (ended.status, ended.stdout) == (78, "") or ended.status == 0
     assert vehicle.stepctl("open", *radio, "--by", "nfc", **home).status == 78
+
+
+def test_of_several_known_vehicles_the_one_is_meant_that_can_be_opened(vehicle, alice, new_vehicle, tmp_path):
+    """Nothing is heard where a step is stopped from afar."""
+    known = tmp_path / "config/stepctl/vehicles"
+    known.mkdir(parents=True)
+    (known / "car").symlink_to(alice.folder)
+    van = new_vehicle("van")
+    (known / "van.toml").write_text((van.folder / "vehicle.toml").read_text())
+    (known / "wreck.toml").write_text("vehicle =")
+    stepctl = partial(vehicle.stepctl, XDG_CONFIG_HOME=str(tmp_path / "config"))
+    for command in (["stop"], ["stop", "left"], ["status"]):
+        assert stepctl(*command).status == 0, command
+    assert stepctl("stop", "left", "--side", "right").status == 64
+    doctor = stepctl("doctor", "vehicle")
+    assert f"({known}/car/vehicle.toml)" in doctor.stdout, doctor
+    bare = stepctl()
+    assert bare.status == 0, bare
+    assert [line.split()[1] for line in bare.stdout.splitlines() if line.startswith("vehicle")] == ["car", "van"]
+    assert f"vehicle  {known}/wreck.toml:1" in bare.stderr
+    # Of two nobody knows which is meant.
+    other = van.rider("alice")
+    (known / "van.toml").unlink()
+    (known / "van").symlink_to(other.folder)
+    assert stepctl("stop").status == 78
+    assert "stepctl status --vehicle car " in stepctl().stdout
 
 
 def test_where_there_is_no_radio_the_other_ways_are_named(vehicle, alice, tmp_path):

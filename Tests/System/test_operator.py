@@ -390,7 +390,9 @@ def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
     assert away.status == 69 and away.stdout.startswith("revoked ")
     assert "car has not been told" in away.stderr
     parked.starts_all()
-    assert "the client certificate has been revoked" in alice.types("status").error, "the broker needs no notice"
+    ended = alice.types("status")
+    assert "the client certificate has been revoked" in ended.error, "the broker needs no notice"
+    assert ended.status == 77
     bob = parked.rider("bob")
     for name in ("rider.pem", "rider.key"):
         shutil.copy(bob.folder / name, alice.folder / name)

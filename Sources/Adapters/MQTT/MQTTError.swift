@@ -108,6 +108,7 @@ package enum MQTTError: Failure, Equatable {
     case .unusableFile(_, _, .unreadable(let error)), .system(let error): error.exitStatus
     case .unusableFile: .configuration
     case .refused(_, .notAuthorized), .subscriptionRefused: .noPermission
+    case .refusedByAlert(_, let alert) where Self.isAboutCertificate(alert): .noPermission
     case .cannotResolve, .cannotConnect, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .lost,
       .oversized, .protocolViolated:
       .unavailable
@@ -118,6 +119,8 @@ package enum MQTTError: Failure, Equatable {
     switch self {
     case .cannotConnect, .cannotResolve:
       "is the vehicle's broker on, and in reach of this network? `stepctl doctor broker` looks further"
+    case .refusedByAlert(_, let alert) where Self.isAboutCertificate(alert):
+      "ask the operator for a new certificate; `stepctl doctor` shows which ends when"
     case .unusableFile, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .subscriptionRefused, .lost,
       .oversized, .protocolViolated, .system:
       nil
@@ -127,6 +130,11 @@ package enum MQTTError: Failure, Equatable {
   /// - Parameter code: the `errno` value.
   package static func cannotConnect(_ broker: Broker, code: Int32) -> MQTTError {
     .cannotConnect(SystemError("connect to the broker", broker.description, code: code))
+  }
+
+  /// Whether the broker objects to the rider's certificate and not to the connection.
+  private static func isAboutCertificate(_ alert: UInt8) -> Bool {
+    [42, 43, 44, 45, 46, 48, 49, 51, 116].contains(alert)
   }
 
   /// What the broker most likely objects to, by the alert (RFC 8446 6).

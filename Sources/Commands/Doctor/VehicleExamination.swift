@@ -44,7 +44,7 @@ struct VehicleExamination {
   private func examineFiles(_ part: inout Examination) throws -> RiderAccess? {
     let file: VehicleFile
     do {
-      let path = try settings.vehicleFile()
+      let path = try settings.chosenVehicleFile(context)
       file = try VehicleFile(reading: path)
       part.find("file", .good, "\(file.vehicle.name) (\(settings.folders.displayed(path)))")
     } catch let error as ConfigurationError where error.kind == .missing && settings.vehicle.value == nil {

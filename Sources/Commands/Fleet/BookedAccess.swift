@@ -58,9 +58,7 @@ struct ActiveBooking {
   /// The vehicle's file, with access that counts now. It is fetched where it is not here.
   func fetched(_ context: Context, _ interruption: Interruption, _ console: Console) throws -> VehicleFile {
     let known = try vehicleFile.map(VehicleFile.init(reading:))
-    if let known, let token = known.token, token.notBefore <= context.seconds, context.seconds < token.expires {
-      return known
-    }
+    if let known, known.opens(at: context.seconds) { return known }
     console.note("fetching the access of the booking \(booking.shortID)")
     do {
       return try VehicleFile(
@@ -76,6 +74,9 @@ struct ActiveBooking {
 extension VehicleFile {
   /// The rider's token, where there is one that can be read.
   fileprivate var token: Token? { rider.flatMap { try? Token(unverified: KeyFile.token($0.token)) } }
+
+  /// Whether there is a token whose times hold now.
+  fileprivate func opens(at now: Int64) -> Bool { token.map { $0.notBefore <= now && now < $0.expires } ?? false }
 
   /// How long before a token's end a new one is fetched, seconds.
   private static let renewal: Int64 = 300
@@ -101,9 +102,15 @@ extension VehicleFile {
 }
 
 extension Settings {
-  /// The path of the vehicle file that is meant: the one that was named, that of the active booking, or the only one.
+  /// The path of the vehicle file that is meant: the one that was named, that of the active booking, the only one, or of
+  /// several the only one that can be opened now.
   func chosenVehicleFile(_ context: Context) throws -> String {
-    try ActiveBooking(self, context)?.vehicleFile ?? vehicleFile()
+    try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
+  }
+
+  /// The same where no booking is active.
+  func usableVehicleFile(at now: Int64) throws(ConfigurationError) -> String {
+    try vehicleFile { path in (try? VehicleFile(reading: path))?.opens(at: now) ?? false }
   }
 }
 

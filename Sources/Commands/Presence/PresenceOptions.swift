@@ -35,11 +35,13 @@ struct PresenceOptions: ParsableArguments {
   ) throws -> VehicleFile {
     if let active = ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
     guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
-      return try VehicleFile(reading: settings.vehicleFile())
+      return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
     }
     let radio = try settings.radioSpec()
     // What is read of a pipe is gone.
-    if case .btsnoop("-") = radio { return try VehicleFile(reading: settings.vehicleFile()) }
+    if case .btsnoop("-") = radio {
+      return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
+    }
     let known = settings.folders.vehicles()
     // A file that cannot be read is not the one that is meant, unless it is named.
     let files = known.compactMap { vehicle in

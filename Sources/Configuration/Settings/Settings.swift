@@ -108,8 +108,12 @@ package struct Settings: Equatable, Sendable {
 extension Settings {
   /// The path of the vehicle file: the given file, the one of the given name, or the only one.
   ///
+  /// - Parameter isMeant: whether a file is probably the one that is meant; where several are known, it decides if it says
+  ///   so of exactly one.
   /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
-  package func vehicleFile() throws(ConfigurationError) -> String {
+  package func vehicleFile(
+    among isMeant: (_ path: String) -> Bool = { _ in false }
+  ) throws(ConfigurationError) -> String {
     let vehicles = folders.vehicles()
     guard let given = vehicle.value else {
       switch vehicles.count {
@@ -121,6 +125,8 @@ extension Settings {
           "not given: use --vehicle, or `stepctl config import`, or put a file into \(alternatives(folders))",
           kind: .missing)
       default:
+        let meant = vehicles.filter { isMeant($0.path) }
+        if meant.count == 1 { return meant[0].path }
         let names = vehicles.map(\.name)
         throw ConfigurationError(
           "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")

@@ -374,9 +374,11 @@ import Testing
     }
     let now = server.time
     let live = try booking("a", to: now - 600)
+    let cancelled = try booking("c", to: now + 60, state: "cancelled")
     try server.fleetFolder.keep(
-      [live, booking("b", to: now - 901), booking("c", to: now + 60, state: "cancelled")], now: now)
-    #expect(server.fleetFolder.bookings() == [live])
+      [live, booking("b", to: now - 901), cancelled, booking("d", to: now - 86_400, state: "ended")], now: now)
+    #expect(server.fleetFolder.bookings() == [live, cancelled])
+    #expect(!cancelled.isActive(at: now))
     #expect(live.isActive(at: now) && !live.isActive(at: now + 300) && !live.isActive(at: live.from - 1))
   }
 }

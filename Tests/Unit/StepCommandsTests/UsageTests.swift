@@ -57,6 +57,14 @@ struct UsageTests {
         "`stepctl provision token --help` explains how to use it"
       ),
       ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side"),
+      (
+        "-v --watch locate", "unknown option \"--watch\"",
+        "the options of a command come after it: stepctl locate --watch"
+      ),
+      (
+        "--vehicle locate --wtach open", "unknown option \"--wtach\"",
+        "the options of a command come after it: stepctl open --wtach"
+      ),
       ("--jsn", "unknown option \"--jsn\"", "did you mean \"--json\"?"),
       (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
