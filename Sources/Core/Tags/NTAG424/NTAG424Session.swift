@@ -1,3 +1,5 @@
+import Cryptography
+
 /// Three-pass authentication with an AES key, AuthenticateEV2First (NT4H2421Gx 9.1.5).
 package struct NTAG424Authentication: Sendable {
   private let number: UInt8
