@@ -15,13 +15,19 @@ pages := $(wildcard man/*.[1-8])
 
 # Starting a program is relocating it, and most relocations are libstdc++'s. So that library is static (in this folder
 # -lstdc++ finds nothing but the .a), as are libgcc and Swift's own, and what is left is packed (RELR: glibc 2.36). Nothing
-# is exported: Swift's static standard library exports every symbol, and none of those could be left out.
+# is exported: Swift's static standard library exports every symbol, and none of those could be left out. The archives have
+# a small FoundationEssentials too, which says what it is for.
 archives := .build/archives
-smallest := -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker --no-export-dynamic -Xlinker -s
+smallest := -I$(archives) -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker --as-needed \
+  -Xlinker --no-export-dynamic -Xlinker -s
 packed := -Xlinker -z -Xlinker pack-relative-relocs
 # $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
 links = $(shell mkdir -p $(archives) && ln -sf "$$(clang -print-file-name=libstdc++.a)" $(archives)/libstdc++.a && \
-  echo 'print()' | swiftc -static-stdlib $(1) -lstdc++ -o $(archives)/probe - >/dev/null 2>&1 && \
+  swiftc -O -parse-as-library -static -emit-library -o $(archives)/libessentials.a -module-link-name essentials \
+    -emit-module -emit-module-path $(archives)/FoundationEssentials.swiftmodule -module-name FoundationEssentials \
+    Sources/Libraries/FoundationEssentials/FoundationEssentials.swift && \
+  echo 'import FoundationEssentials; print(JSONEncoder())' | \
+    swiftc -static-stdlib $(1) -lstdc++ -o $(archives)/probe - >/dev/null 2>&1 && \
   $(archives)/probe >/dev/null 2>&1 && echo "$(1)")
 link_flags = $(addprefix -Xswiftc ,$(or $(call links,$(smallest) $(packed)),$(call links,$(smallest)),-Xlinker -s))
 

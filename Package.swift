@@ -38,8 +38,6 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
     swiftSettings: swiftSettings)
 }
 
-let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -59,14 +57,14 @@ let package = Package(
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
   ],
   dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
   ],
   targets: [
     // C libraries: a module map and a header, one importer each.
     library("CBluetooth", pkgConfig: "bluez", ["libbluetooth-dev"]),
     library("CNFC", pkgConfig: "libnfc", ["libnfc-dev"]),
     library("CMosquitto", pkgConfig: "libmosquitto", ["libmosquitto-dev", "libssl-dev"]),
+    library("CLibcrypto", pkgConfig: "libcrypto", ["libssl-dev"]),
     library("COpenSSL", pkgConfig: "libcrypto", ["libssl-dev"]),
     // Headers alone: the library is loaded when a radio needs it.
     library("CSystemd", ["libsystemd-dev"]),
@@ -93,13 +91,14 @@ let package = Package(
     // Core: bytes and values in, values out; no I/O and no clock.
     module("Encoding", in: "Core/Encoding"),
     module("Domain", in: "Core/Domain", ["Encoding"]),
-    module("Tags", in: "Core/Tags", ["Domain", "Encoding", crypto, cryptoExtras]),
+    module("Cryptography", in: "Core/Cryptography", ["CLibcrypto"]),
+    module("Tags", in: "Core/Tags", ["Cryptography", "Domain", "Encoding"]),
     module("Geography", in: "Core/Geography"),
     module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
     module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
     module("Evaluation", in: "Core/Evaluation", ["Domain", "Encoding", "Ranging"]),
     module(
-      "StepProtocol", in: "Core/StepProtocol", ["Domain", "Encoding", "Tags", crypto], exclude: ["PROTOCOL.md"]),
+      "StepProtocol", in: "Core/StepProtocol", ["Cryptography", "Domain", "Encoding", "Tags"], exclude: ["PROTOCOL.md"]),
 
     // System: what the kernel gives.
     module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
@@ -126,12 +125,12 @@ let package = Package(
     // FleetClient: an account at a fleet's server, as this device uses it.
     module(
       "FleetClient", in: "FleetClient",
-      ["Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "HTTP", crypto]),
+      ["Cryptography", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "HTTP"]),
 
     // Controller: the vehicle's side.
     module(
       "StepController", in: "Controller/Core",
-      ["Domain", "Encoding", "Geography", "Ranging", "StepProtocol", "Traffic"],
+      ["Cryptography", "Domain", "Encoding", "Geography", "Ranging", "StepProtocol", "Traffic"],
       exclude: ["MOTION.md"]),
     module(
       "StepDaemon", in: "Controller/Shell",
@@ -153,7 +152,7 @@ let package = Package(
       "Provisioning", in: "Operator",
       [
         "SystemIO", "Domain", "Encoding", "StepProtocol", "Bluetooth", "MQTT", "StepController", "Configuration",
-        "COpenSSL",
+        "Cryptography", "COpenSSL",
       ]),
 
     // CommandLine: the frame of both programs: what is printed where, and how they end.
@@ -167,7 +166,7 @@ let package = Package(
       [
         "SystemIO", "Domain", "Encoding", "Tags", "Ranging", "StepProtocol", "Bluetooth", "NFC", "CodeDrawing",
         "CodeReading", "MQTT", "HTTP", "Rider", "FleetClient", "Configuration", "Provisioning", "Terminal", "Geography",
-        "Traffic", "TrafficFeed", "Positioning", "StepController", "Evaluation", argumentParser, crypto,
+        "Traffic", "TrafficFeed", "Positioning", "StepController", "Evaluation", "Cryptography", argumentParser,
       ]),
 
     // Programs: entry points, and what runs in a process of its own because a library may fail.
@@ -191,12 +190,13 @@ let package = Package(
       path: "Tests/Support", swiftSettings: swiftSettings),
     tests("EncodingTests", ["Encoding"]),
     tests("DomainTests", ["Domain"]),
+    tests("CryptographyTests", ["Cryptography", "Encoding"]),
     tests("TagsTests", ["Tags", "Domain", "Encoding"]),
     tests("RangingTests", ["Ranging", "Domain", "Encoding"]),
     tests("EvaluationTests", ["Evaluation"]),
     tests("GeographyTests", ["Geography"]),
     tests("TrafficTests", ["Traffic", "Domain", "Encoding", "Geography"]),
-    tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
+    tests("StepProtocolTests", ["Cryptography", "StepProtocol", "Tags", "Domain", "Encoding"]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
     tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
@@ -218,22 +218,25 @@ let package = Package(
         "StepController", "Rider",
       ]),
     tests(
-      "StepControllerTests", ["StepController", "Domain", "Encoding", "Geography", "StepProtocol", "Traffic"]),
+      "StepControllerTests",
+      ["Cryptography", "StepController", "Domain", "Encoding", "Geography", "StepProtocol", "Traffic"]),
     tests(
       "StepDaemonTests",
       [
+        "Cryptography",
         "StepDaemon", "StepController", "Domain", "StepProtocol", "Encoding", "SystemIO", "Ranging", "Bluetooth",
         "MQTT", "Configuration",
       ]),
     tests(
       "StepCommandsTests",
       [
+        "Cryptography",
         "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
         "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests(
       "FleetClientTests",
-      ["FleetClient", "HTTP", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", crypto]),
+      ["FleetClient", "HTTP", "Domain", "Encoding", "Geography", "Cryptography", "StepProtocol", "SystemIO"]),
     tests("RiderTests", ["Rider", "StepController", "StepProtocol", "Ranging", "Domain", "MQTT", "SystemIO"]),
     tests("StructureTests", ["Encoding"]),
     tests("DocumentationTests", []),

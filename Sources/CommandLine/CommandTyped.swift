@@ -235,10 +235,10 @@ package struct CommandTyped {
     let offered = "\"\(program) help\" -eq 1"
     return
       script
-      .replacing("'*:subcommands:'\n", with: "'*:subcommands:{__\(program)_complete \(commands)}'\n")
-      .replacing(
+      .substituting("'*:subcommands:'\n", by: "'*:subcommands:{__\(program)_complete \(commands)}'\n")
+      .substituting(
         "    __\(program)_offer_flags_options -1\n}\n\ncomplete",
-        with: """
+        by: """
               __\(program)_offer_flags_options -1
               COMPREPLY+=($(compgen -W '\(commands)' -- "${cur}"))
           }
@@ -246,9 +246,9 @@ package struct CommandTyped {
           complete
           """
       )
-      .replacing(
+      .substituting(
         "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\"",
-        with: """
+        by: """
           complete -c '\(program)' -n '__\(program)_should_offer_completions_for_positional \(offered)' -fa '\(commands)'
           complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options "\(program) help"
           """)

@@ -1,5 +1,6 @@
 package import ArgumentParser
 package import Domain
+import Encoding
 import Glibc
 import SystemIO
 
@@ -143,8 +144,8 @@ extension CommandFailure {
     }
     var hint: String?
     for (advice, words) in [(". Did you mean ", "did you mean "), (". Please provide one of ", "use ")] {
-      guard let range = text.firstRange(of: advice) else { continue }
-      hint = (words + text[range.upperBound...].asClause).replacing("\" and \"", with: "\" or \"")
+      guard let range = text.range(ofBytes: advice) else { continue }
+      hint = (words + text[range.upperBound...].asClause).substituting("\" and \"", by: "\" or \"")
       text = String(text[..<range.lowerBound])
     }
     self.init(.usage, text[...].asClause, hint: hint ?? "`\(typed) --help` explains how to use it")

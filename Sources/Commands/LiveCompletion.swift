@@ -2,6 +2,7 @@ import ArgumentParser
 import Bluetooth
 import Configuration
 import Domain
+import Encoding
 import Provisioning
 import SystemIO
 import Terminal
@@ -44,7 +45,7 @@ enum LiveCompletion {
     .custom { words, _, typed in
       let found = values(words, typed).filter { $0.hasPrefix(typed) }
       // zsh takes what follows a colon for a description.
-      return CompletionShell.requesting == .zsh ? found.map { $0.replacing(":", with: "\\:") } : found
+      return CompletionShell.requesting == .zsh ? found.map { $0.substituting(":", by: "\\:") } : found
     }
   }
 

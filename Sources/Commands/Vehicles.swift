@@ -53,7 +53,7 @@ extension FleetVehicle {
     switch isFree {
     case true: "free"
     case false: "taken"
-    case nil: state.replacing("_", with: " ")
+    case nil: state.substituting("_", by: " ")
     }
   }
 }

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Encoding
 package import StepProtocol
 
@@ -18,7 +18,7 @@ package enum DeviceProof {
       .init("htu", .string(String(url.prefix { $0 != "?" && $0 != "#" }))), .init("iat", .integer(now)),
     ]
     if let accessToken {
-      claims.append(.init("ath", .string(Base64URL.encode(SHA256.hash(data: Array(accessToken.utf8))))))
+      claims.append(.init("ath", .string(Base64URL.encode(SHA256.digest(of: Array(accessToken.utf8))))))
     }
     let input = "\(Base64URL.encode(header.bytes)).\(Base64URL.encode(JSON.object(claims).bytes))"
     return "\(input).\(Base64URL.encode(device.signature(for: Array(input.utf8))))"

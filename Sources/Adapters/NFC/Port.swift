@@ -83,17 +83,18 @@ final class Port {
   /// Why libnfc could not open the PN532 on this line; nil where the reader answers.
   func diagnosis(speed: Int) -> NFCError? {
     let heard = ask(speed)
-    if heard.firstRange(of: Self.acknowledgement) != nil { return nil }
+    if Self.isAcknowledged(heard) { return nil }
     for other in ConnectionString.speeds.reversed() where other != speed {
-      if ask(other).firstRange(of: Self.acknowledgement) != nil {
-        return .wrongSpeed(path: path, speed: speed, right: other)
-      }
+      if Self.isAcknowledged(ask(other)) { return .wrongSpeed(path: path, speed: speed, right: other) }
     }
     return heard.isEmpty ? .silent(path: path, speed: speed) : .garbled(path: path, speed: speed)
   }
 
-  /// PN532 User Manual 6.2.1.3.
-  private static let acknowledgement: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
+  /// Whether it is in what was heard (PN532 User Manual 6.2.1.3).
+  private static func isAcknowledged(_ heard: [UInt8]) -> Bool {
+    let acknowledgement: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
+    return heard.indices.contains { heard[$0...].starts(with: acknowledgement) }
+  }
 
   /// What comes in answer to GetFirmwareVersion (7.2.2), after the long preamble that wakes it up (7.2.11).
   private func ask(_ speed: Int) -> [UInt8] {

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Domain
 import Encoding
 
@@ -27,7 +27,7 @@ struct CodeParts {
   }
 
   private static func hash(of text: String) -> String {
-    Base64URL.encode(Array(SHA256.hash(data: Array(text.utf8)).prefix(16)))
+    Base64URL.encode(Array(SHA256.digest(of: Array(text.utf8)).prefix(16)))
   }
 
   /// Takes a code's text. The same one may come again.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Configuration
-import Crypto
+import Cryptography
 import Domain
 import Encoding
 import FleetClient
@@ -72,7 +72,7 @@ struct ServerOptions: ParsableArguments {
     // Base64 is base64url but for two characters and the padding (RFC 4648 5).
     let text = String(lines.joined().prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
     guard let certificate = Base64URL.decode(text), !certificate.isEmpty else { return nil }
-    let bytes = SHA256.hash(data: certificate).map { hexadecimal([$0]).uppercased() }
+    let bytes = SHA256.digest(of: certificate).map { hexadecimal([$0]).uppercased() }
     return [bytes[..<16].joined(separator: ":") + ":", bytes[16...].joined(separator: ":")]
   }
 }

@@ -70,7 +70,7 @@ struct Glyphs: Sendable {
     var text = printable(text)
     if !isUnicode {
       // Of our own words.
-      text = text.replacing("±", with: "+/-").replacing("°", with: " degrees")
+      text = text.substituting("±", by: "+/-").substituting("°", by: " degrees")
       text = String(text.map { $0.isASCII ? $0 : "?" })
     }
     return text.truncated(to: room, ellipsis: ellipsis)

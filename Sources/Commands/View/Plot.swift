@@ -155,7 +155,7 @@ struct Plot {
   }
 
   private static func escaped(_ text: String) -> String {
-    printable(text).replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+    printable(text).substituting("&", by: "&amp;").substituting("<", by: "&lt;").substituting(">", by: "&gt;")
   }
 }
 

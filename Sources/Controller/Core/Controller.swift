@@ -1,3 +1,4 @@
+import Cryptography
 package import Domain
 package import StepProtocol
 package import Traffic

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 public import Domain
 import Encoding
 
@@ -10,16 +10,9 @@ public struct CallKey: Sendable, Equatable {
   /// Bytes.
   private static let size = 32
   private static let exporterContext = Array("stepctl call".utf8)
-  private let key: SymmetricKey
+  private let key: Secret
 
-  // An export of this length cannot fail.
-  init(_ context: HPKE.Sender) {
-    key = try! context.exportSecret(context: Self.exporterContext, outputByteCount: Self.size)
-  }
-
-  init(_ context: HPKE.Recipient) {
-    key = try! context.exportSecret(context: Self.exporterContext, outputByteCount: Self.size)
-  }
+  init(_ exporter: HPKE.Exporter) { key = exporter.export(Self.exporterContext, count: Self.size) }
 
   /// What the device advertises in a slot: a service UUID of version 4 (RFC 9562 5.4), that is 122 bits of
   /// HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from one that is random.
@@ -29,11 +22,11 @@ public struct CallKey: Sendable, Equatable {
   public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
     var message = challenge
     for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: slot >> shift)) }
-    let code = Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(16))
+    let code = HMAC.code(for: message, by: key)
     func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
     return UUID(
       high: number(code[..<8]) & ~0xF000 | 0x4000,
-      low: number(code[8...]) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+      low: number(code[8..<16]) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }
 }
 

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 public import Domain
 import Encoding
 
@@ -77,8 +77,8 @@ public struct Command: Sendable, Equatable {
   /// Signs and encrypts. Every call gives other bytes, because the encapsulated key is fresh.
   public func sealed(by device: SigningKey, to controller: EncryptionKey) -> SealedCommand {
     let signed = SignedObject.sign(claims, as: .command, by: device)
-    let (text, context) = EncryptedObject.seal(Array(signed.utf8), to: controller)
-    return SealedCommand(text, context)
+    let (text, exporter) = EncryptedObject.seal(Array(signed.utf8), to: controller)
+    return SealedCommand(text, exporter)
   }
 
   private var claims: JSON {
@@ -113,11 +113,11 @@ public struct Command: Sendable, Equatable {
 public struct SealedCommand: Sendable {
   /// The compact form, ASCII.
   public let text: String
-  private let context: HPKE.Sender
+  private let exporter: HPKE.Exporter
 
-  init(_ text: String, _ context: HPKE.Sender) {
+  init(_ text: String, _ exporter: HPKE.Exporter) {
     self.text = text
-    self.context = context
+    self.exporter = exporter
   }
 
   /// What is published.
@@ -125,7 +125,7 @@ public struct SealedCommand: Sendable {
   /// What an answer names the command by.
   public var digest: CommandDigest { CommandDigest(of: bytes) }
   /// By which the device can call that sent it. Only the controller can compute it too.
-  public var callKey: CallKey { CallKey(context) }
+  public var callKey: CallKey { CallKey(exporter) }
 }
 
 /// The SHA-256 of a command's compact form, as it was published.
@@ -135,7 +135,7 @@ public struct CommandDigest: Hashable, Sendable {
   public let bytes: [UInt8]
 
   /// - Parameter command: the payload as it was published.
-  public init(of command: [UInt8]) { bytes = Array(SHA256.hash(data: command)) }
+  public init(of command: [UInt8]) { bytes = SHA256.digest(of: command) }
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 

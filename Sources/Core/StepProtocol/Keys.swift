@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 public import Encoding
 
 /// Why a key cannot be used.
@@ -26,7 +26,7 @@ public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
   init(curve: String, publicKey: [UInt8]) {
     // RFC 7638 3.2: the required members only, in lexicographic order, without white space.
     let canonical = #"{"crv":"\#(curve)","kty":"OKP","x":"\#(Base64URL.encode(publicKey))"}"#
-    description = Base64URL.encode(SHA256.hash(data: Array(canonical.utf8)))
+    description = Base64URL.encode(SHA256.digest(of: Array(canonical.utf8)))
   }
 }
 
@@ -34,17 +34,17 @@ public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
 public struct VerificationKey: Hashable, Sendable {
   /// 32 bytes (RFC 8032).
   public let bytes: [UInt8]
-  let key: Curve25519.Signing.PublicKey
+  private let key: Ed25519.PublicKey
 
   /// - Parameter bytes: the 32 bytes of RFC 8032. The points of small order are refused, because their signatures can
   ///   be computed without a private key, and so is a number that is not below p, because each key has one name.
   public init(_ bytes: [UInt8]) throws(KeyError) {
-    guard bytes.count == 32, let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else {
+    guard let key = Ed25519.PublicKey(bytes) else {
       throw .unusable("an Ed25519 key has 32 bytes")
     }
     let y = Array(bytes.dropLast()) + [bytes[31] & 0x7F]  // The top bit is the sign of x.
     guard isBelowPrime(y) else { throw .unusable("the Ed25519 key is not in its canonical form") }
-    // BoringSSL multiplies whatever point it is given, and the equation of RFC 8032 5.1.7 holds for these by chance.
+    // libcrypto multiplies whatever point it is given, and the equation of RFC 8032 5.1.7 holds for these by chance.
     guard !smallOrder.contains(y) else {
       throw .unusable("the Ed25519 key is a point of low order, which protects nothing")
     }
@@ -59,24 +59,26 @@ public struct VerificationKey: Hashable, Sendable {
   public var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
   public var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
 
+  func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool { key.isValid(signature, for: message) }
+
   public static func == (a: Self, b: Self) -> Bool { a.bytes == b.bytes }
   public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
 /// A private Ed25519 key.
 public struct SigningKey: Sendable {
-  private let key: Curve25519.Signing.PrivateKey
+  private let key: Ed25519.PrivateKey
 
   /// A new key.
-  public init() { key = Curve25519.Signing.PrivateKey() }
+  public init() { key = Ed25519.PrivateKey() }
 
   /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
   public init(jwk: JSON) throws(KeyError) {
     let secret = try secretBytes(of: jwk, curve: "Ed25519")
-    guard let key = try? Curve25519.Signing.PrivateKey(rawRepresentation: secret) else {
+    guard let key = Ed25519.PrivateKey(secret) else {
       throw .unusable("an Ed25519 key has 32 bytes")
     }
-    guard try publicBytes(of: jwk, curve: "Ed25519") == Array(key.publicKey.rawRepresentation) else {
+    guard try publicBytes(of: jwk, curve: "Ed25519") == key.publicKey.bytes else {
       throw .unusable("the public part of the key does not belong to its private part")
     }
     self.key = key
@@ -85,40 +87,36 @@ public struct SigningKey: Sendable {
   /// With the private part.
   public var jwk: JSON {
     [
-      "kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
-      "d": .string(Base64URL.encode(key.rawRepresentation)),
+      "kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(key.publicKey.bytes)),
+      "d": .string(Base64URL.encode(key.bytes)),
     ]
   }
 
   /// The public key that belongs to it.
   public var verificationKey: VerificationKey {
     // A public key that the library derived has the right length.
-    try! VerificationKey(Array(key.publicKey.rawRepresentation))
+    try! VerificationKey(key.publicKey.bytes)
   }
 
   /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them has.
-  package func signature(for bytes: [UInt8]) -> [UInt8] {
-    // Signing fails only when memory runs out.
-    Array(try! key.signature(for: bytes))
-  }
+  package func signature(for bytes: [UInt8]) -> [UInt8] { key.signature(for: bytes) }
 }
 
 /// A controller's public X25519 key, to which commands are encrypted.
 public struct EncryptionKey: Hashable, Sendable {
   /// 32 bytes (RFC 7748).
   public let bytes: [UInt8]
-  let key: Curve25519.KeyAgreement.PublicKey
+  let key: X25519.PublicKey
 
   /// - Parameter bytes: the 32 bytes of RFC 7748. The points that make every shared secret zero are refused, and so is a
   ///   number that is not below p, because each key has one name.
   public init(_ bytes: [UInt8]) throws(KeyError) {
-    guard bytes.count == 32, let key = try? Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes) else {
+    guard let key = X25519.PublicKey(bytes) else {
       throw .unusable("an X25519 key has 32 bytes")
     }
     guard isBelowPrime(bytes) else { throw .unusable("the X25519 key is not in its canonical form") }
-    // RFC 9180 7.1.4 has the sender abort on a zero secret; swift-crypto does not. Any scalar shows a low-order
-    // point, because clamping makes all of them multiples of the cofactor.
-    guard isContributory(Curve25519.KeyAgreement.PrivateKey(), key) else {
+    // Any private key shows it, because clamping makes all of them multiples of the cofactor (RFC 7748 5).
+    guard X25519.PrivateKey().sharedSecret(with: key) != nil else {
       throw .unusable("the X25519 key is a point of low order, which protects nothing")
     }
     self.bytes = bytes
@@ -136,25 +134,25 @@ public struct EncryptionKey: Hashable, Sendable {
 
 /// A controller's private X25519 key.
 public struct DecryptionKey: Sendable {
-  let key: Curve25519.KeyAgreement.PrivateKey
+  let key: X25519.PrivateKey
   /// The name that a command's header must give.
   public let thumbprint: Thumbprint
 
   /// A new key.
-  public init() { self.init(Curve25519.KeyAgreement.PrivateKey()) }
+  public init() { self.init(X25519.PrivateKey()) }
 
-  private init(_ key: Curve25519.KeyAgreement.PrivateKey) {
+  private init(_ key: X25519.PrivateKey) {
     self.key = key
-    thumbprint = Thumbprint(curve: "X25519", publicKey: Array(key.publicKey.rawRepresentation))
+    thumbprint = Thumbprint(curve: "X25519", publicKey: key.publicKey.bytes)
   }
 
   /// The private JWK (RFC 8037 2); its `x` must belong to its `d`.
   public init(jwk: JSON) throws(KeyError) {
     let secret = try secretBytes(of: jwk, curve: "X25519")
-    guard let key = try? Curve25519.KeyAgreement.PrivateKey(rawRepresentation: secret) else {
+    guard let key = X25519.PrivateKey(secret) else {
       throw .unusable("an X25519 key has 32 bytes")
     }
-    guard try publicBytes(of: jwk, curve: "X25519") == Array(key.publicKey.rawRepresentation) else {
+    guard try publicBytes(of: jwk, curve: "X25519") == key.publicKey.bytes else {
       throw .unusable("the public part of the key does not belong to its private part")
     }
     self.init(key)
@@ -163,15 +161,15 @@ public struct DecryptionKey: Sendable {
   /// With the private part.
   public var jwk: JSON {
     [
-      "kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(key.publicKey.rawRepresentation)),
-      "d": .string(Base64URL.encode(key.rawRepresentation)),
+      "kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(key.publicKey.bytes)),
+      "d": .string(Base64URL.encode(key.bytes)),
     ]
   }
 
   /// The public key that belongs to it.
   public var encryptionKey: EncryptionKey {
     // A public key that the library derived is neither short nor of low order.
-    try! EncryptionKey(Array(key.publicKey.rawRepresentation))
+    try! EncryptionKey(key.publicKey.bytes)
   }
 }
 
@@ -215,12 +213,6 @@ private let smallOrder: [[UInt8]] = [
 /// Whether a number of 32 bytes, the low one first, is below p = 2^255 - 19.
 private func isBelowPrime(_ number: [UInt8]) -> Bool {
   number[31] < 0x7F || number[31] == 0x7F && (number[0] < 0xED || number[1...30].contains { $0 != 0xFF })
-}
-
-/// Whether the agreed secret is not all zero (RFC 7748 6.1, RFC 9180 7.1.4).
-func isContributory(_ secret: Curve25519.KeyAgreement.PrivateKey, _ point: Curve25519.KeyAgreement.PublicKey) -> Bool {
-  guard let agreed = try? secret.sharedSecretFromKeyAgreement(with: point) else { return false }
-  return agreed.withUnsafeBytes { $0.reduce(0, |) } != 0
 }
 
 private func publicBytes(of jwk: JSON, curve: String) throws(KeyError) -> [UInt8] {

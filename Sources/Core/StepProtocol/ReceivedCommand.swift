@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 import Domain
 import Encoding
 
@@ -64,13 +64,13 @@ public struct CommandReader: Sendable {
     let claims: JSON
     let token: Token
     let tokenText: String
-    let context: HPKE.Recipient
+    let exporter: HPKE.Exporter
     do throws(ProtocolError) {
       guard payload.count <= Command.maximumSize else { throw .malformed("larger than \(Command.maximumSize) bytes") }
       // The compact form is ASCII; anything else ends here, before it costs a decryption.
       guard payload.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
       let content: [UInt8]
-      (content, context) = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
+      (content, exporter) = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
       guard content.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
       let object = try SignedObject(utf8: content, as: .command)
       guard let text = object.payload["token"]?.string else { throw .malformed("token is missing") }
@@ -84,7 +84,7 @@ public struct CommandReader: Sendable {
     }
     do throws(ProtocolError) {
       let command = try Command(claims: claims, token: tokenText)
-      return .command(command, token: token, call: command.request == .status ? CallKey(context) : nil)
+      return .command(command, token: token, call: command.request == .status ? CallKey(exporter) : nil)
     } catch {
       let nonce = claims["nonce"]?.string.flatMap { Base64URL.decode($0) }
       return .malformed(error, token: token, nonce: nonce?.count == Command.nonceSize ? nonce : nil)

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 public import Domain
 
 /// The `minor` of a step's iBeacon where that changes with time, so that a recorded frame goes stale.
@@ -14,14 +14,14 @@ public struct RotatingMinor: Sendable {
   /// Seconds.
   public let period: Int
   private let step: StepID
-  private let key: SymmetricKey
+  private let key: Secret
 
   /// - Parameters:
   ///   - secret: of this step alone.
   ///   - period: how long a minor lasts, 1 to 3600 seconds.
   public init(secret: BeaconSecret, step: StepID, period: Int = standardPeriod) {
     precondition(Self.periods.contains(period))
-    key = SymmetricKey(data: secret.bytes)
+    key = Secret(secret.bytes)
     self.step = step
     self.period = period
   }
@@ -47,7 +47,7 @@ public struct RotatingMinor: Sendable {
     // No step's id has a zero byte, so no two inputs are the same text.
     var message = Array("stepctl beacon minor".utf8) + [0] + Array(step.description.utf8) + [0]
     for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: number >> shift)) }
-    let code = Array(HMAC<SHA256>.authenticationCode(for: message, using: key).prefix(2))
+    let code = HMAC.code(for: message, by: key)
     return UInt16(code[0]) << 8 | UInt16(code[1])
   }
 }

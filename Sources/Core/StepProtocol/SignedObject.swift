@@ -1,4 +1,3 @@
-import Crypto
 import Encoding
 
 /// A compact JWS (RFC 7515) with `Ed25519` (RFC 9864, RFC 8037), one explicit type (RFC 8725 3.11), and nothing else.
@@ -76,7 +75,7 @@ struct SignedObject {
   /// Throws unless the header names that key, where it names one, and the signature is the key's.
   func verify(by key: VerificationKey) throws(ProtocolError) {
     if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
-    guard key.key.isValidSignature(signature, for: signingInput) else { throw .badSignature }
+    guard key.isValid(signature, for: signingInput) else { throw .badSignature }
   }
 
   /// Throws unless the header names one of the keys, and the signature is that key's.

@@ -1,4 +1,4 @@
-import Crypto
+import Cryptography
 public import Domain
 public import Encoding
 
@@ -191,7 +191,7 @@ public struct EventDigest: Hashable, Sendable {
   public let bytes: [UInt8]
 
   /// - Parameter event: the compact form, without a line end.
-  public init(of event: some Sequence<UInt8>) { bytes = Array(SHA256.hash(data: Array(event))) }
+  public init(of event: some Sequence<UInt8>) { bytes = SHA256.digest(of: Array(event)) }
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 

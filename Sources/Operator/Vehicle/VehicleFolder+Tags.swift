@@ -1,4 +1,5 @@
 package import Configuration
+import Cryptography
 package import Domain
 import Encoding
 import Glibc

@@ -1,4 +1,5 @@
 import Configuration
+import Cryptography
 import Domain
 import Encoding
 import Glibc

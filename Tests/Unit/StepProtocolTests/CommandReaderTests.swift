@@ -1,9 +1,7 @@
-import Crypto
+import Cryptography
 import Domain
 import Encoding
 import Testing
-
-import struct FoundationEssentials.Data
 
 @testable import StepProtocol
 
@@ -75,38 +73,15 @@ import struct FoundationEssentials.Data
 
   @Test("takes a header whose members come in another order")
   mutating func order() throws {
-    let sealed = String(decoding: question(token(by: operatorKey), by: device), as: UTF8.self)
-    let signed = try EncryptedObject.open(sealed, with: controller)
+    let usual = String(decoding: question(token(by: operatorKey), by: device), as: UTF8.self)
+    let signed = try EncryptedObject.open(usual, with: controller)
     let header = Base64URL.encode(
       Array(#"{"kid":"\#(controller.thumbprint)","cty":"JWT","typ":"step-command+jwe","alg":"HPKE-4"}"#.utf8))
-    var sender = try HPKE.Sender(
-      recipientKey: controller.encryptionKey.key, ciphersuite: .Curve25519_SHA256_ChachaPoly, info: Data())
-    let ciphertext = try sender.seal(signed, authenticating: Array(header.utf8))
-    let text = "\(header).\(Base64URL.encode(sender.encapsulatedKey))..\(Base64URL.encode(ciphertext))."
+    let sealed = try #require(HPKE.seal(signed, to: controller.encryptionKey.key, additional: Array(header.utf8)))
+    let text = "\(header).\(Base64URL.encode(sealed.encapsulatedKey))..\(Base64URL.encode(sealed.ciphertext))."
     guard case .command? = reader.read(Array(text.utf8), admits: { _ in true }) else {
       Issue.record("not read")
       return
     }
-  }
-
-  @Test("knows the points of low order by name: those with which every agreed secret is zero, and no others")
-  func lowOrder() throws {
-    let p: [UInt8] = [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]
-    var points: [[UInt8]] = [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31), p]
-    points += [[0xEC] + p.dropFirst(), [0xEE] + p.dropFirst()]
-    // RFC 7748 has no list; these two are of order 8 (Bernstein, cr.yp.to/ecdh.html).
-    for text in [
-      "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
-      "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
-    ] {
-      points.append(try #require(hexadecimal(text)))
-    }
-    for point in points + points.map({ $0.dropLast() + [$0[31] | 0x80] }) {
-      #expect(isLowOrder(point))
-      let key = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: point)
-      #expect(!isContributory(Curve25519.KeyAgreement.PrivateKey(), key))
-    }
-    for _ in 0..<100 { #expect(!isLowOrder(Array(Curve25519.KeyAgreement.PrivateKey().publicKey.rawRepresentation))) }
-    #expect(!isLowOrder([2] + [UInt8](repeating: 0, count: 31)) && !isLowOrder([0xEF] + p.dropFirst()))
   }
 }

@@ -4,7 +4,6 @@ import TestSupport
 
 /// Files of values that others published or computed; each says where it comes from.
 enum Vectors {
-  static let rfc9180 = load("Fixtures/rfc9180.json")
   static let joseHPKE4 = load("Fixtures/jose-hpke-4.json")
   static let rfc8037 = load("Fixtures/rfc8037.json")
   static let rfc4493 = load("Fixtures/rfc4493.json")

@@ -16,7 +16,10 @@ import Testing
   /// A small house without a fault.
   static let sound = ModuleGraph(targets: [
     .init(name: "Words", path: "Sources/Core/Words", imports: [.init("Glibc", declaration: "pow")]),
-    .init(name: "Sums", path: "Sources/Core/Sums", dependencies: ["Words"], imports: [.init("Words")]),
+    .init(name: "CLibcrypto", path: "Sources/Libraries/CLibcrypto"),
+    .init(
+      name: "Sums", path: "Sources/Core/Sums", dependencies: ["Words", "CLibcrypto"],
+      imports: [.init("Words"), .init("CLibcrypto")]),
     .init(name: "CRadio", path: "Sources/Libraries/CRadio"),
     .init(name: "Kernel", path: "Sources/System", dependencies: ["Words"], imports: [.init("Words"), .init("Glibc")]),
     .init(
@@ -70,6 +73,12 @@ import Testing
       testDescription: "a product that no file imports", target: "Console", names: "Crypto",
       expected: [.unused("Crypto", in: "Console")]),
     arrow("Core that imports the system", from: "Sums", to: "Kernel"),
+    Fault(
+      testDescription: "Core that imports a C library", target: "Sums", names: "CRadio", imports: .init("CRadio"),
+      expected: [.upward(from: "Sums", to: "CRadio"), .importers(of: "CRadio", ["Radio", "Sums"])]),
+    Fault(
+      testDescription: "a second importer of Core's C library", target: "Broker", names: "CLibcrypto",
+      imports: .init("CLibcrypto"), expected: [.importers(of: "CLibcrypto", ["Broker", "Sums"])]),
     arrow("an adapter that imports the rider's side", from: "Radio", to: "Rider"),
     arrow("an adapter that imports another", from: "Radio", to: "Broker"),
     arrow("the rider's side that imports the controller's", from: "Rider", to: "Machine"),
@@ -91,8 +100,12 @@ import Testing
       imports: .init("Glibc", declaration: "fopen"),
       expected: [.impure(.init("Glibc", declaration: "fopen"), in: "Sums")]),
     Fault(
-      testDescription: "a program that imports all of Foundation", target: "Radio", imports: .init("Foundation"),
+      testDescription: "a program that imports Foundation", target: "Radio", imports: .init("Foundation"),
       expected: [.heavy(.init("Foundation"), in: "Radio")]),
+    Fault(
+      testDescription: "a program that imports Foundation's essentials", target: "Radio",
+      imports: .init("FoundationEssentials"),
+      expected: [.heavy(.init("FoundationEssentials"), in: "Radio")]),
     Fault(
       testDescription: "a folder that is in no room", target: "Machine", path: "Sources/Attic",
       expected: [.homeless("Machine")]),

@@ -1,3 +1,5 @@
+import Cryptography
+
 /// Three-pass authentication with an AES key, AuthenticateEV2First (NT4H2421Gx 9.1.5).
 package struct NTAG424Authentication: Sendable {
   private let number: UInt8
@@ -37,7 +39,7 @@ package struct NTAG424Authentication: Sendable {
     guard data.count == 32, theirs.count == 16 else { throw .notGenuine }
     // TI, RndA', and the capabilities of both.
     let plain = AES128.decrypt(data, key)
-    guard Array(plain[4..<20]) == Self.rotated(random) else { throw .notGenuine }
+    guard constantTimeEqual(Array(plain[4..<20]), Self.rotated(random)) else { throw .notGenuine }
     // 9.1.7: the session vectors SV1 and SV2.
     let mixed = zip(random[2..<8], theirs[0..<6]).map { $0 ^ $1 }
     let context = [0x00, 0x01, 0x00, 0x80] + random[0..<2] + mixed + theirs[6..<16] + random[8..<16]
@@ -87,7 +89,9 @@ package struct NTAG424Session: Sendable {
     guard isComplete else { throw .notGenuine }
     if ends { return }
     counter &+= 1
-    guard data == AES128.shortMAC([0x00] + number + identifier, authentication) else { throw .notGenuine }
+    guard constantTimeEqual(data, AES128.shortMAC([0x00] + number + identifier, authentication)) else {
+      throw .notGenuine
+    }
   }
 
   private var number: [UInt8] { [UInt8(counter & 0xFF), UInt8(counter >> 8)] }

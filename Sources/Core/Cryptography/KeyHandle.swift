@@ -1,0 +1,51 @@
+import CLibcrypto
+
+/// A key of Ed25519 or X25519 as libcrypto holds it (EVP_PKEY(3)), and its one owner. libcrypto clears a private key when
+/// it frees it.
+///
+/// Nothing changes a key after it was made, so threads may share it (openssl-threads(7)).
+final class KeyHandle: Sendable {
+  enum Algorithm: String {
+    case ed25519 = "ED25519"
+    case x25519 = "X25519"
+  }
+
+  /// Of a private or a public key, bytes. Any 32 bytes are one to libcrypto.
+  static let size = 32
+  nonisolated(unsafe) let pointer: OpaquePointer
+
+  init(privateKey bytes: [UInt8], _ algorithm: Algorithm) {
+    Libcrypto.start()
+    precondition(bytes.count == Self.size)
+    pointer = Libcrypto.require(
+      "make a private key", EVP_PKEY_new_raw_private_key_ex(nil, algorithm.rawValue, nil, bytes, bytes.count))
+  }
+
+  init(publicKey bytes: [UInt8], _ algorithm: Algorithm) {
+    Libcrypto.start()
+    precondition(bytes.count == Self.size)
+    pointer = Libcrypto.require(
+      "make a public key", EVP_PKEY_new_raw_public_key_ex(nil, algorithm.rawValue, nil, bytes, bytes.count))
+  }
+
+  /// A new private key, of random bytes (RFC 7748 6.1, RFC 8032 5.1.5).
+  convenience init(_ algorithm: Algorithm) {
+    var bytes = randomBytes(Self.size)
+    defer { OPENSSL_cleanse(&bytes, bytes.count) }
+    self.init(privateKey: bytes, algorithm)
+  }
+
+  deinit { EVP_PKEY_free(pointer) }
+
+  var privateKey: [UInt8] { bytes(EVP_PKEY_get_raw_private_key) }
+  var publicKey: [UInt8] { bytes(EVP_PKEY_get_raw_public_key) }
+
+  private func bytes(
+    _ get: (OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<Int>?) -> Int32
+  ) -> [UInt8] {
+    var (bytes, count) = ([UInt8](repeating: 0, count: Self.size), Self.size)
+    Libcrypto.require("give a key", get(pointer, &bytes, &count))
+    precondition(count == Self.size)
+    return bytes
+  }
+}
