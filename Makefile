@@ -18,7 +18,7 @@ pages := $(wildcard man/*.[1-8])
 # is exported: Swift's static standard library exports every symbol, and none of those could be left out. The archives have
 # a small FoundationEssentials too, which says what it is for.
 archives := .build/archives
-smallest := -I$(archives) -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld -Xlinker --as-needed \
+smallest := -I$(archives) -L$(archives) -Xclang-linker -static-libgcc -use-ld=lld \
   -Xlinker --no-export-dynamic -Xlinker -s
 packed := -Xlinker -z -Xlinker pack-relative-relocs
 # $(call links,FLAGS): FLAGS, if a program that is linked with them runs on this machine.
