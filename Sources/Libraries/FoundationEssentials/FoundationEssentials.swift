@@ -1,22 +1,27 @@
-// What swift-argument-parser 1.8 takes from Foundation's essentials: a protocol for errors, and an encoder for its hidden
-// option --experimental-dump-help, which prints an empty line without one. `make` compiles the programs for use against
-// this module: the real one would add 4 MB and 2,000 protocol conformances, which the runtime searches at each start.
+// What swift-argument-parser 1.8 takes from Foundation's essentials: a protocol for errors, and an encoder, with which a
+// command describes itself (stepctl looks there for what was probably mistyped). `make` compiles the programs for use
+// against this module: the real one would add 4 MB and 2,000 protocol conformances, which the runtime searches at each
+// start.
 
 public protocol LocalizedError: Error {
   var errorDescription: String? { get }
 }
 
-public struct Data {}
+public struct Data {
+  fileprivate let text: String
+}
 
 extension String {
   public struct Encoding: Sendable {
     public static let utf8 = Encoding()
   }
 
-  public init?(data: Data, encoding: Encoding) { return nil }
+  public init?(data: Data, encoding: Encoding) { self = data.text }
 }
 
+/// Writes objects, lists, texts, whole numbers and booleans.
 public final class JSONEncoder {
+  /// Neither changes what is read.
   public struct OutputFormatting: OptionSet, Sendable {
     public let rawValue: UInt
     public init(rawValue: UInt) { self.rawValue = rawValue }
@@ -28,7 +33,126 @@ public final class JSONEncoder {
 
   public init() {}
 
-  public func encode(_ value: some Encodable) throws -> Data { throw Missing() }
+  public func encode(_ value: some Encodable) throws -> Data {
+    let node = Node()
+    try node.take(value)
+    return Data(text: node.text)
+  }
+}
 
-  private struct Missing: Error {}
+private final class Node: Encoder {
+  private enum Value {
+    case text(String)
+    case list([Node])
+    case object([(name: String, value: Node)])
+  }
+
+  private var value = Value.text("null")
+
+  let codingPath: [any CodingKey] = []
+  let userInfo: [CodingUserInfoKey: Any] = [:]
+
+  func take(_ new: some Encodable) throws {
+    switch new {
+    case let text as String: value = .text(Self.quoted(text))
+    case let bool as Bool: value = .text(bool ? "true" : "false")
+    case let number as any BinaryInteger: value = .text("\(number)")
+    default: try new.encode(to: self)
+    }
+  }
+
+  func member(_ name: String) -> Node {
+    let new = Node()
+    if case .object(let members) = value { value = .object(members + [(name, new)]) }
+    return new
+  }
+
+  func item() -> Node {
+    let new = Node()
+    if case .list(let items) = value { value = .list(items + [new]) }
+    return new
+  }
+
+  var count: Int { if case .list(let items) = value { items.count } else { 0 } }
+
+  var text: String {
+    switch value {
+    case .text(let text): text
+    case .list(let items): "[\(items.map(\.text).joined(separator: ","))]"
+    case .object(let members):
+      "{\(members.map { "\(Self.quoted($0.name)):\($0.value.text)" }.joined(separator: ","))}"
+    }
+  }
+
+  /// RFC 8259, section 7.
+  private static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": quoted += "\\\(scalar)"
+      case "\u{0}"..<"\u{20}":
+        let digits = String(scalar.value, radix: 16)
+        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    value = .object([])
+    return KeyedEncodingContainer(Members(node: self))
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    value = .list([])
+    return Items(node: self)
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer { Single(node: self) }
+}
+
+private struct Members<Key: CodingKey>: KeyedEncodingContainerProtocol {
+  let node: Node
+  let codingPath: [any CodingKey] = []
+
+  func encodeNil(forKey key: Key) { _ = node.member(key.stringValue) }
+  func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try node.member(key.stringValue).take(value) }
+
+  func nestedContainer<NestedKey: CodingKey>(
+    keyedBy type: NestedKey.Type, forKey key: Key
+  ) -> KeyedEncodingContainer<NestedKey> {
+    node.member(key.stringValue).container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+    node.member(key.stringValue).unkeyedContainer()
+  }
+
+  func superEncoder() -> any Encoder { node.member("super") }
+  func superEncoder(forKey key: Key) -> any Encoder { node.member(key.stringValue) }
+}
+
+private struct Items: UnkeyedEncodingContainer {
+  let node: Node
+  let codingPath: [any CodingKey] = []
+  var count: Int { node.count }
+
+  func encodeNil() { _ = node.item() }
+  func encode<Value: Encodable>(_ value: Value) throws { try node.item().take(value) }
+
+  func nestedContainer<NestedKey: CodingKey>(keyedBy type: NestedKey.Type) -> KeyedEncodingContainer<NestedKey> {
+    node.item().container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { node.item().unkeyedContainer() }
+  func superEncoder() -> any Encoder { node.item() }
+}
+
+private struct Single: SingleValueEncodingContainer {
+  let node: Node
+  let codingPath: [any CodingKey] = []
+
+  func encodeNil() {}
+  func encode<Value: Encodable>(_ value: Value) throws { try node.take(value) }
 }
