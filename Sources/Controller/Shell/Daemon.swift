@@ -104,10 +104,11 @@ package struct Daemon {
     }
     var limits = MQTTConnection.Limits()
     limits.holdsBack = true
+    let screen = try CommandScreen(
+      Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) }))
     let link = try MQTTConnection(
-      broker: setup.broker,
-      subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted()
-        + [setup.topic.availability, setup.topic.notice],
+      broker: setup.broker, subscriptions: screen.steps.keys.sorted() + [setup.topic.availability, setup.topic.notice],
+      quality: .zero, screen: screen.admits,
       will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
       limits: limits)
     defer { link.close() }
@@ -123,7 +124,7 @@ package struct Daemon {
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
-        link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
+        link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
         servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,

@@ -89,6 +89,35 @@ import struct FoundationEssentials.Data
     }
   }
 
+  @Test("sees in what cannot be a command that it is none, and never in what can")
+  mutating func fault() {
+    let good = question(token(by: operatorKey), by: device)
+    #expect(good.withUnsafeBytes(CommandReader.fault) == nil)
+    let short = ProtocolError.malformed("not a compact JWE with integrated encryption")
+    for count in 0..<300 { #expect(good.prefix(count).withUnsafeBytes(CommandReader.fault) == short) }
+    let large = good + [UInt8](repeating: UInt8(ascii: "A"), count: 8193 - good.count)
+    #expect(large.withUnsafeBytes(CommandReader.fault) == .malformed("larger than 8192 bytes"))
+    for index in [0, 1, good.count / 2, good.count - 1] {
+      var other = good
+      other[index] |= 0x80
+      #expect(other.withUnsafeBytes(CommandReader.fault) == .malformed("not ASCII"))
+    }
+    // Parts of which most have the lengths that a command's have: what is one by its parts has no fault.
+    var commands = 0
+    for number in 0..<20_000 {
+      let lengths = [Int.random(in: 0...3), 43, 0, Int.random(in: 0...3), 0].map {
+        Int.random(in: 0..<20) == 0 ? Int.random(in: 0...50) : $0
+      }
+      let text = lengths.prefix(Int.random(in: 0..<20) == 0 ? number % 6 : 5).map { String(repeating: "A", count: $0) }
+        .joined(separator: ".") + (number % 50 == 0 ? "." : "")
+      let parts = compactParts(of: Array(text.utf8)).map(\.count)
+      guard parts.count == 5, (parts[1], parts[2], parts[4]) == (43, 0, 0) else { continue }
+      commands += 1
+      #expect(Array(text.utf8).withUnsafeBytes(CommandReader.fault) == nil, "\(text)")
+    }
+    #expect(commands > 5_000)
+  }
+
   @Test("knows the points of low order by name: those with which every agreed secret is zero, and no others")
   func lowOrder() throws {
     let p: [UInt8] = [0xED] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]
