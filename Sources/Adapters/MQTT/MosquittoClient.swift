@@ -213,7 +213,7 @@ final class MosquittoClient {
 
   private var wantsRead: Bool { stage != .established || !exchange.isHeldBack }
 
-  private var isAhead: Bool { tls != nil && TLSContext.isAhead(OpaquePointer(mosquitto_ssl_get(handle))) }
+  private var isAhead: Bool { mosquitto_ssl_get(handle).map { TLSContext.isAhead(OpaquePointer($0)) } ?? false }
 
   /// Milliseconds for poll(2): to the deadline, and then often enough for the keep-alive to be kept within an
   /// eighth, where the broker allows one half (MQTT 3.1.1, 3.1.2.10).

@@ -124,8 +124,8 @@ package struct Daemon {
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
-        link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
-        servo: servo, servoReports: servoReports,
+        link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal,
+        journalReports: journalReports, servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
         supervision: supervision, events: events, metrics: metrics, log: log))

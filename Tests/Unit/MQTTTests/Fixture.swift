@@ -52,7 +52,8 @@ final class Fixture {
   /// A connection that is closed at the end of the test.
   func connect(
     to broker: Broker, subscribing subscriptions: [String] = [], quality: MQTTConnection.Quality = .one,
-    screen: MQTTConnection.Screen? = nil, reconnecting: MQTTConnection.Reconnecting = .never, keepAlive: Duration = .seconds(30), patience: Duration = .seconds(5),
+    screen: MQTTConnection.Screen? = nil, reconnecting: MQTTConnection.Reconnecting = .never,
+    keepAlive: Duration = .seconds(30), patience: Duration = .seconds(5),
     limits: MQTTConnection.Limits = .init()
   ) throws -> MQTTConnection {
     let connection = try MQTTConnection(

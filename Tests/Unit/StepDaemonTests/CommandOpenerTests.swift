@@ -102,7 +102,8 @@ private final class FilledLink: CommandLink, Sendable {
     #expect(count == 5_000 && told < 20)
   }
 
-  @Test("the screen lets through what may be a command and what is not for a step, and the rest is told with the others")
+  @Test(
+    "the screen lets through what may be a command and what is not for a step, and the rest is told with the others")
   func screened() throws {
     defer { opener.close() }
     let device = SigningKey()
