@@ -24,6 +24,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "Tests/Benchmarks"), str(REPOSITORY / "Tests/Peers"), str(REPOSITORY / "Tests/System")]
@@ -150,8 +151,16 @@ def ask(login: client.Vehicle, topic: str, status: str, seconds: float) -> tuple
     return asked, taken
 
 
-def rows(login: client.Vehicle, operator_like: Ed25519PrivateKey) -> dict[str, tuple[int, list[bytes], str]]:
-    """Name: messages a second, payloads in turn, and the topic's step."""
+class Row(NamedTuple):
+    """Messages a second, payloads in turn, and the topic's step."""
+
+    rate: int
+    payloads: list[bytes]
+    step: str
+    qos: int = 0
+
+
+def rows(login: client.Vehicle, operator_like: Ed25519PrivateKey) -> dict[str, Row]:
     public, header = login.encryption_key, None
     sample = client.build(login, "left", "unknown").payload
     header, _, _, ciphertext, _ = sample.split(b".")
@@ -181,20 +190,21 @@ def rows(login: client.Vehicle, operator_like: Ed25519PrivateKey) -> dict[str, t
     ]
     own = [question(login.device, login.token) for _ in range(3000)]
     return {
-        "quiet": (0, [], "left"),
-        "broker alone 5 k": (5_000, own, "elsewhere"),
-        "mosquitto_sub 40 k": (40_000, garbage, "heard"),
-        "garbage 10 k": (10_000, garbage, "left"),
-        "garbage 40 k": (40_000, garbage, "left"),
-        "8 KiB 5 k": (5_000, shaped, "left"),
-        "other key id 10 k": (10_000, other_kid, "left"),
-        "wrong key 2 k": (2_000, wrong_key, "left"),
-        "wrong key 10 k": (10_000, wrong_key, "left"),
-        "wrong signature 2 k": (2_000, wrong_signature, "left"),
-        "wrong signature 5 k": (5_000, wrong_signature, "left"),
-        "forged token 2 k": (2_000, forged, "left"),
-        "own questions 2 k": (2_000, own, "left"),
-        "own questions 5 k": (5_000, own, "left"),
+        "quiet": Row(0, [], "left"),
+        "broker alone 5 k": Row(5_000, own, "elsewhere"),
+        "mosquitto_sub 40 k": Row(40_000, garbage, "heard"),
+        "garbage 10 k": Row(10_000, garbage, "left"),
+        "garbage 40 k": Row(40_000, garbage, "left"),
+        "garbage 10 k at QoS 1": Row(10_000, garbage, "left", 1),
+        "8 KiB 5 k": Row(5_000, shaped, "left"),
+        "other key id 10 k": Row(10_000, other_kid, "left"),
+        "wrong key 2 k": Row(2_000, wrong_key, "left"),
+        "wrong key 10 k": Row(10_000, wrong_key, "left"),
+        "wrong signature 2 k": Row(2_000, wrong_signature, "left"),
+        "wrong signature 5 k": Row(5_000, wrong_signature, "left"),
+        "forged token 2 k": Row(2_000, forged, "left"),
+        "own questions 2 k": Row(2_000, own, "left"),
+        "own questions 5 k": Row(5_000, own, "left"),
     }
 
 
@@ -209,7 +219,7 @@ def main():
     parser.add_argument("--bin", required=True, type=Path, help="the folder of stepctl and stepd")
     parser.add_argument("--seconds", type=float, default=5, help="of each row (default: %(default)s)")
     parser.add_argument("--only", default="", help="the rows whose name begins so, and the quiet one")
-    parser.add_argument("--qos", type=int, choices=(0, 1), default=0, help="of the flood (default: %(default)s)")
+    parser.add_argument("--qos", type=int, choices=(0, 1), default=0, help="of each flood (default: the row's)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stepctl-floods.") as folder, ExitStack() as stack:
         # Started by root, mosquitto becomes a user of its own, who has to reach its files.
@@ -237,13 +247,13 @@ def main():
         print(f"{'':22}{'asked':>7}{'answered':>10}{'p50 ms':>9}{'p99 ms':>9}{'x quiet':>9}{'sent/s':>9}", end="")
         print(f"{'stepd':>8}{'broker':>8}  (processors)")
         quiet = None
-        for name, (rate, payloads, step) in rows(mallory, Ed25519PrivateKey.generate()).items():
+        for name, (rate, payloads, step, qos) in rows(mallory, Ed25519PrivateKey.generate()).items():
             if not name.startswith((options.only, "quiet")):
                 continue
             sent = multiprocessing.Value("q", 0)
             topic = f"{alice.topic}/{step}/set_position"
             flooder = multiprocessing.Process(
-                target=flood, args=(mallory, topic, payloads, rate, options.qos, sent), daemon=True
+                target=flood, args=(mallory, topic, payloads, rate, options.qos or qos, sent), daemon=True
             )
             if rate:
                 flooder.start()

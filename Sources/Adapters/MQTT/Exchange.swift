@@ -46,10 +46,11 @@ final class Exchange: Sendable {
         let wasHeldBack = state.inbox.isHeldBack
         let event = state.inbox.take()
         if wasHeldBack, !state.inbox.isHeldBack { work.signal() }
-        if state.inbox.isEmpty { events.clear() }
+        if event != nil, state.inbox.isEmpty { events.clear() }
         return (event, state.isOver)
       }
       if event != nil || isLast { return event }
+      if let deadline, deadline <= .now { return nil }
       if try !waitReadable([events.number], until: deadline)[0] { return nil }
     }
   }
@@ -79,18 +80,12 @@ final class Exchange: Sendable {
     return body()
   }
 
-  func deliver(_ event: MQTTConnection.Event) {
-    state.withLock { state in
-      state.inbox.add(event)
-      if !state.inbox.isEmpty { events.signal() }
-    }
-  }
+  func deliver(_ event: MQTTConnection.Event) { state.withLock { add(event, to: &$0) } }
 
   func acknowledged(_ publication: Outbox.Publication) {
     state.withLock { state in
       guard state.outbox.acknowledge(publication) else { return }
-      state.inbox.add(.acknowledged(publication.id))
-      events.signal()
+      add(.acknowledged(publication.id), to: &state)
     }
   }
 
@@ -107,10 +102,16 @@ final class Exchange: Sendable {
     state.withLock { state in
       state.outbox.connectionEnded()
       state.isOver = isFinal
-      state.inbox.add(.disconnected(error))
-      events.signal()
+      add(.disconnected(error), to: &state)
     }
   }
 
   func threadEnded() { ended.signal() }
+
+  /// Wakes whoever waits, once for all that comes until the inbox has been emptied.
+  private func add(_ event: MQTTConnection.Event, to state: inout State) {
+    let wasEmpty = state.inbox.isEmpty
+    state.inbox.add(event)
+    if wasEmpty, !state.inbox.isEmpty { events.signal() }
+  }
 }

@@ -24,10 +24,11 @@ import SystemIO
 /// that refuses, or is refused, after 0.5 s, doubling to 30 s. The TLS files are read for each attempt, so that renewed
 /// certificates are used.
 ///
-/// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message with a
-/// payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
-/// whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the connection while
-/// it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
+/// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message that the
+/// screen refuses costs neither a copy nor a wake-up, and over TLS one read of the socket takes dozens of small ones. A
+/// message with a payload above the limit, or that finds the queue full, is dropped and counted in `discarded`.
+/// libmosquitto has a whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the
+/// connection while it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
 ///
 /// libmosquitto has the process ignore SIGPIPE.
 package final class MQTTConnection: Sendable {
@@ -42,6 +43,11 @@ package final class MQTTConnection: Sendable {
     /// The first PUBACK. See above for its meaning.
     case acknowledged(PublishID)
   }
+
+  /// Whether a message is worth being received: its topic, which ends with 0, and its payload, both lent for the call.
+  ///
+  /// It is called on the connection's thread and holds that up.
+  package typealias Screen = @Sendable (_ topic: UnsafePointer<CChar>, _ payload: UnsafeRawBufferPointer) -> Bool
 
   package struct Limits: Sendable {
     /// Bytes of a message that is received.
@@ -77,6 +83,7 @@ package final class MQTTConnection: Sendable {
   ///     the same one.
   ///   - keepAlive: whole seconds, at least 5.
   ///   - subscriptions: topic filters, QoS 1, subscribed on each connection.
+  ///   - screen: asked about each message, before anything else is done with it.
   ///   - will: what the broker publishes when it loses the connection without DISCONNECT (MQTT 3.1.1, 3.1.2.5).
   ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
   ///     resolution has its own limits, resolv.conf(5)'s.
@@ -84,8 +91,8 @@ package final class MQTTConnection: Sendable {
   ///   `disconnected` tells what is wrong. `system` when the process is out of descriptors or threads.
   package init(
     broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
-    subscriptions: [String], will: Will? = nil, reconnecting: Reconnecting, patience: Duration = .seconds(10),
-    limits: Limits = Limits()
+    subscriptions: [String], screen: Screen? = nil, will: Will? = nil, reconnecting: Reconnecting,
+    patience: Duration = .seconds(10), limits: Limits = Limits()
   ) throws(MQTTError) {
     precondition(!broker.host.isEmpty && broker.port != 0, "not an address")
     precondition((5...65535).contains(keepAlive.components.seconds), "not a keep-alive")
@@ -97,8 +104,8 @@ package final class MQTTConnection: Sendable {
       let thread = ConnectionThread(
         exchange: exchange, reconnecting: reconnecting,
         settings: MosquittoClient.Settings(
-          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, will: will,
-          patience: patience, limits: limits))
+          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, screen: screen,
+          will: will, patience: patience, limits: limits))
       try thread.start()
     } catch {
       throw .system(error)

@@ -12,6 +12,7 @@ final class MosquittoClient {
     let clientID: String
     let keepAlive: Duration
     let subscriptions: [String]
+    let screen: MQTTConnection.Screen?
     let will: Will?
     let patience: Duration
     let limits: MQTTConnection.Limits
@@ -19,6 +20,9 @@ final class MosquittoClient {
 
   /// How many publications may wait for PUBACK; libmosquitto's own default.
   private static let publicationsInFlight = 20
+
+  /// How many packets are read before what waits to be written has its turn.
+  private static let packetsATurn = 64
 
   /// When CONNACK arrived.
   private(set) var established: ContinuousClock.Instant?
@@ -93,10 +97,14 @@ final class MosquittoClient {
     var entries = [pollfd(), pollfd(fd: exchange.work.number, events: Int16(POLLIN), revents: 0)]
     while !exchange.isClosing {
       entries[0] = pollfd(fd: mosquitto_socket(handle), events: interests, revents: 0)
-      if poll(&entries, 2, timeout(deadline)) == -1, errno != EINTR { throw .system(SystemError("poll")) }
+      // What OpenSSL has read already does not make the socket readable.
+      let canRead = isAhead && wantsRead
+      if poll(&entries, 2, canRead ? 0 : timeout(deadline)) == -1, errno != EINTR {
+        throw .system(SystemError("poll"))
+      }
       // Cleared before the queue is read: a message that is added later signals again.
       if entries[1].revents != 0 { exchange.work.clear() }
-      try serve(Int32(entries[0].revents))
+      try serve(Int32(entries[0].revents) | (canRead ? POLLIN : 0))
       if stage == .established {
         try check(mosquitto_loop_misc(handle))
       } else if ContinuousClock.now >= deadline {
@@ -118,23 +126,33 @@ final class MosquittoClient {
     }
     let hasEnded = ready & (POLLERR | POLLHUP) != 0
     if ready & ~POLLOUT != 0 || stage == .handshake && ready != 0 {
-      // It also continues the handshake, which may wait to write.
-      let code = mosquitto_loop_read(handle, 1)
-      if tls?.isOverfed == true { throw .oversized(settings.broker) }
-      try check(code)
-      if let refusal { throw refusal }
+      try read()
       // A connection that was reset in the handshake is no error to libmosquitto 2.0.11, which would try for ever.
-      if hasEnded, unread == 0 { throw lost }
-      acknowledgeAtOnce()
+      if hasEnded, !hasUnread { throw lost }
     }
     if stage == .handshake {
       guard SSL_is_init_finished(OpaquePointer(mosquitto_ssl_get(handle))) == 1 else { return }
       stage = .greeting
     }
     // Before CONNACK, bytes that came since poll(2) are read first: the broker may refuse us.
-    if isBlocked, !hasEnded, stage == .established || unread == 0 { try check(mosquitto_loop_write(handle, 1)) }
+    if isBlocked, !hasEnded, stage == .established || !hasUnread { try check(mosquitto_loop_write(handle, 1)) }
     subscribe()
     publish()
+  }
+
+  /// Reads packets: OpenSSL takes what the socket has at once, so most of them cost no system call.
+  ///
+  /// It also continues the handshake, which may wait to write.
+  private func read() throws(MQTTError) {
+    var count = 0
+    repeat {
+      let code = mosquitto_loop_read(handle, 1)
+      if tls?.isOverfed == true { throw .oversized(settings.broker) }
+      try check(code)
+      if let refusal { throw refusal }
+      count += 1
+    } while count < Self.packetsATurn && isAhead && wantsRead
+    acknowledgeAtOnce()
   }
 
   /// The socket has connected or failed to.
@@ -189,9 +207,12 @@ final class MosquittoClient {
       case .handshake: SSL_want(OpaquePointer(mosquitto_ssl_get(handle))) == SSL_WRITING
       case .greeting, .established: mosquitto_want_write(handle)
       }
-    let wantsRead = stage != .established || !exchange.isHeldBack
     return Int16((wantsRead ? POLLIN : 0) | (wantsWrite ? POLLOUT : 0))
   }
+
+  private var wantsRead: Bool { stage != .established || !exchange.isHeldBack }
+
+  private var isAhead: Bool { mosquitto_ssl_get(handle).map { TLSContext.isAhead(OpaquePointer($0)) } ?? false }
 
   /// Milliseconds for poll(2): to the deadline, and then often enough for the keep-alive to be kept within an
   /// eighth, where the broker allows one half (MQTT 3.1.1, 3.1.2.10).
@@ -200,9 +221,9 @@ final class MosquittoClient {
     return Int32(clamping: wait.roundedUpToMilliseconds)
   }
 
-  private var unread: Int32 {
+  private var hasUnread: Bool {
     var count: Int32 = 0
-    return ioctl(mosquitto_socket(handle), UInt(FIONREAD), &count) == 0 ? count : 0
+    return isAhead || ioctl(mosquitto_socket(handle), UInt(FIONREAD), &count) == 0 && count > 0
   }
 
   /// Keeps the kernel from delaying the next acknowledgement, for which a broker with Nagle's algorithm on would
@@ -232,7 +253,7 @@ final class MosquittoClient {
     }
   }
 
-  // MARK: Callbacks, within libmosquitto's calls: they copy, hand on and return
+  // MARK: Callbacks, within libmosquitto's calls: they copy, hand on and return; what is no good is not copied
 
   fileprivate func connected(_ code: Int32) {
     guard code == 0 else {
@@ -259,10 +280,12 @@ final class MosquittoClient {
 
   fileprivate func received(_ message: mosquitto_message) {
     tls?.packetEnded()
-    guard Int(message.payloadlen) <= settings.limits.payload else { return exchange.discardOversized() }
-    let payload = [UInt8](UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)))
+    let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
+    if let screen = settings.screen, !screen(message.topic, payload) { return }
+    guard payload.count <= settings.limits.payload else { return exchange.discardOversized() }
     exchange.deliver(
-      .message(Message(topic: String(cString: message.topic), payload: payload, isRetained: message.retain)))
+      .message(
+        Message(topic: String(cString: message.topic), payload: [UInt8](payload), isRetained: message.retain)))
   }
 }
 

@@ -32,7 +32,8 @@ final class TLSContext {
     let isNumeric = inet_pton(AF_INET, broker.host, &address) == 1 || inet_pton(AF_INET6, broker.host, &address) == 1
     serverName = isNumeric ? nil : broker.host
 
-    // SSL_CTX_set_min_proto_version and SSL_CTX_set_app_data are macros over these calls.
+    // SSL_CTX_set_min_proto_version, SSL_CTX_set_read_ahead and SSL_CTX_set_app_data are macros over these calls.
+    SSL_CTX_ctrl(handle, SSL_CTRL_SET_READ_AHEAD, 1, nil)
     let isPrepared =
       SSL_CTX_ctrl(handle, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil) == 1
       && SSL_CTX_set_ex_data(handle, 0, Unmanaged.passUnretained(self).toOpaque()) == 1
@@ -84,6 +85,12 @@ final class TLSContext {
     // An end of file is no failure of TLS.
     if failure == 0 || ERR_GET_REASON(failure) == SSL_R_UNEXPECTED_EOF_WHILE_READING { return nil }
     return .tlsFailed(broker, code: failure)
+  }
+
+  /// Whether OpenSSL has more of the broker's bytes than libmosquitto has read, and not just a part of a record, which
+  /// the last reading has shown.
+  static func isAhead(_ connection: OpaquePointer) -> Bool {
+    SSL_has_pending(connection) == 1 && SSL_want(connection) != SSL_READING
   }
 
   /// A packet was read to its end.

@@ -32,6 +32,7 @@ final class CommandOpener: Sendable {
 
   let arrivals: Mailbox<Arrival>
   private let link: any CommandLink
+  private let screen: CommandScreen
   private let waiting = Atomic(0)
   private let room: Wakeup
   private let end: Interruption
@@ -42,19 +43,20 @@ final class CommandOpener: Sendable {
   /// Starts the thread, which goes on until `close`.
   ///
   /// - Parameters:
-  ///   - steps: by the topics that commands for them come on.
+  ///   - screen: the link's, or one that the link does not ask: what it would refuse is refused here too.
   ///   - decryption: the controller's.
   ///   - operatorKeys: those that tokens may be signed by at first.
   init(
-    _ link: any CommandLink, _ steps: [String: StepID], decryption: DecryptionKey, operatorKeys: [VerificationKey],
+    _ link: any CommandLink, _ screen: CommandScreen, decryption: DecryptionKey, operatorKeys: [VerificationKey],
     allowance: DeviceAllowance = DeviceAllowance()
   ) throws {
     arrivals = try Mailbox()
     room = try Wakeup()
     end = try Interruption.manual()
     self.link = link
+    self.screen = screen
     let opening = Opening(
-      steps, CommandReader(controller: decryption, operatorKeys: operatorKeys), allowance)
+      screen, CommandReader(controller: decryption, operatorKeys: operatorKeys), allowance)
     try DetachedThread.start { self.run(opening) }
   }
 
@@ -75,13 +77,18 @@ final class CommandOpener: Sendable {
   private func run(_ start: Opening) {
     var opening = start
     do {
-      while let ready = try? waitReadable([link.descriptor, end.number], until: opening.due), !ready[1] {
-        while !isEnding.load(ordering: .relaxed), let event = try link.next() {
+      while let ready = try? waitReadable([link.descriptor, end.number, screen.refusal.number], until: opening.due),
+        !ready[1]
+      {
+        if ready[2] { screen.refusal.clear() }
+        var event: MQTTConnection.Event?
+        repeat {
+          event = try link.next()
           if let keys = trusted.withLock({ $0.take() }) { opening.trust(keys) }
-          if let arrival = opening.open(event) { post(arrival) }
+          if let event, let arrival = opening.open(event) { post(arrival) }
+          for arrival in opening.ignored() { post(arrival) }
           waitForRoom()
-        }
-        for arrival in opening.ignored() { post(arrival) }
+        } while event != nil && !isEnding.load(ordering: .relaxed)
       }
     } catch {
       post(.failed(error))
@@ -103,71 +110,44 @@ final class CommandOpener: Sendable {
 
 /// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported yet.
 private struct Opening: Sendable {
-  /// The shortest time between two reports of ignored messages.
-  private static let interval = Duration.milliseconds(200)
-
-  private struct Ignored: Sendable {
-    var first: (step: StepID, reason: CommandOpener.Reason)?
-    var count = 0
-    var told = ContinuousClock.now - Opening.interval
-  }
-
-  private let steps: [String: StepID]
+  private let screen: CommandScreen
   private var reader: CommandReader
   private var allowance: DeviceAllowance
-  private var strangers = Ignored()
-  private var excess = Ignored()
+  private var excess = IgnoredMessages()
 
-  init(_ steps: [String: StepID], _ reader: CommandReader, _ allowance: DeviceAllowance) {
-    (self.steps, self.reader, self.allowance) = (steps, reader, allowance)
+  init(_ screen: CommandScreen, _ reader: CommandReader, _ allowance: DeviceAllowance) {
+    (self.screen, self.reader, self.allowance) = (screen, reader, allowance)
   }
 
   mutating func trust(_ operatorKeys: [VerificationKey]) { reader.trust(operatorKeys) }
 
   /// - Returns: nil for what the loop need not see.
   mutating func open(_ event: MQTTConnection.Event) -> CommandOpener.Arrival? {
-    guard case .message(let message) = event, let step = steps[message.topic] else { return .event(event) }
-    let now = ContinuousClock.now
+    guard case .message(let message) = event, let step = screen.steps[message.topic] else { return .event(event) }
     var rider = ""
     let command = reader.read(message.payload) { token in
       rider = token.subject
-      return allowance.admits(token.device, at: now)
+      return allowance.admits(token.device, at: .now)
     }
     switch command {
-    case .unauthenticated(let error)?: return ignore(step, .notRiders(error), \.strangers, now)
-    case nil: return ignore(step, .excess(rider: rider), \.excess, now)
+    case .unauthenticated(let fault)?:
+      screen.refuse(step, fault)
+      return nil
+    case nil:
+      excess.add(step, .excess(rider: rider))
+      return nil
     case let command?:
       return .request(Request(message.payload, on: step, isRetained: message.isRetained, command: command))
     }
   }
 
   /// When the next report of ignored messages is due.
-  var due: ContinuousClock.Instant? {
-    [strangers, excess].filter { $0.count > 0 }.map { $0.told + Self.interval }.min()
-  }
+  var due: ContinuousClock.Instant? { [screen.due, excess.due].compactMap(\.self).min() }
 
   /// The reports that are due now.
   mutating func ignored() -> [CommandOpener.Arrival] {
     let now = ContinuousClock.now
-    return [tell(\.strangers, now), tell(\.excess, now)].compactMap(\.self)
-  }
-
-  private mutating func ignore(
-    _ step: StepID, _ reason: CommandOpener.Reason, _ kind: WritableKeyPath<Opening, Ignored>,
-    _ now: ContinuousClock.Instant
-  ) -> CommandOpener.Arrival? {
-    if self[keyPath: kind].count == 0 { self[keyPath: kind].first = (step, reason) }
-    self[keyPath: kind].count += 1
-    return tell(kind, now)
-  }
-
-  private mutating func tell(
-    _ kind: WritableKeyPath<Opening, Ignored>, _ now: ContinuousClock.Instant
-  ) -> CommandOpener.Arrival? {
-    let ignored = self[keyPath: kind]
-    guard let (step, reason) = ignored.first, ignored.count > 0, now - ignored.told >= Self.interval else { return nil }
-    self[keyPath: kind] = Ignored(told: now)
-    return .ignored(step, reason, count: ignored.count)
+    return [screen.report(at: now), excess.report(at: now)].compactMap(\.self)
   }
 }
 

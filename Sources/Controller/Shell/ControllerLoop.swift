@@ -10,6 +10,7 @@ import SystemIO
 final class ControllerLoop {
   struct Parts {
     let link: any CommandLink
+    let screen: CommandScreen
     /// What the log calls it.
     let broker: String
     let keys: Controller.Keys
@@ -72,8 +73,7 @@ final class ControllerLoop {
     self.steps = steps
     metrics = parts.metrics.map { Metrics(of: steps, version: $0.version, at: WallClock.seconds) }
     opener = try CommandOpener(
-      parts.link, Dictionary(uniqueKeysWithValues: steps.map { (topic.setPosition($0), $0) }),
-      decryption: parts.keys.decryption, operatorKeys: controller.operatorKeys)
+      parts.link, parts.screen, decryption: parts.keys.decryption, operatorKeys: controller.operatorKeys)
     loop = try EventLoop()
     holdUps = (0, start)
   }

@@ -104,12 +104,12 @@ package struct Daemon {
     }
     var limits = MQTTConnection.Limits()
     limits.holdsBack = true
+    let screen = try CommandScreen(
+      Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) }))
     let link = try MQTTConnection(
-      broker: setup.broker,
-      subscriptions: setup.vehicle.steps.map { setup.topic.setPosition($0.id) }.sorted()
-        + [setup.topic.availability, setup.topic.notice],
-      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
-      limits: limits)
+      broker: setup.broker, subscriptions: screen.steps.keys.sorted() + [setup.topic.availability, setup.topic.notice],
+      screen: screen.admits, will: Will(topic: setup.topic.availability, payload: Availability.offline.payload),
+      reconnecting: .forever, limits: limits)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let events = try EventSpool(
@@ -123,8 +123,8 @@ package struct Daemon {
     let loop = try ControllerLoop(
       controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
-        link: link, broker: "\(setup.broker)", keys: setup.keys, journal: journal, journalReports: journalReports,
-        servo: servo, servoReports: servoReports,
+        link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal,
+        journalReports: journalReports, servo: servo, servoReports: servoReports,
         inputs: setup.inputs.wirings.isEmpty ? nil : try InputReader(setup.inputs.wirings), beacons: senders,
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
         supervision: supervision, events: events, metrics: metrics, log: log))

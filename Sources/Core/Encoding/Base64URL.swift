@@ -34,23 +34,23 @@ public enum Base64URL {
 
   /// The same for text that is there as bytes.
   public static func decode(utf8 text: ArraySlice<UInt8>) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(text.count * 3 / 4)
     let values = values
-    var pending: UInt32 = 0
-    var bits = 0
-    for character in text {
-      let value = values[Int(character)]
-      guard value != 0xFF else { return nil }
-      pending = (pending << 6 | UInt32(value)) & 0xFFFF
-      bits += 6
-      if bits >= 8 {
-        bits -= 8
-        bytes.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
+    var (pending, bits, seen) = (UInt32(0), 0, UInt8(0))
+    let bytes = [UInt8](unsafeUninitializedCapacity: text.count * 3 / 4) { bytes, count in
+      for character in text {
+        let value = values[Int(character)]
+        seen |= value
+        pending = pending << 6 | UInt32(value)
+        bits += 6
+        if bits >= 8 {
+          bits -= 8
+          bytes[count] = UInt8(truncatingIfNeeded: pending >> UInt32(bits))
+          count += 1
+        }
       }
     }
     // A single leftover character carries no whole byte; leftover bits must be zero.
-    guard bits < 6, pending & (1 << UInt32(bits) - 1) == 0 else { return nil }
+    guard seen < 64, bits < 6, pending & (1 << UInt32(bits) - 1) == 0 else { return nil }
     return bytes
   }
 }

@@ -55,6 +55,18 @@ public struct CommandReader: Sendable {
     tokens = [:]
   }
 
+  /// What is wrong with a payload, as far as that shows without decoding or decrypting anything: its size, and the form of
+  /// a compact JWE with integrated encryption, `header.enc..ciphertext.`, where 32 bytes make 43 characters of `enc`.
+  package static func fault(of payload: UnsafeRawBufferPointer) -> ProtocolError? {
+    guard payload.count <= Command.maximumSize else { return .malformed("larger than \(Command.maximumSize) bytes") }
+    guard payload.reduce(UInt8(0), |) < 0x80 else { return .malformed("not ASCII") }
+    let dot = UInt8(ascii: ".")
+    guard let first = payload.firstIndex(of: dot), payload.count > first + 46, payload[first + 44] == dot,
+      payload[first + 45] == dot, payload[payload.count - 1] == dot
+    else { return .malformed("not a compact JWE with integrated encryption") }
+    return nil
+  }
+
   /// Reads a payload.
   ///
   /// - Parameter admits: asked once the operator's signature shows whose token it is, and before the device's is checked.
@@ -66,9 +78,7 @@ public struct CommandReader: Sendable {
     let tokenText: String
     let exporter: HPKE.Exporter
     do throws(ProtocolError) {
-      guard payload.count <= Command.maximumSize else { throw .malformed("larger than \(Command.maximumSize) bytes") }
-      // The compact form is ASCII; anything else ends here, before it costs a decryption.
-      guard payload.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }
+      if let fault = payload.withUnsafeBytes(Self.fault) { throw fault }
       let content: [UInt8]
       (content, exporter) = try EncryptedObject.open(utf8: payload, with: controller, usualHeader: usualHeader)
       guard content.allSatisfy({ $0 < 0x80 }) else { throw .malformed("not ASCII") }

@@ -51,13 +51,13 @@ final class Fixture {
 
   /// A connection that is closed at the end of the test.
   func connect(
-    to broker: Broker, subscribing subscriptions: [String] = [],
+    to broker: Broker, subscribing subscriptions: [String] = [], screen: MQTTConnection.Screen? = nil,
     reconnecting: MQTTConnection.Reconnecting = .never, keepAlive: Duration = .seconds(30),
     patience: Duration = .seconds(5), limits: MQTTConnection.Limits = .init()
   ) throws -> MQTTConnection {
     let connection = try MQTTConnection(
-      broker: broker, keepAlive: keepAlive, subscriptions: subscriptions, reconnecting: reconnecting,
-      patience: patience, limits: limits)
+      broker: broker, keepAlive: keepAlive, subscriptions: subscriptions, screen: screen,
+      reconnecting: reconnecting, patience: patience, limits: limits)
     undo { connection.close() }
     return connection
   }

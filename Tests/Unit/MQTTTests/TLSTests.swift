@@ -25,6 +25,33 @@ struct TLSTests {
     }
   }
 
+  @Test("reads what came at once to its end, in order, though nobody fetched it for a while")
+  func ahead() throws {
+    try Fixture.with { fixture in
+      let certificates = try Certificates(fixture)
+      let mosquitto = try fixture.securedBroker(try certificates.issue("server", alternativeName: "IP:127.0.0.1"))
+      let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: nil))
+      var limits = MQTTConnection.Limits()
+      (limits.payload, limits.queuedMessages, limits.holdsBack) = (100_000, 5, true)
+      let subscriber = try fixture.connect(to: broker, subscribing: ["a"], limits: limits)
+      try subscriber.wait(for: .connected)
+      let publisher = try fixture.connect(to: broker)
+      // One and more records of TLS, which have at most 16 KiB, in an order of small and large.
+      let sizes = (0..<60).map { [1, 40, 16_384, 200, 70_000, 3][$0 % 6] }
+      var last: PublishID?
+      for (number, size) in sizes.enumerated() {
+        last = publisher.publish(topic: "a", payload: .init(repeating: UInt8(number), count: size), retain: false)
+      }
+      while subscriber.discarded.heldBack < 1 { usleep(1000) }
+      try publisher.wait(for: .acknowledged(#require(last)))
+      for (number, size) in sizes.enumerated() {
+        let payload = try subscriber.nextMessage()?.payload
+        #expect(payload?.count == size && payload?.allSatisfy { $0 == UInt8(number) } == true)
+      }
+      #expect(subscriber.discarded.overflowing == 0)
+    }
+  }
+
   @Test("trusts no broker of another authority, though it has the same name")
   func otherAuthority() throws {
     try expectUntrusted(.unknownAuthority, trusting: "other") {

@@ -24,6 +24,7 @@ private final class FilledLink: CommandLink, Sendable {
   private let operatorKey = SigningKey()
   private let keys: Controller.Keys
   private let link: FilledLink
+  private let screen: CommandScreen
   private let opener: CommandOpener
   private let vehicle = UUID("5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90")!
 
@@ -31,8 +32,9 @@ private final class FilledLink: CommandLink, Sendable {
     keys = Controller.Keys(
       decryption: DecryptionKey(), signing: SigningKey(), operatorKey: operatorKey.verificationKey)
     link = try FilledLink()
+    screen = try CommandScreen(["left": left])
     opener = try CommandOpener(
-      link, ["left": left], decryption: keys.decryption, operatorKeys: [keys.operatorKey],
+      link, screen, decryption: keys.decryption, operatorKeys: [keys.operatorKey],
       allowance: DeviceAllowance(perSecond: 1, burst: 3))
   }
 
@@ -98,6 +100,26 @@ private final class FilledLink: CommandLink, Sendable {
       (told, count) = (told + 1, count + more)
     }
     #expect(count == 5_000 && told < 20)
+  }
+
+  @Test(
+    "the screen lets through what may be a command and what is not for a step, and the rest is told with the others")
+  func screened() throws {
+    defer { opener.close() }
+    let device = SigningKey()
+    let admits = { [screen] (topic: String, payload: [UInt8]) in
+      payload.withUnsafeBytes { screen.admits(topic, $0) }
+    }
+    #expect(admits("left", question(token("ann", device), device)))
+    for topic in ["lef", "left2", "", "right"] { #expect(admits(topic, [0xFF])) }
+    for _ in 0..<5_000 { #expect(!admits("left", [0x2E, 0xFF])) }
+    comes([0x2E])
+    var (told, count) = (0, 0)
+    while count < 5_001, case .ignored(left, .notRiders(.malformed), let more)? = next(opener.arrivals) {
+      opener.taken()
+      (told, count) = (told + 1, count + more)
+    }
+    #expect(count == 5_001 && told < 20)
   }
 
   @Test("one device's excess is passed over, and another's command behind it is not")

@@ -151,7 +151,8 @@ private final class Running {
       let loop = try ControllerLoop(
         controller(), steps: [left, right], topic: Self.topic,
         .init(
-          link: link, broker: "memory", keys: keys, journal: store, journalReports: journalReports, servo: servo,
+          link: link, screen: CommandScreen([left, right].reduce(into: [:]) { $0[Self.topic.setPosition($1)] = $1 }),
+          broker: "memory", keys: keys, journal: store, journalReports: journalReports, servo: servo,
           servoReports: servoReports, log: log))
       try loop.run(until: interruption)
       log.finish()

@@ -84,4 +84,27 @@ import Testing
       return
     }
   }
+
+  @Test("sees in what cannot be a command that it is none, and never in what can")
+  mutating func fault() {
+    let good = question(token(by: operatorKey), by: device)
+    #expect(good.withUnsafeBytes(CommandReader.fault) == nil)
+    let short = ProtocolError.malformed("not a compact JWE with integrated encryption")
+    for count in 0..<300 { #expect(good.prefix(count).withUnsafeBytes(CommandReader.fault) == short) }
+    let large = good + [UInt8](repeating: UInt8(ascii: "A"), count: 8193 - good.count)
+    #expect(large.withUnsafeBytes(CommandReader.fault) == .malformed("larger than 8192 bytes"))
+    for index in [0, 1, good.count / 2, good.count - 1] {
+      var other = good
+      other[index] |= 0x80
+      #expect(other.withUnsafeBytes(CommandReader.fault) == .malformed("not ASCII"))
+    }
+    func fault(_ lengths: Int...) -> ProtocolError? {
+      let text = lengths.map { String(repeating: "A", count: $0) }.joined(separator: ".")
+      return Array(text.utf8).withUnsafeBytes(CommandReader.fault)
+    }
+    for header in 0...50 { for ciphertext in 0...50 { #expect(fault(header, 43, 0, ciphertext, 0) == nil) } }
+    for lengths in [(42, 0, 0), (44, 0, 0), (43, 1, 0), (43, 0, 1)] {
+      #expect(fault(170, lengths.0, lengths.1, 400, lengths.2) == short)
+    }
+  }
 }
