@@ -229,6 +229,10 @@ package struct OperatorPlace: Sendable {
       try RevocationList(of: authority, revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
     }
     try Files.replace(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
+    // RabbitMQ finds it by the authority's name.
+    if isFleet {
+      try Files.replace(path(VehiclePaths.revocationList(of: authority.certificate)), with: pem, mode: 0o644)
+    }
   }
 
   // MARK: - Notices
