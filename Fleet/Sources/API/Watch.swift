@@ -54,7 +54,9 @@ package struct Watch: RouterMiddleware {
 extension Router where Context == FleetContext {
   /// Says, where a path has no such method, which methods it has (RFC 9110 15.5.6). Called when all routes are there.
   package func refuseOtherMethods() {
-    let known: [HTTPRequest.Method] = [.get, .head, .post, .put, .patch, .delete, .options, .trace]
+    let known: [HTTPRequest.Method] = [
+      .get, .head, .post, .put, .patch, .delete, .options, .trace, .connect, .init("QUERY")!,
+    ]
     for (path, routes) in Dictionary(grouping: routes, by: { $0.path.description }) {
       // Hummingbird answers HEAD as GET.
       let allowed = Set(routes.map(\.method) + (routes.contains { $0.method == .get } ? [.head] : []))
