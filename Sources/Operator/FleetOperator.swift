@@ -53,6 +53,8 @@ public struct FleetOperator: Sendable {
   public func relocate(now: Int64) throws {
     let data = place.path(VehiclePaths.data)
     try Files.createFolder(data, mode: 0o700)
+    // A backup has files, and no empty folder.
+    try Files.createFolder(place.path(VehiclePaths.vehicles), mode: 0o755)
     let owner = BrokerConfiguration.owner
     for path in [place.path(VehiclePaths.brokerKey), data] where owner != geteuid() {
       _ = try check("give away", path) { chown(path, owner, gid_t.max) }

@@ -71,7 +71,8 @@ struct Restore: AsyncParsableCommand {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
     guard FileManager.default.fileExists(atPath: file) else { throw FleetError.file(file, "no such file") }
-    let copy = try SQLiteStore(path: file)
+    let copy: SQLiteStore
+    do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }
     guard
       try await copy.read({ !(try $0.run("SELECT 1 AS one FROM sqlite_master WHERE name = 'backup_file'").isEmpty) })
     else { throw FleetError.damaged(file, "it is not a whole backup") }

@@ -112,3 +112,11 @@ def test_a_backup_that_was_cut_off_is_not_restored(tmp_path, left):
     restored = server.types("restore", tmp_path / "backup", tmp_path / "restored")
     assert (restored.returncode, "is not a whole backup" in restored.stderr) == (65, True), restored
     assert not (tmp_path / "restored").exists()
+
+
+def test_what_is_no_backup_is_not_restored(tmp_path):
+    server = Server(tmp_path / "fleet")
+    (tmp_path / "text").write_text("no database\n")
+    restored = server.types("restore", tmp_path / "text", tmp_path / "restored")
+    assert (restored.returncode, "text: it is not a backup" in restored.stderr) == (65, True), restored
+    assert (tmp_path / "text").read_text() == "no database\n"
