@@ -18,10 +18,13 @@ struct Book: ContextCommand {
 
   @Option(
     help: ArgumentHelp(
-      "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"))
+      "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"),
+    transform: { try BookingTime($0) })
   var from: BookingTime?
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"))
+  @Option(
+    name: .customLong("for"), help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"),
+    transform: { try Lifetime(ofBooking: $0) })
   var length: Lifetime
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
@@ -39,8 +42,8 @@ struct Book: ContextCommand {
     let client = try context.fleet(interruption)
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
-    // It is ready when the vehicle is booked.
-    let identity = try Meanwhile { try device.identity() }
+    // While libcurl is loaded.
+    let identity = try device.identity()
     let chosen = try FleetVehicle.named(vehicle, among: client.vehicles())
     let known = chosen.steps.map(\.id)
     for step in steps?.ids ?? [] where !known.contains(step) {
@@ -93,7 +96,7 @@ struct Book: ContextCommand {
 
   /// Keeps the booking, and gets its access when that is to be had.
   private func fetch(
-    _ booking: Booking, _ client: FleetClient, _ identity: Meanwhile<EnrolledDevice.Identity>, _ context: Context,
+    _ booking: Booking, _ client: FleetClient, _ identity: EnrolledDevice.Identity, _ context: Context,
     _ console: Console
   ) throws {
     // The disk and the server work at the same time.

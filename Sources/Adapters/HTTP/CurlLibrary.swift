@@ -33,12 +33,13 @@ struct CurlLibrary: Sendable {
       var signals = sigset_t()
       sigfillset(&signals)
       pthread_sigmask(SIG_BLOCK, &signals, nil)
-      _ = dlopen(file, RTLD_NOW)
+      _ = dlopen(file, RTLD_LAZY)
     }
   }
 
   init() throws(HTTPError) {
-    guard let library = dlopen(Self.file, RTLD_NOW) else { throw .noLibrary(Self.reason) }
+    // Few of the thirty libraries' functions are called, and each is looked up when it is.
+    guard let library = dlopen(Self.file, RTLD_LAZY) else { throw .noLibrary(Self.reason) }
     func symbol(_ name: String) throws(HTTPError) -> UnsafeMutableRawPointer {
       guard let symbol = dlsym(library, "curl_\(name)") else { throw .noLibrary(Self.reason) }
       return symbol

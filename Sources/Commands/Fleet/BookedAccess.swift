@@ -19,11 +19,11 @@ struct BookedAccess {
   /// - Parameter identity: of this device, where it was prepared.
   init(
     of booking: Booking, from client: FleetClient, _ context: Context,
-    identity prepared: Meanwhile<EnrolledDevice.Identity>? = nil
+    identity prepared: EnrolledDevice.Identity? = nil
   ) throws {
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
-    let identity = try prepared?.result() ?? device.identity()
+    let identity = try prepared ?? device.identity()
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
     let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
     let access: AccessFile
