@@ -17,7 +17,17 @@ trap 'Fleet/Tests/postgres.sh stop "$folder/cluster" 2>/dev/null; rm -rf "$folde
 if Fleet/Tests/postgres.sh start "$folder/cluster"; then export STEPFLEET_POSTGRES=$folder/cluster; fi
 swift test --package-path Fleet --skip-build --disable-xctest >"$folder/modules.log" 2>&1 || status=1
 awk '/^(◇|✔|\[)/ { shown = 0 } /^(✘|↳|➜|error|fatal|Fatal|✔ Test run)/ { shown = 1 } shown' "$folder/modules.log"
-# Most of these wait for most of the time: a worker more than there are cores.
-Fleet/.build/venv/bin/python -m pytest -q -rs --numprocesses $(($(nproc) + 1)) -c Fleet/Tests/pytest.ini \
-  Fleet/Tests/System || status=1
+programs=(
+  Fleet/.build/venv/bin/python -m pytest -q -rs -o "cache_dir=$folder/pytest" -c Fleet/Tests/pytest.ini Fleet/Tests/System
+)
+# Most of these wait for most of the time: a worker more than there are cores. What fails beside all others runs again, alone.
+if ! "${programs[@]}" --numprocesses $(($(nproc) + 1)); then
+  "${programs[@]}" -v --last-failed --last-failed-no-failures none || status=1
+fi
+if Fleet/Tests/Demo/demo.sh "$STEPCTL_BIN_DIR" "$STEPFLEET_BIN_DIR" >"$folder/demo.log" 2>&1; then
+  echo 'the demonstration shows what it says'
+else
+  cat "$folder/demo.log"
+  status=1
+fi
 exit "$status"

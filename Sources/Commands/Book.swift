@@ -5,6 +5,7 @@ import FleetClient
 import HTTP
 import Provisioning
 import StepProtocol
+import SystemIO
 import Terminal
 
 struct Book: ContextCommand {
@@ -17,10 +18,13 @@ struct Book: ContextCommand {
 
   @Option(
     help: ArgumentHelp(
-      "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"))
+      "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"),
+    transform: { try BookingTime($0) })
   var from: BookingTime?
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"))
+  @Option(
+    name: .customLong("for"), help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"),
+    transform: { try Lifetime(ofBooking: $0) })
   var length: Lifetime
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
@@ -36,6 +40,10 @@ struct Book: ContextCommand {
     let console = output.console(context)
     let interruption = try context.interruption()
     let client = try context.fleet(interruption)
+    let device = try EnrolledDevice(context.folders)
+    _ = try device.prepare()
+    // While libcurl is loaded.
+    let identity = try device.identity()
     let chosen = try FleetVehicle.named(vehicle, among: client.vehicles())
     let known = chosen.steps.map(\.id)
     for step in steps?.ids ?? [] where !known.contains(step) {
@@ -62,7 +70,7 @@ struct Book: ContextCommand {
       explain(error, console)
       throw error
     }
-    try fetch(booking, client, context, console)
+    try fetch(booking, client, identity, context, console)
   }
 
   private func show(_ vehicle: FleetVehicle, _ begin: Int64?, _ end: Int64, _ client: FleetClient, _ console: Console) {
@@ -87,19 +95,28 @@ struct Book: ContextCommand {
   }
 
   /// Keeps the booking, and gets its access when that is to be had.
-  private func fetch(_ booking: Booking, _ client: FleetClient, _ context: Context, _ console: Console) throws {
-    try client.folder.keep(client.folder.bookings().filter { $0.id != booking.id } + [booking], now: client.now)
+  private func fetch(
+    _ booking: Booking, _ client: FleetClient, _ identity: EnrolledDevice.Identity, _ context: Context,
+    _ console: Console
+  ) throws {
+    // The disk and the server work at the same time.
+    let (folder, now) = (client.folder, client.now)
+    let keeping = try Meanwhile {
+      try folder.keep(folder.bookings().filter { $0.id != booking.id } + [booking], now: now)
+    }
     var file: String?
     var failure: (any Failure)?
     if booking.from - Booking.lead <= client.now {
       do {
-        let access = try BookedAccess(of: booking, from: client, context)
+        let access = try BookedAccess(of: booking, from: client, context, identity: identity)
         file = access.place.vehicleFile
         if let key = access.newOperator { console.note("its operator is known from now on: \(key.grouped)") }
-      } catch let error as any Failure where !error.isInterruption {
+      } catch let error as any Failure {
         failure = error
       }
     }
+    try keeping.result()
+    if let failure, failure.isInterruption { throw failure }
     if console.isJSON {
       try console.result(booking.report(vehicleFile: file))
     } else {
@@ -133,7 +150,7 @@ extension FleetVehicle {
       let near = vehicles.first { $0.name.lowercased() == meant }?.name
       throw CommandFailure(
         .noInput, "there is no vehicle \"\(text)\"",
-        hint: near.map { "did you mean \"\($0)\"?" } ?? "`stepctl vehicles` lists them")
+        hint: near.map { "did you mean \"\($0)\"?" } ?? "`stepctl vehicles` lists those in service")
     default:
       throw CommandFailure(
         .usage, "\(same.count) vehicles are named \"\(text)\"",

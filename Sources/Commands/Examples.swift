@@ -1,11 +1,21 @@
+import HTTP
 import MQTT
 package import Terminal
 
 extension About {
   /// `stepctl`.
   package static let stepctl = About(
-    bare: Standing.self, plain: PlainWords.command, examples: { Examples.of[$0] ?? [] },
+    bare: Standing.self,
+    plain: { words in
+      // ArgumentParser is as slow as the loader.
+      if let name = words.first, asking.contains(name) { CurlTransport.loadAhead() }
+      return PlainWords.command(words)
+    },
+    examples: { Examples.of[$0] ?? [] },
     build: { (Program.commit.map { ["commit \($0)"] } ?? []) + LibraryVersions.all })
+
+  /// The commands that ask a server.
+  private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami"]
 }
 
 /// What people type most, for the end of each command's help. A test types them.

@@ -10,10 +10,12 @@ struct Vehicles: ContextCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Say which are free from then on: 2026-11-23T08:00, 08:00 for the next time, or now.", valueName: "time"))
+      "Say which are free from then on: 2026-11-23T08:00, 08:00 for the next time, or now.", valueName: "time"),
+    transform: { try BookingTime($0) })
   var from: BookingTime?
 
-  @Option(help: ArgumentHelp("Until when they are to be free.", valueName: "time"))
+  @Option(
+    help: ArgumentHelp("Until when they are to be free.", valueName: "time"), transform: { try BookingTime($0) })
   var to: BookingTime?
 
   @OptionGroup var output: OutputOptions
@@ -59,17 +61,36 @@ extension FleetVehicle {
 }
 
 /// A moment as people type it, or `now`.
-struct BookingTime: ExpressibleByArgument {
+struct BookingTime {
   /// Nil for now.
   private let time: LocalTime?
 
-  init?(argument: String) {
-    time = LocalTime(argument: argument)
-    guard time != nil || argument == "now" else { return nil }
+  init(_ text: String) throws(BookingOptionError) {
+    time = LocalTime(argument: text)
+    guard time != nil || text == "now" else { throw .time }
   }
 
   var isNow: Bool { time == nil }
 
   /// Unix time. A time of day is the next one.
   func seconds(after now: Int64) -> Int64 { time?.seconds(after: now) ?? now }
+}
+
+extension Lifetime {
+  init(ofBooking text: String) throws(BookingOptionError) {
+    guard let length = Lifetime(argument: text) else { throw .length }
+    self = length
+  }
+}
+
+/// What a time of a booking looks like.
+enum BookingOptionError: Error, CustomStringConvertible {
+  case time, length
+
+  var description: String {
+    switch self {
+    case .time: "a time is 2026-11-23T08:00, 08:00 for the next one, or now"
+    case .length: "one number above 0 and one unit, as 45m, 2h or 3d"
+    }
+  }
 }

@@ -53,6 +53,8 @@ public struct FleetOperator: Sendable {
   public func relocate(now: Int64) throws {
     let data = place.path(VehiclePaths.data)
     try Files.createFolder(data, mode: 0o700)
+    // A backup has files, and no empty folder.
+    try Files.createFolder(place.path(VehiclePaths.vehicles), mode: 0o755)
     let owner = BrokerConfiguration.owner
     for path in [place.path(VehiclePaths.brokerKey), data] where owner != geteuid() {
       _ = try check("give away", path) { chown(path, owner, gid_t.max) }
@@ -261,11 +263,10 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Ends a change of keys, and tells the vehicles. Refused while a vehicle that was there when the key changed has not told
-  /// by an event that it has the new one: it would obey nobody from the next notice on.
-  public func retireKey(now: Int64, until deadline: ContinuousClock.Instant) throws {
-    for letter in try place.retireKey(now: now, force: false, unheard: false).letters {
-      try letter.publish(until: deadline)
-    }
+  /// Ends a change of keys; `publish` has to tell the vehicles. Refused while a vehicle that was there when the key changed
+  /// has not told by an event that it has the new one: it would obey nobody from the next notice on.
+  public func retireKey(now: Int64) throws {
+    // All obey the present key, so its notices do as well as these last ones by the old key.
+    _ = try place.retireKey(now: now, force: false, unheard: false)
   }
 }

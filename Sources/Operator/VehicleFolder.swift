@@ -108,6 +108,7 @@ enum VehiclePaths {
   static let firewall = "mosquitto.nft"
   /// Of a fleet: RabbitMQ in place of mosquitto.
   static let rabbit = "rabbitmq.conf"
+  static let rabbitTLS = "rabbitmq-advanced.config"
   static let rabbitDefinitions = "rabbitmq-definitions.json"
 
   /// Certificates, and the private keys of broker and controller.

@@ -6,24 +6,66 @@ import Synchronization
 package enum DetachedThread {
   /// Starts one that runs `body` once. What `body` holds is the thread's from here on, and is let go of at its end.
   package static func start(_ body: sending @escaping () -> Void) throws(SystemError) {
-    let context = Unmanaged.passRetained(Body(run: body))
-    var thread = pthread_t()
-    let code = pthread_create(
-      &thread, nil,
-      { context in
-        Unmanaged<Body>.fromOpaque(context!).takeRetainedValue().run()
-        return nil
-      }, context.toOpaque())
-    guard code == 0 else {
-      context.release()
-      throw SystemError("start a thread", code: code)
-    }
-    pthread_detach(thread)
+    pthread_detach(try startThread(body))
+  }
+}
+
+private final class ThreadBody {
+  let run: () -> Void
+  init(run: @escaping () -> Void) { self.run = run }
+}
+
+/// - Returns: a thread that is to be joined or detached.
+private func startThread(_ body: sending @escaping () -> Void) throws(SystemError) -> pthread_t {
+  let context = Unmanaged.passRetained(ThreadBody(run: body))
+  var thread = pthread_t()
+  let code = pthread_create(
+    &thread, nil,
+    { context in
+      Unmanaged<ThreadBody>.fromOpaque(context!).takeRetainedValue().run()
+      return nil
+    }, context.toOpaque())
+  guard code == 0 else {
+    context.release()
+    throw SystemError("start a thread", code: code)
+  }
+  return thread
+}
+
+/// Something that is done on a thread of its own, and whose result is waited for later. It has ended, and its thread with
+/// it, when this goes: a program that ends while libcrypto is used on another thread takes libcrypto from under it.
+package final class Meanwhile<Success: Sendable>: Sendable {
+  private let outcome: Outcome
+  private let thread: Mutex<pthread_t?>
+
+  private final class Outcome: Sendable {
+    let result = Mutex<Result<Success, any Error>?>(nil)
   }
 
-  private final class Body {
-    let run: () -> Void
-    init(run: @escaping () -> Void) { self.run = run }
+  /// Begins it.
+  package init(_ body: @escaping @Sendable () throws -> Success) throws(SystemError) {
+    let outcome = Outcome()
+    self.outcome = outcome
+    thread = Mutex(
+      try startThread {
+        let result = Result { try body() }
+        outcome.result.withLock { $0 = result }
+      })
+  }
+
+  deinit { join() }
+
+  /// Waits until it is done.
+  package func result() throws -> Success {
+    join()
+    return try outcome.result.withLock { $0! }.get()
+  }
+
+  private func join() {
+    thread.withLock { thread in
+      if let running = thread { pthread_join(running, nil) }
+      thread = nil
+    }
   }
 }
 

@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export STEPCTL_FUZZ=1 SWIFT_BACKTRACE=enable=no
-swift build --quiet --scratch-path .build/fuzz --product Fuzz -Xswiftc -sanitize=fuzzer
+swift build --quiet --scratch-path .build/fuzz --disable-index-store -debug-info-format none --product Fuzz \
+  -Xswiftc -sanitize=fuzzer
 program=.build/fuzz/debug/Fuzz
 seeds=.build/fuzz/seeds
 mkdir -p "$seeds"

@@ -806,3 +806,10 @@ def test_the_manual_names_what_is_printed(rider, server, car):
     check("stepctl-bookings", "bookings", "end", "-y")
     check("stepctl-account", "account", "export", "-o", rider.home / "export")
     check("stepctl-logout", "logout")
+
+
+def test_a_command_that_ends_at_once_ends_as_it_says(stepctl, anna):
+    """Though another thread loads libcurl meanwhile."""
+    for _ in range(20):
+        assert stepctl("book", "--bogus").status == 64
+        assert anna("book", "nothing", "--for", "2h", "-y").status == 66

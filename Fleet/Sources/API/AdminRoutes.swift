@@ -65,14 +65,24 @@ extension FleetService {
     }
     router.post("/keys/rotate") { [self] _, _ in
       let now = clock()
-      let done = try await desk.perform { try $0.rotateKeys(now: now) }
+      let done = try await changeKeys { try $0.rotateKeys(now: now) }
       try await publishToAll()
       return Response(json: ["done": .string(done)])
     }
     router.post("/keys/retire") { [self] _, _ in
       let now = clock()
-      try await desk.perform { try $0.retireKey(now: now, until: .now + .seconds(30)) }
-      return Response(json: ["done": "the old key no longer counts"])
+      try await changeKeys { try $0.retireKey(now: now) }
+      try await publishToAll()
+      return Response(json: ["done": "the old key no longer counts; vehicles learn of it now"])
+    }
+  }
+
+  /// What keeps the keys from being changed is for the operator to read.
+  private func changeKeys<Result: Sendable>(
+    _ body: @escaping @Sendable (FleetOperator) throws -> Result
+  ) async throws -> Result {
+    do { return try await desk.perform(body) } catch let error as any Failure {
+      throw Problem(.conflict, "keys", error.description)
     }
   }
 

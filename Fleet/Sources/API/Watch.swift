@@ -51,6 +51,26 @@ package struct Watch: RouterMiddleware {
   }
 }
 
+extension Router where Context == FleetContext {
+  /// Says, where a path has no such method, which methods it has (RFC 9110 15.5.6). Called when all routes are there.
+  package func refuseOtherMethods() {
+    let known: [HTTPRequest.Method] = [
+      .get, .head, .post, .put, .patch, .delete, .options, .trace, .connect, .init("QUERY")!,
+    ]
+    for (path, routes) in Dictionary(grouping: routes, by: { $0.path.description }) {
+      // Hummingbird answers HEAD as GET.
+      let allowed = Set(routes.map(\.method) + (routes.contains { $0.method == .get } ? [.head] : []))
+      let list = allowed.map(\.rawValue).sorted().joined(separator: ", ")
+      for method in known where !allowed.contains(method) {
+        on(RouterPath(path), method: method) { _, _ -> Response in
+          throw Problem(
+            .methodNotAllowed, "method", "this path has only \(list)", headers: [.allow: list])
+        }
+      }
+    }
+  }
+}
+
 /// Counts and times of requests, for Prometheus (text format 0.0.4).
 package final class Metrics: Sendable {
   private struct Key: Hashable {

@@ -35,6 +35,8 @@ struct Backup: AsyncParsableCommand {
       let rows = try await source.copy(to: copy, FleetFolder.migrations)
       try await copy.migrate(BackupFile.migrations)
       await source.close()
+      // After the rows: so the operator's ledger has each token that they name, and can take it back. And last of all, so
+      // that a backup that has them is whole.
       let files = try folder.files()
       try await copy.write { transaction in
         for file in files {
@@ -44,6 +46,7 @@ struct Backup: AsyncParsableCommand {
         }
       }
       await copy.close()
+      sync()
       print("\(file): \(rows) rows and \(files.count) files")
     } catch {
       for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: file + suffix) }
@@ -68,15 +71,23 @@ struct Restore: AsyncParsableCommand {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
     guard FileManager.default.fileExists(atPath: file) else { throw FleetError.file(file, "no such file") }
-    let copy = try SQLiteStore(path: file)
+    let copy: SQLiteStore
+    do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }
+    guard
+      try await copy.read({ !(try $0.run("SELECT 1 AS one FROM sqlite_master WHERE name = 'backup_file'").isEmpty) })
+    else { throw FleetError.damaged(file, "it is not a whole backup") }
     let files = try await copy.read { transaction in
       try transaction.run("SELECT path, mode, content FROM backup_file").map {
         ($0.text("path"), mode_t($0.integer("mode")), $0.text("content"))
       }
     }
+    guard let kept = files.first(where: { $0.0 == FleetFolder.settings }), let text = Data(base64Encoded: kept.2)
+    else { throw FleetError.damaged(file, "it is not a whole backup") }
+    var settings = try FleetFolder.Settings(parsing: text, "\(file): \(FleetFolder.settings)")
+    if sqlite || database != nil { settings.database = database }
     try FleetFolder.makeFolder(folder.path, mode: 0o755)
     do {
-      for (name, mode, content) in files {
+      for (name, mode, content) in files where name != FleetFolder.settings {
         guard !name.hasPrefix("/"), !name.split(separator: "/").contains(".."), let data = Data(base64Encoded: content)
         else { throw FleetError.damaged(file, "it names a file outside the folder") }
         let path = folder.path(name)
@@ -84,16 +95,15 @@ struct Restore: AsyncParsableCommand {
         try FleetFolder.write(path, Array(data), mode: mode)
       }
       try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
-      var settings = try folder.settings()
-      if sqlite || database != nil {
-        settings.database = database
-        try FileManager.default.removeItem(atPath: folder.path("stepfleet.json"))
-        try folder.write(settings)
-      }
+      try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
+      // Of all that is made here only a PostgreSQL database cannot be thrown away with the folder.
       let store = try folder.store(settings)
       let rows = try await copy.copy(to: store, FleetFolder.migrations)
       await store.close()
-      try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
+      // Whatever a crash leaves of all this, `stepfleet.json` is there only with the rest.
+      sync()
+      try folder.write(settings)
+      sync()
       print("\(folder.path): \(rows) rows and \(files.count) files")
     } catch {
       try? FileManager.default.removeItem(atPath: folder.path)

@@ -111,8 +111,8 @@ struct VehicleGroup: AsyncParsableCommand {
     func run() throws {
       let found = try server.ask("POST", "/vehicle", ["name": .string(vehicle)])
       if !yes {
-        print(
-          "\(vehicle) has \(found["bookings"]?.integer ?? 0) bookings, which will be cancelled. Its name, to go on:")
+        let count = found["bookings"]?.integer ?? 0
+        print("bookings that will be cancelled: \(count). To go on, type the vehicle's name:")
         guard readLine() == found["name"]?.string else {
           throw FleetError.usage("that is not its name; nothing was changed")
         }

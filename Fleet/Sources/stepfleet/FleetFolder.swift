@@ -9,7 +9,8 @@ import Store
 
 /// The folder of a server.
 ///
-///     stepfleet.json         how it serves (mode 0600: a database's address may have a password)
+///     stepfleet.json         how it serves (mode 0600: a database's address may have a password); it is written last, so
+///                            that what a crash left half made is no server
 ///     terms.txt              what riders accept
 ///     tls/server.pem, .key   who it is to riders; a public authority's files can take their place
 ///     operator/              as `stepctl operator init` makes it: keys, authority, the vehicles' broker
@@ -41,30 +42,14 @@ struct FleetFolder: Sendable {
     var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
   }
 
-  private static let settings = "stepfleet.json"
-  /// What a limit can be.
-  private static let counts: ClosedRange<Int64> = 1...1_000_000
+  static let settings = "stepfleet.json"
   /// The largest port that there is.
   static let ports = 1...65_535
 
   func settings() throws(FleetError) -> Settings {
     let path = path(Self.settings)
     guard let data = FileManager.default.contents(atPath: path) else { throw .notFleet(self.path) }
-    let json: JSON
-    do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
-    let known = ["host", "port", "database", "mail_from", "sendmail", "burst", "bookings"]
-    guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
-      throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
-    }
-    guard let host = json["host"]?.string, let port = json["port"]?.integer, Self.ports.contains(Int(port)),
-      let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
-      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
-      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
-      let bookings = json["bookings"].map({ $0.integer }) ?? FleetService.limit, Self.counts.contains(bookings)
-    else { throw .damaged(path, "host, port, mail_from, sendmail, burst or bookings is missing or cannot be used") }
-    return Settings(
-      host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
-      burst: burst, bookings: bookings)
+    return try Settings(parsing: data, path)
   }
 
   func write(_ settings: Settings) throws {
@@ -118,6 +103,30 @@ struct FleetFolder: Sendable {
       rest = rest.dropFirst(count)
     }
     guard fsync(file) == 0 else { throw .file(path, String(cString: strerror(errno))) }
+  }
+}
+
+extension FleetFolder.Settings {
+  /// What a limit can be.
+  private static let counts: ClosedRange<Int64> = 1...1_000_000
+
+  /// - Parameter path: for errors.
+  init(parsing data: Data, _ path: String) throws(FleetError) {
+    let json: JSON
+    do { json = try JSON(parsing: data) } catch { throw .damaged(path, "\(error)") }
+    let known = ["host", "port", "database", "mail_from", "sendmail", "burst", "bookings"]
+    guard let members = json.object, members.allSatisfy({ known.contains($0.name) }) else {
+      throw .damaged(path, "expected an object with \(known.joined(separator: ", "))")
+    }
+    guard let host = json["host"]?.string, let port = json["port"]?.integer, FleetFolder.ports.contains(Int(port)),
+      let mailFrom = json["mail_from"]?.string, EmailAddress(mailFrom) != nil,
+      let sendmail = json["sendmail"]?.string, sendmail.hasPrefix("/"),
+      let burst = json["burst"].map({ $0.integer }) ?? LoginSettings.burst, Self.counts.contains(burst),
+      let bookings = json["bookings"].map({ $0.integer }) ?? FleetService.limit, Self.counts.contains(bookings)
+    else { throw .damaged(path, "host, port, mail_from, sendmail, burst or bookings is missing or cannot be used") }
+    self.init(
+      host: host, port: Int(port), database: json["database"]?.string, mailFrom: mailFrom, sendmail: sendmail,
+      burst: burst, bookings: bookings)
   }
 }
 

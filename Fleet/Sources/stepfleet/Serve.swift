@@ -55,11 +55,12 @@ struct Serve: AsyncParsableCommand {
       hooks: service.hooks, logger: logger, clock: clock)
 
     let metrics = Metrics()
-    let riders = Router(context: FleetContext.self)
+    let riders = Router(context: FleetContext.self, options: .autoGenerateHeadEndpoints)
     riders.add(middleware: Watch(metrics))
     login.addRoutes(to: riders)
     service.addRoutes(to: riders, login)
     metrics.addRoutes(to: riders)
+    riders.refuseOtherMethods()
     let operators = Router(context: FleetContext.self)
     operators.add(middleware: Watch(metrics))
     login.addAdminRoutes(to: operators)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -574,6 +575,24 @@ def test_metrics_and_document_are_served(server):
     assert get("/openapi.json").json()["openapi"] == "3.1.0"
 
 
+def test_a_method_that_a_path_has_not_is_told_from_a_path_that_is_not(server):
+    def ask(method, path):
+        return requests.request(method, server.url + path, verify=server.verify)
+
+    for path, others, allowed in (
+        ("/healthz", ("POST", "DELETE", "OPTIONS", "QUERY"), "GET, HEAD"),
+        ("/v1/bookings/0/cancel", ("GET", "HEAD", "PATCH", "TRACE"), "POST"),
+        ("/v1/bookings/0", ("POST", "PUT"), "GET, HEAD, PATCH"),
+    ):
+        for method in others:
+            answer = ask(method, path)
+            assert (answer.status_code, answer.headers.get("Allow")) == (405, allowed), (method, path)
+            if method != "HEAD":
+                problem(answer, 405, "method")
+    assert ask("HEAD", "/healthz").status_code == 200
+    assert ask("POST", "/nothing").status_code == 404
+
+
 def test_init_leaves_nothing_when_it_cannot_and_takes_no_folder_that_is_there(server, tmp_path):
     taken = server.types("init", tmp_path, "--host", "localhost")
     assert (taken.returncode, "already exists" in taken.stderr) == (1, True), taken
@@ -591,3 +610,7 @@ def test_the_operators_key_changes_and_nobody_is_locked_out(stored, rider, parke
     assert "signs from now on" in stored.types("keys", "rotate").stdout
     switched = rider.session.get(stored.url + "/v1/jwks").json()["keys"]
     assert switched[0] == announced[1] and before[0] in switched
+    # What keeps the next step is said.
+    for step, reason in (("rotate", "still counts"), ("retire", "not known to have the present key")):
+        refused = stored.types("keys", step)
+        assert (refused.returncode, reason in refused.stderr) == (1, True), refused

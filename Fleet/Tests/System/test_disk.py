@@ -1,14 +1,17 @@
 """A disk that is full: nothing that was confirmed is lost, and the server goes on as soon as there is room."""
 
 import os
+import shutil
+import sqlite3
 import subprocess
+import time
 from contextlib import closing
 
 import pytest
 
 from crowd import moment
 from programs import Stepctl, Transcript, wait_until
-from server import Server
+from server import STEPFLEET, Server
 from test_bookings import Device, asked, problem
 
 
@@ -71,3 +74,49 @@ def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
         assert kept == {booking["id"] for booking in confirmed}
         checked = server.types("check", server.folder)
         assert checked.returncode == 0, checked
+
+
+def test_what_is_left_of_a_restore_that_was_killed_is_no_server(tmp_path):
+    server = Server(tmp_path / "fleet")
+    assert server.types("backup", tmp_path / "backup").returncode == 0
+    restored = tmp_path / "restored"
+
+    def restores(patience: float | None) -> float:
+        began = time.monotonic()
+        with subprocess.Popen([STEPFLEET, "restore", tmp_path / "backup", restored], stdout=subprocess.DEVNULL) as process:
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        return time.monotonic() - began
+
+    whole = restores(None)
+    for part in range(1, 25):
+        shutil.rmtree(restored)
+        restores(whole * part / 25)
+        if not restored.exists():
+            restored.mkdir()
+        checked = server.types("check", restored)
+        if checked.returncode:
+            assert (checked.returncode, "is not the folder of a fleet's server" in checked.stderr) == (66, True), checked
+        else:
+            assert checked.stdout == f"{restored}: nothing is wrong\n"
+
+
+@pytest.mark.parametrize("left", ["DELETE FROM backup_file", "DROP TABLE backup_file"])
+def test_a_backup_that_was_cut_off_is_not_restored(tmp_path, left):
+    server = Server(tmp_path / "fleet")
+    assert server.types("backup", tmp_path / "backup").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "backup", isolation_level=None)) as database:
+        database.execute(left)
+    restored = server.types("restore", tmp_path / "backup", tmp_path / "restored")
+    assert (restored.returncode, "is not a whole backup" in restored.stderr) == (65, True), restored
+    assert not (tmp_path / "restored").exists()
+
+
+def test_what_is_no_backup_is_not_restored(tmp_path):
+    server = Server(tmp_path / "fleet")
+    (tmp_path / "text").write_text("no database\n")
+    restored = server.types("restore", tmp_path / "text", tmp_path / "restored")
+    assert (restored.returncode, "text: it is not a backup" in restored.stderr) == (65, True), restored
+    assert (tmp_path / "text").read_text() == "no database\n"

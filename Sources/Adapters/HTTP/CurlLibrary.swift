@@ -1,5 +1,6 @@
 import CCurl
 import Glibc
+import SystemIO
 
 /// The functions of libcurl(3) that are used.
 ///
@@ -22,8 +23,23 @@ struct CurlLibrary: Sendable {
   let multiRead: curl_multi_info_read_f
   let multiCleanup: curl_multi_cleanup_f
 
+  private static let file = "libcurl.so.4"
+
+  /// Loads it on another thread, for whoever will need it and has something else to do until then: the loader lets a
+  /// second caller wait for the first. A failure is `init`'s to tell.
+  static func loadAhead() {
+    try? DetachedThread.start {
+      // A signal is for the threads that know what to do with it.
+      var signals = sigset_t()
+      sigfillset(&signals)
+      pthread_sigmask(SIG_BLOCK, &signals, nil)
+      _ = dlopen(file, RTLD_LAZY)
+    }
+  }
+
   init() throws(HTTPError) {
-    guard let library = dlopen("libcurl.so.4", RTLD_NOW) else { throw .noLibrary(Self.reason) }
+    // Few of the thirty libraries' functions are called, and each is looked up when it is.
+    guard let library = dlopen(Self.file, RTLD_LAZY) else { throw .noLibrary(Self.reason) }
     func symbol(_ name: String) throws(HTTPError) -> UnsafeMutableRawPointer {
       guard let symbol = dlsym(library, "curl_\(name)") else { throw .noLibrary(Self.reason) }
       return symbol

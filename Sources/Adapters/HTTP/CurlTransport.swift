@@ -16,6 +16,9 @@ package final class CurlTransport: HTTPTransport {
   /// How long a connection may take, milliseconds.
   private static let connecting = 10_000
 
+  /// Begins to load libcurl, which takes longer than anything else at the start of a command that asks a server.
+  package static func loadAhead() { CurlLibrary.loadAhead() }
+
   /// Loads libcurl.
   ///
   /// - Parameters:

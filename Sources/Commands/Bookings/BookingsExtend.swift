@@ -13,10 +13,14 @@ struct BookingsExtend: ContextCommand {
 
   @OptionGroup var which: BookingOptions
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"))
+  @Option(
+    name: .customLong("for"), help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"),
+    transform: { try Lifetime(ofBooking: $0) })
   var length: Lifetime?
 
-  @Option(help: ArgumentHelp("The new end: 2026-11-23T08:00, or 08:00 for the next time.", valueName: "time"))
+  @Option(
+    help: ArgumentHelp("The new end: 2026-11-23T08:00, or 08:00 for the next time.", valueName: "time"),
+    transform: { try BookingTime($0) })
   var to: BookingTime?
 
   @OptionGroup var output: OutputOptions

@@ -15,11 +15,17 @@ struct BookedAccess {
   let newOperator: Thumbprint?
 
   /// Fetches and imports it. The server vouches for the operator: the rider trusts it with the booking.
-  init(of booking: Booking, from client: FleetClient, _ context: Context) throws {
+  ///
+  /// - Parameter identity: of this device, where it was prepared.
+  init(
+    of booking: Booking, from client: FleetClient, _ context: Context,
+    identity prepared: EnrolledDevice.Identity? = nil
+  ) throws {
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
+    let identity = try prepared ?? device.identity()
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
-    let text = try client.access(to: booking, for: device.request(name: name, now: client.now).text)
+    let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
     let access: AccessFile
     do throws(ProtocolError) { access = try AccessFile(parsing: text, now: client.now) } catch {
       throw CommandFailure(.badData, "the access file of \(client.server.host) cannot be used: \(error)")
@@ -27,7 +33,7 @@ struct BookedAccess {
     guard access.token.vehicle == booking.vehicle else {
       throw CommandFailure(.badData, "the access file of \(client.server.host) is for another vehicle")
     }
-    let imported = try ImportedVehicle(access, on: device)
+    let imported = try ImportedVehicle(access, on: device, identity)
     let store = VehicleStore(context.folders)
     place = try store.place(for: imported)
     try store.install(imported, at: place)

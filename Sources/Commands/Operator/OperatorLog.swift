@@ -40,7 +40,7 @@ struct OperatorLog: ContextCommand {
     let riders = try operatorPlace.ledger().tokens.reduce(into: [String: String]()) { $0[$1.id] = $1.rider }
     let report = EventReport(riders: riders, showsVehicle: folders.count > 1, console: console)
     if verify { return try check(folders, operatorPlace, console, report) }
-    for (line, vehicle) in try stored(folders, operatorPlace).suffix(lines) { try report.show(line, of: vehicle) }
+    for (line, vehicle) in try stored(folders, operatorPlace) { try report.show(line, of: vehicle) }
     let patience = try context.settings(timeout: timeout.timeout).patience
     let reader = try EventReader(
       operatorPlace, folders, now: { context.seconds },
@@ -56,16 +56,22 @@ struct OperatorLog: ContextCommand {
     try reader.run(patience: patience, follows: follow, until: context.interruption())
   }
 
-  /// What is here, in the order of the vehicles' clocks.
+  /// The last of what is here, in the order of the vehicles' clocks.
   private func stored(
     _ folders: [VehicleFolder], _ place: OperatorPlace
   ) throws -> [(EventArchive.Line, Vehicle)] {
-    let lines = try folders.flatMap { folder in
+    var all: [(EventArchive.Line, Vehicle)] = []
+    for folder in folders {
       let vehicle = try folder.vehicle()
-      return try place.archive(of: vehicle.uuid).read().map { ($0, vehicle) }
+      var last: [EventArchive.Line] = []
+      try place.archive(of: vehicle.uuid).read { line in
+        last.append(line)
+        if last.count >= 2 * max(lines, 500) { last.removeFirst(last.count - lines) }
+      }
+      all += last.suffix(lines).map { ($0, vehicle) }
     }
     // One vehicle's stay in their order, whatever its clock said.
-    return folders.count == 1 ? lines : lines.sorted { $0.0.event.content.time < $1.0.event.content.time }
+    return (folders.count == 1 ? all : all.sorted { $0.0.event.content.time < $1.0.event.content.time }).suffix(lines)
   }
 
   private func check(
@@ -76,7 +82,7 @@ struct OperatorLog: ContextCommand {
       let (vehicle, controller) = (try folder.vehicle(), try folder.controllerKey())
       var chain = EventChain()
       var findings = 0
-      for line in try place.archive(of: vehicle.uuid).read(verifiedBy: controller) {
+      try place.archive(of: vehicle.uuid).read(verifiedBy: controller) { line in
         let found: [EventChain.Finding]
         switch chain.take(line.event, line.digest) {
         case .known: found = []

@@ -16,7 +16,7 @@ struct OperatorVehicles: ContextCommand {
 
   /// When the last event was that is stored, by the vehicle's clock.
   private func lastEvent(of vehicle: Vehicle) throws -> Int64? {
-    try place.place.archive(of: vehicle.uuid).read().last?.event.content.time
+    try place.place.archive(of: vehicle.uuid).last()?.event.content.time
   }
 
   func run(in context: Context) throws {

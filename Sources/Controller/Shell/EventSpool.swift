@@ -250,7 +250,12 @@ struct EventFile: Sendable {
       return nil
     } catch {
       (file, entries, last, size, isTorn) = (nil, [], nil, 0, false)
-      let place = "\(path).damaged"
+      // One that was set aside before stays: it may be all that is left of those events.
+      var (place, number) = ("\(path).damaged", 1)
+      while Files.exists(place) {
+        number += 1
+        place = "\(path).damaged-\(number)"
+      }
       rename(path, place)
       try? open()
       return (place, "\(error)")

@@ -76,6 +76,9 @@ struct Certificate: ~Copyable {
     return bio.read()
   }
 
+  /// A SubjectPublicKeyInfo, DER. A key can be written in more than one way.
+  func publicKey() throws(OpenSSLError) -> [UInt8] { try shownPublicKey(X509_get_X509_PUBKEY(handle.pointer)) }
+
   /// Throws unless it is for the key.
   func require(isFor key: borrowing PrivateKey) throws(OpenSSLError) {
     try check("use the certificate", X509_check_private_key(handle.pointer, key.handle.pointer))
@@ -117,5 +120,15 @@ struct PrivateKey: ~Copyable {
     try check(
       "write the private key", PEM_write_bio_PKCS8PrivateKey(bio.pointer, handle.pointer, nil, nil, 0, nil, nil))
     return bio.read()
+  }
+}
+
+/// The DER form of a key that a certificate or a request has.
+func shownPublicKey(_ key: OpaquePointer?) throws(OpenSSLError) -> [UInt8] {
+  let count = i2d_X509_PUBKEY(key, nil)
+  try check("write the public key", count)
+  return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, done in
+    var place = buffer.baseAddress
+    done = Int(i2d_X509_PUBKEY(key, &place))
   }
 }

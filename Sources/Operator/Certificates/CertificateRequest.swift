@@ -57,6 +57,9 @@ struct CertificateRequest: ~Copyable {
     try OpenSSLHandle("read the request's key", adopting: X509_REQ_get_pubkey(request.pointer), freedBy: EVP_PKEY_free)
   }
 
+  /// A SubjectPublicKeyInfo, DER.
+  func publicKey() throws(OpenSSLError) -> [UInt8] { try shownPublicKey(X509_REQ_get_X509_PUBKEY(handle.pointer)) }
+
   func der() throws(OpenSSLError) -> [UInt8] {
     let bio = try MemoryBIO()
     try check("write the certificate request", i2d_X509_REQ_bio(bio.pointer, handle.pointer))

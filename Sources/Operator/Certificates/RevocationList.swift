@@ -77,3 +77,11 @@ extension Certificate {
     return SerialNumber(bytes: Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(number), count: count)))
   }
 }
+
+extension VehiclePaths {
+  /// The same list, by the name that whoever looks for an authority's lists in a folder expects (openssl-rehash(1)).
+  static func revocationList(of authority: borrowing Certificate) -> String {
+    let digits = String(X509_subject_name_hash(authority.handle.pointer), radix: 16)
+    return "\(tls)/\(String(repeating: "0", count: max(0, 8 - digits.count)))\(digits).r0"
+  }
+}

@@ -59,19 +59,32 @@ package struct EnrolledDevice: Sendable {
   /// - Parameters:
   ///   - name: what the rider would like to be called.
   ///   - now: Unix time.
+  ///   - identity: of this device, where it is known already.
   ///   - unlock: opens the device's key where a passphrase protects it.
   package func request(
-    name: RiderName, now: Int64, unlock: KeyFile.Unlock? = nil
+    name: RiderName, now: Int64, identity: Identity? = nil, unlock: KeyFile.Unlock? = nil
   ) throws -> (text: String, device: Thumbprint) {
     let device = try signingKey(unlock: unlock)
-    let keyPath = "\(path)/\(Self.certificateKey)"
-    let key = try privateKey()
-    let certificateRequest = try about(keyPath) { try CertificateRequest(for: key).der() }
+    let request = try identity ?? self.identity()
     return (
       DeviceRequest.signed(
-        name: name.description, certificateRequest: certificateRequest, issued: now, by: device),
+        name: name.description, certificateRequest: request.certificateRequest, issued: now, by: device),
       device.verificationKey.thumbprint
     )
+  }
+
+  /// What is public of the key for certificates. libcrypto takes some milliseconds for it.
+  package struct Identity: Sendable {
+    fileprivate let certificateRequest: [UInt8]
+    fileprivate let publicKey: [UInt8]
+  }
+
+  package func identity() throws -> Identity {
+    let key = try privateKey()
+    return try about(certificateKeyPath) {
+      let request = try CertificateRequest(for: key)
+      return Identity(certificateRequest: try request.der(), publicKey: try request.publicKey())
+    }
   }
 
   /// The device's key itself.
@@ -84,26 +97,31 @@ package struct EnrolledDevice: Sendable {
 
   private var keyPath: String { "\(path)/\(Self.deviceKey)" }
 
+  private var certificateKeyPath: String { "\(path)/\(Self.certificateKey)" }
+
   private func privateKey() throws -> PrivateKey {
-    let keyPath = "\(path)/\(Self.certificateKey)"
+    let keyPath = certificateKeyPath
     try KeyFile.checkPrivate(keyPath)
     let pem = try Files.readRegular(keyPath)
     return try about(keyPath) { try PrivateKey(pem: pem) }
   }
 
   /// Throws when an access file is not for this device.
-  func check(_ access: AccessFile) throws {
+  ///
+  /// - Returns: its certificate and the authority's, PEM.
+  func check(_ access: AccessFile, _ identity: Identity?) throws -> (certificate: [UInt8], authority: [UInt8]) {
     guard Files.exists(path) else { throw RequestError.notEnrolled }
     try KeyFile.checkPrivate(keyPath)
     let own = try verificationKey()
     guard access.token.device == own else {
       throw RequestError.otherDevice(asked: access.token.device.thumbprint, own: own.thumbprint)
     }
-    let key = try privateKey()
-    try about("the access file's certificate") {
+    return try about("the access file's certificate") {
       let certificate = try Certificate(der: access.certificate)
-      try certificate.require(isFor: key)
-      try certificate.require(isFrom: Certificate(der: access.vehicle.authority))
+      if try certificate.publicKey() != identity?.publicKey { try certificate.require(isFor: privateKey()) }
+      let authority = try Certificate(der: access.vehicle.authority)
+      try certificate.require(isFrom: authority)
+      return (try certificate.pem(), try authority.pem())
     }
   }
 }

@@ -8,13 +8,15 @@ import SystemIO
 /// The events of a vehicle that its operator has, in a file: each as the controller has signed it, a line. It is only
 /// added to. Whoever has it can check it without the vehicle.
 package struct EventArchive: Sendable {
-  /// Bytes of a file that is read.
-  private static let limit = 1 << 30
+  /// Bytes that are read at once: more than a line takes.
+  private static let chunk = 1 << 16
 
   package struct Line: Sendable, Equatable {
     package let event: VehicleEvent
     package let digest: EventDigest
     let text: [UInt8]
+
+    var place: EventPlace { EventPlace(event.sequence, digest) }
   }
 
   package let path: String
@@ -22,51 +24,64 @@ package struct EventArchive: Sendable {
   /// Whether there is anything of the vehicle.
   package var exists: Bool { Files.exists(path) }
 
-  /// Its lines. One at the end that is not whole was cut off by a crash, and is left out.
+  /// Reads its lines one after the other, however many there are. One at the end that is not whole was cut off by a
+  /// crash, and is left out.
   ///
   /// - Parameter key: the controller's, where signatures are to be checked.
-  /// - Throws: `EventError.damaged`.
-  package func read(verifiedBy key: VerificationKey? = nil) throws -> [Line] {
-    guard exists else { return [] }
-    var lines: [Line] = []
-    let bytes = try Files.readRegular(path, limit: Self.limit)
-    var begin = 0
-    while let end = bytes[begin...].firstIndex(of: 0x0A) {
-      let text = Array(bytes[begin..<end])
-      do throws(ProtocolError) {
-        let event =
-          if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
-        lines.append(Line(event: event, digest: EventDigest(of: text), text: text))
-      } catch {
-        throw EventError.damaged(path, line: lines.count + 1, error)
+  /// - Throws: `EventError.damaged`, and what `body` throws.
+  package func read(verifiedBy key: VerificationKey? = nil, _ body: (Line) throws -> Void) throws {
+    guard exists else { return }
+    let file = try Descriptor.openRegular(path)
+    var chunk = [UInt8](repeating: 0, count: Self.chunk)
+    // What was read, and is no whole line yet.
+    var rest: [UInt8] = []
+    var number = 0
+    while true {
+      let count = try chunk.withUnsafeMutableBytes { try file.read(into: $0, path) }
+      if count == 0 { return }
+      rest += chunk[..<count]
+      var begin = 0
+      while let end = rest[begin...].firstIndex(of: 0x0A) {
+        number += 1
+        try body(line(Array(rest[begin..<end]), number, verifiedBy: key))
+        begin = end + 1
       }
-      begin = end + 1
+      rest.removeFirst(begin)
+      guard rest.count < Self.chunk else {
+        throw EventError.damaged(path, line: number + 1, .malformed("larger than \(Self.chunk) bytes"))
+      }
     }
-    return lines
+  }
+
+  /// - Parameter number: for errors.
+  private func line(_ text: [UInt8], _ number: Int?, verifiedBy key: VerificationKey? = nil) throws(EventError) -> Line
+  {
+    do throws(ProtocolError) {
+      let event = if let key { try VehicleEvent(verifying: text, by: key) } else { try VehicleEvent(unverified: text) }
+      return Line(event: event, digest: EventDigest(of: text), text: text)
+    } catch {
+      throw .damaged(path, line: number, error)
+    }
   }
 
   /// Only the last line: what is to be acknowledged.
-  func end() throws -> EventPlace? {
+  package func last() throws -> Line? {
     guard exists else { return nil }
-    let bytes = try tail()
+    let (bytes, _) = try Self.tail(of: .openRegular(path), path)
     guard let last = bytes.lastIndex(of: 0x0A) else { return nil }
     let begin = bytes[..<last].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-    let text = Array(bytes[begin..<last])
-    do throws(ProtocolError) {
-      return EventPlace(try VehicleEvent(unverified: text).sequence, EventDigest(of: text))
-    } catch {
-      throw EventError.damaged(path, line: nil, error)
-    }
+    return try line(Array(bytes[begin..<last]), nil)
   }
 
-  /// More than the last line takes.
-  private func tail() throws(SystemError) -> [UInt8] {
-    let file = try Descriptor.openRegular(path)
+  /// - Returns: more than the last line takes, and the size of the file.
+  private static func tail(
+    of file: borrowing Descriptor, _ path: String
+  ) throws(SystemError) -> (bytes: [UInt8], size: off_t) {
     let number = file.number
     var status = stat()
     _ = try check("read", path) { fstat(number, &status) }
-    _ = try check("read", path) { lseek(number, max(0, status.st_size - 8192), SEEK_SET) }
-    return try Files.readAll(file, path)
+    _ = try check("read", path) { lseek(number, max(0, status.st_size - off_t(chunk)), SEEK_SET) }
+    return (try Files.readAll(file, path), status.st_size)
   }
 
   /// Opens it to add lines. One program at a time can.
@@ -81,10 +96,10 @@ package struct EventArchive: Sendable {
       try Files.createFolder(Files.parent(of: path), mode: 0o700)
       file = try Descriptor.open(path, O_RDWR | O_CREAT | O_APPEND, mode: 0o600)
       guard file.lock() else { throw EventError.inUse(path) }
-      let bytes = try Files.readRegular(path, limit: EventArchive.limit)
-      let whole = bytes.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
+      let (bytes, size) = try EventArchive.tail(of: file, path)
+      let torn = bytes.count - (bytes.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0)
       let number = file.number
-      if whole < bytes.count { _ = try check("write", path) { ftruncate(number, off_t(whole)) } }
+      if torn > 0 { _ = try check("write", path) { ftruncate(number, size - off_t(torn)) } }
     }
 
     /// Returns when they are on the medium: only then may they be acknowledged.

@@ -59,8 +59,8 @@ package final class EventReader {
       controller = try folder.present(file.controller, "[controller]").signing
       let archive = place.archive(of: vehicle.uuid)
       writer = try archive.writer()
-      for line in try archive.read() where chain.take(line.event, line.digest) == .waits {
-        _ = chain.accept(line.event, line.digest)
+      try archive.read { line in
+        if chain.take(line.event, line.digest) == .waits { _ = chain.accept(line.event, line.digest) }
       }
     }
   }

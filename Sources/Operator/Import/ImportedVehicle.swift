@@ -24,6 +24,11 @@ package struct ImportedVehicle: Sendable {
   /// From a vehicle's code, which `operatorKey` has verified.
   package init(_ code: VehicleCode, signedBy operatorKey: VerificationKey) throws {
     let authority = try about("the code's certificate") { try Certificate(der: code.authority).pem() }
+    self.init(code, signedBy: operatorKey, authority: authority)
+  }
+
+  /// - Parameter authority: the code's certificate, PEM.
+  private init(_ code: VehicleCode, signedBy operatorKey: VerificationKey, authority: [UInt8]) {
     files = [NewFile(RiderPaths.authorityCertificate, authority)]
     vehicleFile = VehicleFile(
       path: RiderPaths.vehicle, vehicle: code.vehicle, operatorKey: operatorKey, signed: code.issued,
@@ -37,11 +42,13 @@ package struct ImportedVehicle: Sendable {
 
   /// From an access file for this device.
   ///
+  /// - Parameter identity: of the device, where it is known already.
   /// - Throws: `RequestError` when it is for another device.
-  package init(_ access: AccessFile, on device: EnrolledDevice) throws {
-    try device.check(access)
-    let certificate = try about("the access file's certificate") { try Certificate(der: access.certificate).pem() }
-    var vehicle = try ImportedVehicle(access.vehicle, signedBy: access.operatorKey)
+  package init(
+    _ access: AccessFile, on device: EnrolledDevice, _ identity: EnrolledDevice.Identity? = nil
+  ) throws {
+    let (certificate, authority) = try device.check(access, identity)
+    var vehicle = ImportedVehicle(access.vehicle, signedBy: access.operatorKey, authority: authority)
     vehicle.files += [
       NewFile(RiderPaths.certificate, certificate),
       NewFile(RiderPaths.token, access.tokenText + "\n", isPrivate: true),

@@ -92,9 +92,11 @@ extension OperatorPlace {
     let brokerKey = try PrivateKey()
     let ownKey = try PrivateKey()
     let broker = try authority.issue(.broker(host), to: brokerKey, now: now)
+    let list = try RevocationList(of: authority, [], now: now).pem()
     return (
       [
-        NewFile(VehiclePaths.revocationList, try RevocationList(of: authority, [], now: now).pem()),
+        NewFile(VehiclePaths.revocationList, list),
+        NewFile(VehiclePaths.revocationList(of: authority.certificate), list),
         NewFile(VehiclePaths.authorityCertificate, try authority.certificate.pem()),
         NewFile(VehiclePaths.authorityKey, try authority.key.pem(), isPrivate: true),
         NewFile(VehiclePaths.brokerCertificate, try broker.pem()),

@@ -156,7 +156,8 @@ package struct OperatorPlace: Sendable {
         try Notice.read(Array(KeyFile.token(file).utf8), verifiedBy: keys.counting)?.sequence ?? 0
       }
       // Those after the handover list the present key too.
-      let isTold = try archive.read().contains { $0.event.content.notice ?? -1 > handover }
+      var isTold = false
+      try archive.read { if $0.event.content.notice ?? -1 > handover { isTold = true } }
       if !isTold { untold.append(vehicle.name) }
     }
     return (untold, unheard)
@@ -229,6 +230,10 @@ package struct OperatorPlace: Sendable {
       try RevocationList(of: authority, revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
     }
     try Files.replace(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
+    // RabbitMQ finds it by the authority's name.
+    if isFleet {
+      try Files.replace(path(VehiclePaths.revocationList(of: authority.certificate)), with: pem, mode: 0o644)
+    }
   }
 
   // MARK: - Notices
@@ -277,7 +282,7 @@ package struct OperatorPlace: Sendable {
     let file = try folder.readVehicleFile()
     let topic = try folder.present(file.topic, "topic")
     let broker = try folder.present(file.broker, "[broker]")
-    let (eventKey, acknowledged) = (try eventKey().encryptionKey, try archive(of: file.vehicle.uuid).end())
+    let (eventKey, acknowledged) = (try eventKey().encryptionKey, try archive(of: file.vehicle.uuid).last()?.place)
     let notice = try change {
       $0.notice(for: file.vehicle.uuid, keys: keys, eventKey: eventKey, acknowledged: acknowledged, now: now)
     }

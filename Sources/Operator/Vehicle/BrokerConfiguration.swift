@@ -129,7 +129,7 @@ struct BrokerConfiguration {
     ]
       + (isPersistent
         ? [
-          NewFile(VehiclePaths.rabbit, rabbitText),
+          NewFile(VehiclePaths.rabbit, rabbitText), NewFile(VehiclePaths.rabbitTLS, rabbitTLS),
           NewFile(VehiclePaths.rabbitDefinitions, access.definitions(port: port)),
         ] : [])
   }
@@ -138,22 +138,14 @@ struct BrokerConfiguration {
   private var rabbitText: String {
     """
     # The vehicles' MQTT broker, for RabbitMQ 3.10 or later with the plugin rabbitmq_mqtt, in place of mosquitto.
-    # Only this file has absolute paths.
+    # RABBITMQ_CONFIG_FILE names this file, RABBITMQ_ADVANCED_CONFIG_FILE the one for TLS: \(VehiclePaths.rabbitTLS).
+    # Only these have absolute paths.
 
     # MQTT alone: no AMQP, by which a client could reach another's queue.
     listeners.tcp = none
     mqtt.listeners.tcp = none
     mqtt.listeners.ssl.default = \(host.isLoopback ? "127.0.0.1:" : "")\(port)
     mqtt.tcp_listen_options.nodelay = true
-
-    # Mutual TLS.
-    ssl_options.cacertfile = \(folder)/\(VehiclePaths.authorityCertificate)
-    ssl_options.certfile = \(folder)/\(VehiclePaths.brokerCertificate)
-    ssl_options.keyfile = \(folder)/\(VehiclePaths.brokerKey)
-    ssl_options.verify = verify_peer
-    ssl_options.fail_if_no_peer_cert = true
-    ssl_options.versions.1 = tlsv1.3
-    ssl_options.versions.2 = tlsv1.2
 
     # The certificate's common name is the client's user name.
     ssl_cert_login_from = common_name
@@ -169,6 +161,28 @@ struct BrokerConfiguration {
     load_definitions = \(folder)/\(VehiclePaths.rabbitDefinitions)
 
     """
+  }
+
+  /// What rabbitmq.conf has no words for, and with it all of TLS: these options take the place of those there. The list of
+  /// what is revoked is read for each connection (Erlang, ssl: `crl_cache`).
+  private var rabbitTLS: String {
+    // An Erlang string.
+    let folder = folder.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return """
+      %% -*- coding: utf-8 -*-
+      %% Mutual TLS for \(VehiclePaths.rabbit), and what `stepctl operator revoke` has revoked: tls/*.r0.
+      [{rabbit, [{ssl_options, [
+        {cacertfile, "\(folder)/\(VehiclePaths.authorityCertificate)"},
+        {certfile, "\(folder)/\(VehiclePaths.brokerCertificate)"},
+        {keyfile, "\(folder)/\(VehiclePaths.brokerKey)"},
+        {verify, verify_peer},
+        {fail_if_no_peer_cert, true},
+        {versions, ['tlsv1.3', 'tlsv1.2']},
+        {crl_check, peer},
+        {crl_cache, {ssl_crl_hash_dir, {internal, [{dir, "\(folder)/\(VehiclePaths.tls)"}]}}}
+      ]}]}].
+
+      """
   }
 
   private var revocationLines: String {

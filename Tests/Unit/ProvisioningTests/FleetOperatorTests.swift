@@ -78,7 +78,15 @@ import Testing
     for _ in 0..<2 { _ = try fleet.rotateKeys(now: now) }
     // It was installed with the new one.
     try admit(try Vehicle(name: "Late", uuid: .random(), steps: vehicle.steps), "a/c")
-    #expect(throws: LedgerError.notTold([vehicle.name])) { try fleet.retireKey(now: now, until: .now) }
+    #expect(throws: LedgerError.notTold([vehicle.name])) { try fleet.retireKey(now: now) }
     #expect(try fleet.keys().count == 2)
+    // There is no broker: nothing waits for it, and whoever wants access meanwhile gets it.
+    let event = VehicleEvent(
+      vehicle: vehicle.uuid, sequence: 1, previous: .random(), .init(.notice, time: now, notice: now + 1000))
+    let archive = OperatorPlace("\(folder.path)/operator").archive(of: vehicle.uuid)
+    let text = Array(event.signed(by: SigningKey()).utf8)
+    try archive.writer().append([.init(event: event, digest: EventDigest(of: text), text: text)])
+    try fleet.retireKey(now: now)
+    #expect(try fleet.keys().count == 1)
   }
 }

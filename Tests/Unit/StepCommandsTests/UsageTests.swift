@@ -67,6 +67,16 @@ struct UsageTests {
       ),
       ("--jsn", "unknown option \"--jsn\"", "did you mean \"--json\"?"),
       (
+        "book car --for 0h",
+        "the value \"0h\" is invalid for \"--for <time>\": one number above 0 and one unit, as 45m, 2h or 3d",
+        "`stepctl book --help` explains how to use it"
+      ),
+      (
+        "book car --from tomorrow --for 1h",
+        "the value \"tomorrow\" is invalid for \"--from <time>\": a time is 2026-11-23T08:00, 08:00 for the next one, or now",
+        "`stepctl book --help` explains how to use it"
+      ),
+      (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
         "`stepctl status --help` explains how to use it"
       ),

@@ -174,6 +174,17 @@ import Testing
     #expect(new.append(contents(1)) == nil)
     #expect(new.end?.sequence == 1)
   }
+
+  @Test("each damaged file is kept, and none overwrites the one before")
+  func damagedAgain() throws {
+    let places = [".damaged", ".damaged-2", ".damaged-3"].map { path + $0 }
+    for (number, place) in places.enumerated() {
+      try Files.replace(path, with: Array("rubbish \(number)\n".utf8), mode: 0o600)
+      var new = file()
+      #expect(new.load()?.0 == place)
+    }
+    #expect(try places.map { try Files.read($0) } == (0..<3).map { Array("rubbish \($0)\n".utf8) })
+  }
 }
 
 @Suite("Events on their way", .serialized) struct EventSpoolTests {

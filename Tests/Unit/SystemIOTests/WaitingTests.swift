@@ -64,3 +64,29 @@ struct BackoffTests {
     #expect(backoff.next(afterLasting: .seconds(31), chance: 0) == .milliseconds(500))
   }
 }
+
+@Suite("What is done meanwhile") struct MeanwhileTests {
+  private struct Refused: Error {}
+
+  @Test("its result is waited for, as often as one likes, and its error is thrown there")
+  func result() throws {
+    let sum = try Meanwhile { (1...100).reduce(0, +) }
+    #expect(try sum.result() == 5050)
+    #expect(try sum.result() == 5050)
+    let refused = try Meanwhile { () throws(Refused) -> Int in throw Refused() }
+    #expect(throws: Refused.self) { try refused.result() }
+  }
+
+  @Test("it has ended when nobody waits for it any more")
+  func end() throws {
+    let done = try Mailbox<Bool>()
+    func begin() throws {
+      _ = try Meanwhile {
+        usleep(50_000)
+        done.post(true)
+      }
+    }
+    try begin()
+    #expect(done.take() == true)
+  }
+}
