@@ -109,6 +109,10 @@ fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes o
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
 	install -D -t $(bindir) $(FLEET_BIN)/stepfleet
+	mkdir -p $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
+	$(FLEET_BIN)/stepfleet --generate-completion-script bash >$(share)/bash-completion/completions/stepfleet
+	$(FLEET_BIN)/stepfleet --generate-completion-script zsh >$(share)/zsh/site-functions/_stepfleet
+	$(FLEET_BIN)/stepfleet --generate-completion-script fish >$(share)/fish/vendor_completions.d/stepfleet.fish
 	install -D -m 644 -t $(man)/man8 Fleet/man/stepfleet.8
 	install -D -m 644 -t $(units) Fleet/Sources/stepfleet/stepfleet.service
 	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(units)/stepfleet.service

@@ -34,7 +34,7 @@ def test_what_a_radio_hears_is_shown_a_line_each(stepctl, file_vehicle, tmp_path
     for quieter in ([], ["-v"], ["-q"]):
         assert frames(stepctl("locate", "--vehicle", vehicle, "--radio", radio, *quieter), radio) == []
     # What a program reads is as before.
-    assert stepctl("locate", "--vehicle", vehicle, "--radio", radio, "-vv", "--json").json["outcome"] == "located"
+    assert stepctl("locate", "--vehicle", vehicle, "--radio", radio, "-vv", "--json").json["step"] == "left"
 
 
 def test_a_picture_is_not_written_over(on_terminal, file_vehicle, tmp_path):

@@ -48,7 +48,7 @@ struct ConfigImport: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.timeout)
     let source = file.map(ImportSource.file) ?? .pictures(qr)
-    let (handover, place) = try Import(source: source, name: name, isTrusted: yes, input: input)
+    let (handover, place) = try Import(source: source, name: name, isTrusted: yes, noInput: input.noInput)
       .run(context, settings, console)
 
     let vehicle = handover.vehicleFile.vehicle

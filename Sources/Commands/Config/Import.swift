@@ -12,7 +12,8 @@ struct Import {
   /// What to call the vehicle; nil for its own name.
   var name: String?
   var isTrusted = false
-  var input = InputOptions()
+  /// Whether nobody is to be asked.
+  var noInput = false
 
   /// - Parameter check: throws where what was read will not do. Nothing is changed then.
   func run(
@@ -31,14 +32,15 @@ struct Import {
   // MARK: - Trust
 
   private func confirm(_ handover: ImportedVehicle, _ place: VehicleStore.Place, _ context: Context) throws {
-    guard input.noInput || context.input.isTerminal else {
+    guard noInput || context.input.isTerminal else {
       throw CommandFailure(
         .noInput, "cannot ask whether to trust this: standard input is not a terminal",
         hint: "`stepctl config import` with --yes trusts it")
     }
     // Nobody can trust what they do not see: it is shown also with -q.
     show(handover, place, Console(context))
-    guard try input.questions(context, context.interruption()).confirm("Trust it?", suggestion: false) else {
+    let questions = try Questions(context, context.interruption(), areAllowed: !noInput)
+    guard try questions.confirm("Trust it?", suggestion: false) else {
       throw CommandFailure(.failure, "not trusted; nothing was changed")
     }
   }

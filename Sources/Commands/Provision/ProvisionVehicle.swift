@@ -176,7 +176,7 @@ struct ProvisionVehicle: ContextCommand {
 
   private func tell(of services: VehicleServices, _ place: VehicleFolder, _ console: Console) throws {
     try console.result("started \(services.names), now and at each start of this computer")
-    console.note("their files are in \(services.folders); \(place.path) is yours, and no longer read by them")
+    console.note("their files are in \(services.folders); what changes in \(place.path) does not reach them")
   }
 
   private func tell(of stale: VehicleFolder.StaleCopies, _ place: VehicleFolder, _ console: Console) throws {
