@@ -105,7 +105,9 @@ let package = Package(
     module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
-    module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
+    module(
+      "Bluetooth", in: "Adapters/Bluetooth",
+      ["SystemIO", "Domain", "Encoding", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     module("HTTP", in: "Adapters/HTTP", ["SystemIO", "Domain", "CCurl"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
@@ -199,7 +201,7 @@ let package = Package(
     tests("StepProtocolTests", ["StepProtocol", "Tags", "Domain", "Encoding", crypto]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
     tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
     tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),

@@ -118,7 +118,7 @@ enum Examples {
     "stepctl provision vehicle": [
       ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
       ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
-      ("sudo stepctl provision vehicle car --start", "on the vehicle: systemd runs broker and stepd"),
+      ("stepctl provision vehicle car --start", "on the vehicle, as root: systemd runs it"),
       ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
       ("stepctl provision vehicle van --steps right", "with one step"),
       ("stepctl provision vehicle car --renew", "new certificates"),

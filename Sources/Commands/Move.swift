@@ -36,7 +36,8 @@ struct Open: MoveCommand {
   func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
     guard !sources.isEmpty else { return nil }
     let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
-    let (vehicle, place) = try Import(source: source).run(context, settings, console) { vehicle, place in
+    let adding = Import(source: source, advice: "`stepctl config import` with --yes trusts it")
+    let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
       guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
         throw CommandFailure(
           .configuration, "this is the vehicle's code alone, and it takes a token to move its steps",

@@ -19,7 +19,7 @@ base=${DEBIAN_ROOT:-$(mktemp -d)/base}
 work=$(mktemp -d)
 root=$work/root
 clean_up() {
-  kill -KILL "${unshared:-}" "${server:-}" 2>/dev/null || true
+  if [[ -n ${server:-} ]]; then pkill -KILL -P "$server" || true; fi
   umount "$root/dev/pts" "$root/proc" 2>/dev/null || true
   rm -rf "$work"
 }
@@ -153,8 +153,7 @@ if [[ " ${names[*]} " == *' stepfleet '* ]]; then
     sleep 0.1
   done
   inside stepfleet vehicle add 'Rolling Chassis' || { cat "$work/fleet" >&2; exit 1; }
-  # chroot and setpriv become what they start.
-  kill "$server"
+  kill "$(pgrep -P "$server")"
   wait "$server" || true
   inside stepfleet check /var/lib/stepfleet
 fi

@@ -49,7 +49,8 @@ def test_a_newcomer_takes_two_commands_and_reads_little(stepctl):
 
 def opens(phone: Stepctl, vehicle, answer: bytes, *source) -> tuple[int, str]:
     """Types one command on a terminal, and answers its one question."""
-    command = [STEPCTL, "open", "--radio", vehicle.radio("left"), *(word for file in source for word in ("--import", file))]
+    named = [word for file in source for word in ("--import", file)]
+    command = [STEPCTL, "open", "--radio", vehicle.radio("left"), *named]
     with closing(Terminal(command, phone.environment)) as terminal:
         terminal.waits_for(b"Trust it?")
         terminal.types(answer)
@@ -125,14 +126,18 @@ enable)
   case $name in
   stepd-broker)
     chown -R mosquitto /var/lib/stepd-broker
-    setpriv --reuid mosquitto --clear-groups /usr/sbin/mosquitto -c /var/lib/stepd-broker/mosquitto.conf >/dev/null 2>/run/systemd/broker &
+    setpriv --reuid mosquitto --clear-groups /usr/sbin/mosquitto -c /var/lib/stepd-broker/mosquitto.conf \\
+      >/dev/null 2>/run/systemd/broker &
+    echo $! >/run/systemd/pid-$name
     until grep -q ' running' /run/systemd/broker; do sleep 0.05; done ;;
   stepd)
     mkdir -p /var/lib/private && mv /var/lib/stepctl /var/lib/private && ln -s private/stepctl /var/lib/stepctl
     chown -R nobody /var/lib/private/stepctl
     setpriv --reuid nobody --clear-groups STEPD --config /var/lib/stepctl/stepd.toml >/dev/null 2>/run/systemd/stepd &
+    echo $! >/run/systemd/pid-$name
     until grep -q 'connected' /run/systemd/stepd; do sleep 0.05; done ;;
   esac ;;
+disable) [ ! -e /run/systemd/pid-$name ] || kill $(cat /run/systemd/pid-$name) ;;
 esac
 """
 
@@ -178,7 +183,8 @@ def test_a_technician_has_a_vehicle_that_runs_with_one_command(computer):
         {REPOSITORY}/Tests/Demo/walk.py --vehicle car/vehicle.toml --out walk.btsnoop
         stepctl open --vehicle car/riders/alice/vehicle.toml --radio btsnoop:walk.btsnoop || exit
         echo; cat /run/systemd/asked
-        cd /var/lib && find private stepd-broker -type f | sort && ls -ld stepd-broker/tls/broker.key private/stepctl/keys
+        cd /var/lib && find private stepd-broker -type f | sort
+        ls -ld stepd-broker/tls/broker.key private/stepctl/keys
     """)
     assert ended.returncode == 0, ended.stderr
     said, _, found = ended.stdout.partition("the left step is open\n")
@@ -187,7 +193,8 @@ def test_a_technician_has_a_vehicle_that_runs_with_one_command(computer):
         "enable --now stepd-broker", "enable --now stepd"]
     files = [line for line in found.splitlines() if line.startswith(("private", "stepd-broker"))]
     # No key of the operator, no rider's, and nothing of one beside the other.
-    assert set(files) - {f"private/stepctl/{name}" for name in ("journal.json", "journal.json.lock", "journal.json.events")} == {
+    made_there = ("journal.json", "journal.json.lock", "journal.json.events", "servo.jsonl")
+    assert set(files) - {f"private/stepctl/{name}" for name in made_there} == {
         *(f"private/stepctl/{name}" for name in (
             "keys/encryption.jwk", "keys/signing.jwk", "keys/tags.json", "stepd.toml", "tls/ca.pem",
             "tls/controller.key", "tls/controller.pem", "vehicle.toml")),
@@ -217,7 +224,7 @@ def test_what_does_not_start_leaves_nothing_and_can_be_tried_again(computer, ser
         touch /run/systemd/refuses-{service}
         {START}; echo "status $?"
         ls -A /var/lib /var/lib/private 2>/dev/null; grep disable /run/systemd/asked
-        rm /run/systemd/refuses-{service}; pkill mosquitto; sleep 0.2
+        rm /run/systemd/refuses-{service}
         stepctl provision vehicle car --start --quiet
     """)
     assert ended.returncode == 0, ended.stderr
@@ -249,3 +256,5 @@ def test_it_is_asked_for_alone(stepctl, tmp_path):
     for option in ("--force", "--renew", "--update", "--relocate"):
         ended = stepctl("provision", "vehicle", tmp_path / "car", "--start", option)
         assert ended.status == 64 and "--start excludes" in ended.error
+    ended = stepctl("provision", "vehicle", tmp_path / "car", "--start", "--servo", "pwm")
+    assert ended.status == 64 and "servos whose ends are known" in ended.error and not (tmp_path / "car").exists()

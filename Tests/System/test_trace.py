@@ -29,8 +29,8 @@ def test_what_a_radio_hears_is_shown_a_line_each(stepctl, file_vehicle, tmp_path
     assert ended.status == 0
     told = frames(ended, radio)
     uuid = file_vehicle.uuid.replace("-", "").upper()
-    assert any(re.fullmatch(f"< {re.escape(radio)} [0-9A-F:]{{17}} -\\d+ dBm [0-9A-F]*4C000215{uuid}[0-9A-F]{{10}}", line)
-               for line in told)
+    line = re.compile(f"< {re.escape(radio)} [0-9A-F:]{{17}} -\\d+ dBm [0-9A-F]*4C000215{uuid}[0-9A-F]{{10}}")
+    assert any(map(line.fullmatch, told))
     for quieter in ([], ["-v"], ["-q"]):
         assert frames(stepctl("locate", "--vehicle", vehicle, "--radio", radio, *quieter), radio) == []
     # What a program reads is as before.
@@ -91,7 +91,7 @@ def test_a_code_is_shown_where_it_is_a_steps_and_else_its_size(stepctl, file_veh
         ("WIFI:S:home;P:a password;;", "code of 26 bytes that names no step; not shown"),
     ):
         (tmp_path / "code.png").write_bytes(pictures.png(pictures.code(text, "L", scale=4)))
-        ended = stepctl(
-            "locate", "--by", "qr", "--qr", tmp_path / "code.png", "--vehicle", file_vehicle.folder / "vehicle.toml", "-vv")
+        given = ("--by", "qr", "--qr", tmp_path / "code.png", "--vehicle", file_vehicle.folder)
+        ended = stepctl("locate", *given, "-vv")
         assert f"< {tmp_path}/code.png {expected}\n" in ended.stderr
         assert "a password" not in ended.stderr

@@ -51,7 +51,10 @@ final class TracedRadio: Radio {
       told.others += 1
       isTold = told.others <= Self.mostPerSecond
     }
-    guard isTold else { return untold += 1 }
+    guard isTold else {
+      untold += 1
+      return
+    }
     let level = advertisement.rssi.map { "\($0) dBm" } ?? "? dBm"
     trace("< \(name) \(advertisement.address) \(level) \(hexadecimal(advertisement.data))")
   }

@@ -14,6 +14,8 @@ struct Import {
   var isTrusted = false
   /// Whether nobody is to be asked.
   var noInput = false
+  /// What to do where nobody can be asked.
+  var advice = "use --yes to trust it"
 
   /// - Parameter check: throws where what was read will not do. Nothing is changed then.
   func run(
@@ -35,7 +37,7 @@ struct Import {
     guard noInput || context.input.isTerminal else {
       throw CommandFailure(
         .noInput, "cannot ask whether to trust this: standard input is not a terminal",
-        hint: "`stepctl config import` with --yes trusts it")
+        hint: advice)
     }
     // Nobody can trust what they do not see: it is shown also with -q.
     show(handover, place, Console(context))

@@ -103,7 +103,7 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Only update the broker's and the riders' files after a change of vehicle.toml.")
   var update = false
 
-  @Flag(help: "On the vehicle: have systemd run its broker and stepd from now on, also for a vehicle that was made before.")
+  @Flag(help: "On the vehicle: have systemd run its broker and stepd from now on, also if it was made before.")
   var start = false
 
   @OptionGroup var input: InputOptions
@@ -117,6 +117,10 @@ struct ProvisionVehicle: ContextCommand {
     }
     guard !start || !force && !relocate && !renew && !update && keys == nil else {
       throw ValidationError("--start excludes --force, --relocate, --renew, --update and --keys.")
+    }
+    // They would move between ends that nobody has found, and beside a stepd that finds them.
+    guard !start || servo == .simulated else {
+      throw ValidationError("--start is for servos whose ends are known: find them first, with `stepd --servo`.")
     }
     guard !relocate && !renew && !update || isAsDefault else {
       throw ValidationError("--relocate, --renew and --update keep the vehicle's settings, and take none.")

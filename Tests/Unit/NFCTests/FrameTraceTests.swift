@@ -35,7 +35,8 @@ import Testing
     #expect(trace.text(answer: [0x00, 0x04, 0x04, 0x02, 0x01, 0x00, 0x0F, 0x03]) == "0004040201000F03")
     #expect(trace.text(command: [0xA2, 0x10] + secret, isISO: false) == "A210C0FFEE99")
     for page in Type2Chip.ntag213.pages - 4..<Type2Chip.ntag213.pages {
-      #expect(trace.text(command: [0xA2, UInt8(page)] + secret, isISO: false) == "A2\(hexadecimal([UInt8(page)])) ..4..")
+      let number = UInt8(page)
+      #expect(trace.text(command: [0xA2, number] + secret, isISO: false) == "A2\(hexadecimal([number])) ..4..")
     }
     // PWD_AUTH, and the PACK that answers it.
     #expect(trace.text(command: [0x1B] + secret, isISO: false) == "1B ..4..")
