@@ -180,7 +180,7 @@ let package = Package(
         "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO",
         argumentParser,
       ],
-      exclude: ["stepd.service"]),
+      exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
     program("stepctl-traffic", ["SystemIO", "Encoding", "Traffic", "TrafficFeed", "CWebSockets"]),
     program(

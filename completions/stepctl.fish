@@ -568,7 +568,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" relocate' -l 'relocate' -d 'Only rewrite mosquitto.conf, after the folder was moved.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" renew' -l 'renew' -d 'Only renew the certificates of broker and controller.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" update' -l 'update' -d 'Only update the broker\'s and the riders\' files after a change of vehicle.toml.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" start' -l 'start' -d 'On the vehicle: have systemd run its broker and stepd from now on, also for a vehicle that was made before.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" start' -l 'start' -d 'On the vehicle: have systemd run its broker and stepd from now on, also if it was made before.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" no-input' -l 'no-input' -d 'Never ask; end where an answer is needed.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
