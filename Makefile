@@ -10,7 +10,7 @@ libexec := $(DESTDIR)$(PREFIX)/libexec/stepctl
 own := stepctl-nfc stepctl-qr stepctl-traffic
 share := $(DESTDIR)$(PREFIX)/share
 man := $(share)/man
-unit := $(DESTDIR)$(PREFIX)/lib/systemd/system/stepd.service
+units := $(DESTDIR)$(PREFIX)/lib/systemd/system
 pages := $(wildcard man/*.[1-8])
 
 # Starting a program is relocating it, and most relocations are libstdc++'s. So that library is static (in this folder
@@ -105,16 +105,23 @@ lint: ## check how sources, scripts and manual pages are written
 	shellcheck .ci/run $$(find Tests Fleet/Tests -name '*.sh')
 	mandoc -T lint -W warning $(pages) Fleet/man/stepfleet.8
 
+# Where the fleet's server is.
+FLEET_BIN ?= Fleet/.build/release
+
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
 	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet \
 	  -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR
-	install -D -t $(bindir) Fleet/.build/release/stepfleet
+	install -D -t $(bindir) $(FLEET_BIN)/stepfleet
+	mkdir -p $(share)/bash-completion/completions $(share)/zsh/site-functions $(share)/fish/vendor_completions.d
+	$(FLEET_BIN)/stepfleet --generate-completion-script bash >$(share)/bash-completion/completions/stepfleet
+	$(FLEET_BIN)/stepfleet --generate-completion-script zsh >$(share)/zsh/site-functions/_stepfleet
+	$(FLEET_BIN)/stepfleet --generate-completion-script fish >$(share)/fish/vendor_completions.d/stepfleet.fish
 	install -D -m 644 -t $(man)/man8 Fleet/man/stepfleet.8
-	install -D -m 644 -t $(dir $(unit)) Fleet/Sources/stepfleet/stepfleet.service
-	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(dir $(unit))stepfleet.service
+	install -D -m 644 -t $(units) Fleet/Sources/stepfleet/stepfleet.service
+	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(units)/stepfleet.service
 
 test-fleet: ## check the fleet's server, with real databases, brokers and vehicles
 	Tests/prepare.sh test-fleet
@@ -141,17 +148,20 @@ install: ## install what was built: PREFIX (/usr/local), DESTDIR
 	  install -D -m 644 -t $(share)/zsh/site-functions completions/_$$program && \
 	  install -D -m 644 -t $(share)/fish/vendor_completions.d completions/$$program.fish || exit; done
 	install -D -m 644 -t $(share)/stepctl schema/stepctl.json
-	install -D -m 644 Sources/Programs/stepd/stepd.service $(unit)
-	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(unit)
+	install -D -m 644 -t $(units) Sources/Programs/stepd/stepd.service Sources/Programs/stepd/stepd-broker.service
+	sed -i 's|^ExecStart=/usr/local/bin|ExecStart=$(PREFIX)/bin|' $(units)/stepd.service
 
-deb: ## build Debian packages of what was built: .build/deb (`make` first; dependencies are computed)
+# The package stepfleet is made where the server was built: `make fleet` takes long, and few run one.
+fleet_built = $(if $(wildcard $(FLEET_BIN)/stepfleet),FLEET_BIN=$(abspath $(FLEET_BIN)) DEB_BUILD_PROFILES=pkg.stepctl.fleet)
+
+deb: ## build Debian packages of what was built: .build/deb (`make` first, and `make fleet` for stepfleet)
 	Tests/prepare.sh deb
 	@test -x $(BIN)/stepctl || { echo 'make: nothing is built: run make first' >&2; exit 1; }
 	rm -rf .build/deb
-	mkdir -p .build/deb/stepctl/Sources/Programs/stepd
+	mkdir -p .build/deb/stepctl
 	cp -R debian Makefile man completions schema .build/deb/stepctl/
-	cp Sources/Programs/stepd/stepd.service .build/deb/stepctl/Sources/Programs/stepd/
-	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+	cp --parents Sources/Programs/stepd/*.service Fleet/Sources/stepfleet/*.service Fleet/man/*.8 .build/deb/stepctl/
+	cd .build/deb/stepctl && BIN=$(abspath $(BIN)) $(fleet_built) dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
 	rm -rf .build/deb/stepctl
 	lintian --fail-on error,warning .build/deb/*.changes
 
@@ -160,7 +170,7 @@ uninstall: ## remove what was installed
 	  rm -f $(bindir)/$$program $(share)/bash-completion/completions/$$program \
 	    $(share)/zsh/site-functions/_$$program $(share)/fish/vendor_completions.d/$$program.fish; done
 	rm -rf $(libexec) $(share)/stepctl
-	rm -f $(unit)
+	rm -f $(units)/stepd.service $(units)/stepd-broker.service
 	for page in $(notdir $(pages)); do rm -f $(man)/man$${page##*.}/$$page; done
 
 clean: ## remove what was built

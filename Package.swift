@@ -104,7 +104,9 @@ let package = Package(
     module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
 
     // Adapters: each owns one library or one corner of the system, and imports no other adapter.
-    module("Bluetooth", in: "Adapters/Bluetooth", ["SystemIO", "Domain", "Ranging", "CBluetooth", "CSystemd"]),
+    module(
+      "Bluetooth", in: "Adapters/Bluetooth",
+      ["SystemIO", "Domain", "Encoding", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     module("HTTP", in: "Adapters/HTTP", ["SystemIO", "Domain", "CCurl"]),
     // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
@@ -177,7 +179,7 @@ let package = Package(
         "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO",
         argumentParser,
       ],
-      exclude: ["stepd.service"]),
+      exclude: ["stepd.service", "stepd-broker.service"]),
     program("stepctl-nfc", ["SystemIO", "Encoding", "Tags", "CNFC"]),
     program("stepctl-traffic", ["SystemIO", "Encoding", "Traffic", "TrafficFeed", "CWebSockets"]),
     program(
@@ -199,7 +201,7 @@ let package = Package(
     tests("StepProtocolTests", ["Cryptography", "StepProtocol", "Tags", "Domain", "Encoding"]),
     tests("SystemIOTests", ["SystemIO"]),
     tests("BluetoothTests", ["Bluetooth", "Ranging", "Domain", "Encoding", "SystemIO"]),
-    tests("NFCTests", ["NFC", "Tags", "Domain", "SystemIO"]),
+    tests("NFCTests", ["NFC", "Tags", "Domain", "Encoding", "SystemIO"]),
     tests("TrafficFeedTests", ["TrafficFeed", "Encoding"]),
     tests("PositioningTests", ["Positioning", "Geography"]),
     tests("CodeDrawingTests", ["CodeDrawing", "Domain"]),

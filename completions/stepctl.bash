@@ -187,13 +187,17 @@ _stepctl() {
 _stepctl_open() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--watch --json --quiet -q --no-color --version -h --help)
-    repeating_options=()
+    repeating_options=(--import)
     non_repeating_options=(--wait --side --call-radio --by --radio --nfc --qr --timeout --vehicle)
     __stepctl_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--wait')
+        return
+        ;;
+    '--import')
+        __stepctl_add_completions -f
         return
         ;;
     '--side')
@@ -918,7 +922,7 @@ _stepctl_provision() {
 
 _stepctl_provision_vehicle() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--force --relocate --renew --update --no-input --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--force --relocate --renew --update --start --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=(--beacon)
     non_repeating_options=(--name --uuid --topic --host --port --steps --servo --operator --fleet --code --ca --feed --at --keys)
     __stepctl_offer_flags_options 1

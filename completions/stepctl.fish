@@ -23,7 +23,7 @@ function __stepctl_parse_tokens -S
         __stepctl_parse_subcommand 0 'version' 'h/help'
         switch $unparsed_tokens[1]
         case 'open'
-            __stepctl_parse_subcommand 1 'wait=' 'side=' 'watch' 'call-radio=' 'by=' 'radio=' 'nfc=' 'qr=' 'timeout=' 'vehicle=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+            __stepctl_parse_subcommand 1 'wait=' 'import=+' 'side=' 'watch' 'call-radio=' 'by=' 'radio=' 'nfc=' 'qr=' 'timeout=' 'vehicle=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'close'
             __stepctl_parse_subcommand 1 'side=' 'watch' 'call-radio=' 'by=' 'radio=' 'nfc=' 'qr=' 'timeout=' 'vehicle=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
         case 'stop'
@@ -96,7 +96,7 @@ function __stepctl_parse_tokens -S
             __stepctl_parse_subcommand 0 'version' 'h/help'
             switch $unparsed_tokens[1]
             case 'vehicle'
-                __stepctl_parse_subcommand 1 'name=' 'uuid=' 'topic=' 'host=' 'port=' 'steps=' 'servo=' 'beacon=+' 'operator=' 'fleet=' 'code=' 'ca=' 'feed=' 'at=' 'keys=' 'force' 'relocate' 'renew' 'update' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                __stepctl_parse_subcommand 1 'name=' 'uuid=' 'topic=' 'host=' 'port=' 'steps=' 'servo=' 'beacon=+' 'operator=' 'fleet=' 'code=' 'ca=' 'feed=' 'at=' 'keys=' 'force' 'relocate' 'renew' 'update' 'start' 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'keys'
                 __stepctl_parse_subcommand 1 'o/output=' 'drawn' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'token'
@@ -237,6 +237,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "ste
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl" -eq 1' -fa 'traffic' -d 'Run, show, measure and record a traffic feed, and try a guard on it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl" -eq 1' -fa 'help' -d 'Show subcommand help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" wait' -l 'wait' -d 'How long to wait while something on the road comes towards the step (default: 20).' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open"' -l 'import' -d 'Add the vehicle first from what your operator gave you: a file, a picture of its codes, or - (standard input).' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl open" -eq 1' -fka 'left right facing'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" side' -l 'side' -d 'The same as an option.' -rfka 'left right facing'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl open" watch' -l 'watch' -d 'Draw a picture while you walk up to it.'
@@ -568,6 +569,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" relocate' -l 'relocate' -d 'Only rewrite mosquitto.conf, after the folder was moved.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" renew' -l 'renew' -d 'Only renew the certificates of broker and controller.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" update' -l 'update' -d 'Only update the broker\'s and the riders\' files after a change of vehicle.toml.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" start' -l 'start' -d 'On the vehicle: have systemd run its broker and stepd from now on, also if it was made before.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" no-input' -l 'no-input' -d 'Never ask; end where an answer is needed.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision vehicle" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'

@@ -106,6 +106,8 @@ package struct CommandTyped {
     var isRepeating: Bool
     var title: String
     var values: [String]
+    /// What its help says of it.
+    var about: String?
 
     init?(_ json: JSON) {
       guard let kind = json["kind"]?.string else { return nil }
@@ -117,16 +119,32 @@ package struct CommandTyped {
       let value = "<\(json["valueName"]?.string ?? "")>"
       title = names.last { $0.hasPrefix("--") }.map { "\($0) \(value)" } ?? value
       values = (json["allValues"]?.array ?? []).compactMap(\.string)
+      about = json["abstract"]?.string
     }
   }
 
   private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
 
+  private var parameters: [Parameter]? {
+    let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
+    return description?["command"]?["arguments"]?.array?.compactMap(Parameter.init)
+  }
+
+  /// What to do about a value that cannot be read: what its help says of it.
+  ///
+  /// - Parameter message: names the option as ArgumentParser does.
+  func advice(on message: String) -> String? {
+    guard message.hasPrefix("the value "), !isBare,
+      let option = parameters?.first(where: { message.contains("for \"\($0.title)\"") }), let about = option.about
+    else { return nil }
+    var clause = about.prefix(1).lowercased() + about.dropFirst()
+    if clause.hasSuffix(".") { clause.removeLast() }
+    return "\(option.names.last { $0.hasPrefix("--") } ?? option.title): \(clause)"
+  }
+
   /// What was probably mistyped: an option, the value of one of few words, or an option that is there twice.
   func mistake() -> CommandFailure? {
-    guard !isBare else { return nil }
-    let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
-    guard let all = description?["command"]?["arguments"]?.array?.compactMap(Parameter.init) else { return nil }
+    guard !isBare, let all = parameters else { return nil }
     var positional = all.filter(\.names.isEmpty)[...]
     var seen: Set<String> = []
     var rest = arguments.dropFirst(words)

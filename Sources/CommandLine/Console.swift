@@ -55,13 +55,19 @@ package struct Console: Sendable {
 
   /// Says what helps to find a fault, with `-v` only. The text may come from others.
   package func detail(_ line: String) {
-    if verbosity > 0 { errors.write(line: printable(line)) }
+    guard verbosity > 0 else { return }
+    progress.clear()
+    errors.write(line: printable(line))
   }
 
   /// Shows what is sent and received, with `-vv` only; nil without, so that nobody makes the text in vain. It is for
   /// what anybody on the way could read: what is encrypted or signed, never a key or a token.
-  package var trace: ((String) -> Void)? {
-    verbosity < 2 ? nil : { [errors] in errors.write(line: printable($0)) }
+  package var trace: (@Sendable (String) -> Void)? {
+    guard verbosity > 1 else { return nil }
+    return { [errors, progress] line in
+      progress.clear()
+      errors.write(line: printable(line))
+    }
   }
 
   /// Attributes of ECMA-48, 8.3.117 (SGR).

@@ -116,7 +116,7 @@ package enum Program {
       }
       let code = root.exitCode(for: error)
       let mistake = code == .validationFailure ? line.mistake() : nil
-      failure = mistake ?? CommandFailure(ArgumentParser: root.message(for: error), code, line.typed)
+      failure = mistake ?? CommandFailure(ArgumentParser: root.message(for: error), code, line)
     }
     if failure.isInterruption {
       return .signal((failure as? Interrupted)?.signal ?? Interruption.pending ?? SIGINT)
@@ -136,7 +136,7 @@ extension ParsableCommand {
 extension CommandFailure {
   /// What is ArgumentParser's, in the form of all other errors: lower case, no full stop, names in double quotes, and
   /// what to do as a hint.
-  fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ typed: String) {
+  fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ line: CommandTyped) {
     var text = text.split(whereSeparator: \.isNewline).joined(separator: " ").withDoubleQuotes
     guard code == .validationFailure else {
       self.init(.failure, text)
@@ -148,7 +148,9 @@ extension CommandFailure {
       hint = (words + text[range.upperBound...].asClause).substituting("\" and \"", by: "\" or \"")
       text = String(text[..<range.lowerBound])
     }
-    self.init(.usage, text[...].asClause, hint: hint ?? "`\(typed) --help` explains how to use it")
+    let clause = text[...].asClause
+    self.init(
+      .usage, clause, hint: hint ?? line.advice(on: clause) ?? "`\(line.typed) --help` explains how to use it")
   }
 }
 

@@ -67,7 +67,7 @@ struct Enroll: ContextCommand {
     console.note("\(isNew ? "made this device's key" : "this device's key"), in \(place); it stays there:")
     console.note(key.grouped)
     try handover.put(request, console)
-    console.note("give it to your operator; then import the answer: stepctl config import FILE")
+    console.note("give it to your operator; with the answer: stepctl open --import FILE")
   }
 
   /// - Returns: nil where none is wanted.

@@ -33,6 +33,7 @@ enum Examples {
       ("stepctl open", "the step that you are facing"),
       ("stepctl open left", "only if you are at the left one"),
       ("stepctl open --watch", "with a picture while you walk up"),
+      ("stepctl open --import access", "for the first time, with what your operator gave you"),
       ("stepctl open --by nfc", "by the tag on the step"),
       ("stepctl open --by qr --qr /dev/video0", "by the code, through a camera"),
     ],
@@ -127,6 +128,7 @@ enum Examples {
     "stepctl provision vehicle": [
       ("stepctl provision vehicle car --name 'Rolling Chassis'", "with two steps"),
       ("stepctl provision vehicle car --host car.example --servo pwm", "reached by name"),
+      ("stepctl provision vehicle car --start", "on the vehicle, as root: systemd runs it"),
       ("stepctl provision vehicle car --beacon left=hci0 --beacon right=hci1", "it sends its own beacons"),
       ("stepctl provision vehicle van --steps right", "with one step"),
       ("stepctl provision vehicle car --renew", "new certificates"),

@@ -42,7 +42,7 @@ struct Locate: ContextCommand {
     let file = try presence.vehicleFile(settings, context, interruption, console)
     if watch { return try follow(file, settings, interruption, context, console) }
     let vehicle = file.vehicle
-    let searches = try presence.searches(vehicle, settings, recording: saving.save)
+    let searches = try presence.searches(vehicle, settings, recording: saving.save, trace: console.trace)
     let search = try PresenceSearch(searches)
     defer { search.close() }
     let began = ContinuousClock.now
@@ -64,9 +64,12 @@ struct Locate: ContextCommand {
   ) throws {
     let vehicle = file.vehicle
     let radio = try settings.radioSpec()
+    let view = LiveView(context, console, radio: radio)
+    let trace = view == nil ? console.trace : nil
     let search = BeaconSearch(
-      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save)
-    if let view = LiveView(context, console, radio: radio) {
+      vehicle, radio: radio, limit: presence.timeout.timeout, interval: interval, recording: saving.save,
+      trace: trace)
+    if let view {
       let ride = Ride(
         vehicle, side: nil, radio: radio, limit: presence.timeout.timeout, context, console, view, interruption)
       // The keys of the terminal are the picture's: nobody can type a passphrase.

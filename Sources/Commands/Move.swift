@@ -3,6 +3,7 @@ import Bluetooth
 import Configuration
 import Domain
 import Encoding
+import Provisioning
 import Ranging
 import Rider
 import StepProtocol
@@ -20,12 +21,39 @@ struct Open: MoveCommand {
       "How long to wait while something on the road comes towards the step (default: 20).", valueName: "seconds"))
   var wait: Double?
 
+  @Option(
+    name: .customLong("import"),
+    help: ArgumentHelp(
+      "Add the vehicle first from what your operator gave you: a file, a picture of its codes, or - (standard input).",
+      valueName: "file"),
+    completion: .file())
+  var sources: [String] = []
+
   @OptionGroup var move: MoveOptions
 
   var patience: Duration { .milliseconds(Int64((wait ?? 20) * 1000)) }
 
+  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
+    guard !sources.isEmpty else { return nil }
+    let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
+    let adding = Import(source: source, advice: "`stepctl config import` with --yes trusts it")
+    let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
+      guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
+        throw CommandFailure(
+          .configuration, "this is the vehicle's code alone, and it takes a token to move its steps",
+          hint: "ask your operator for access; `stepctl config import` adds the vehicle without it")
+      }
+    }
+    let path = settings.folders.displayed(place.vehicleFile)
+    console.note("vehicle", "\(vehicle.vehicleFile.vehicle.name) is in \(path); next time `stepctl open` is enough")
+    return try VehicleFile(reading: place.vehicleFile)
+  }
+
   func validate() throws {
     if let wait, !(0...600).contains(wait) { throw ValidationError("--wait takes 0 to 600 seconds.") }
+    guard sources.isEmpty || move.vehicle.vehicle == nil else {
+      throw ValidationError("--import says which vehicle is meant, and excludes --vehicle.")
+    }
   }
 }
 
@@ -39,6 +67,8 @@ struct Close: MoveCommand {
 
   /// Nothing on the road holds it back.
   var patience: Duration { .zero }
+
+  func added(_ settings: Settings, _ context: Context, _ console: Console) -> VehicleFile? { nil }
 }
 
 /// Which step is meant. A side is a claim, and the proof must agree with it.
@@ -100,6 +130,8 @@ protocol MoveCommand: ContextCommand {
   var move: MoveOptions { get }
   /// For how long to ask again while something on the road comes towards the step.
   var patience: Duration { get }
+  /// The file of a vehicle that this command adds first; nil for one that is known.
+  func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile?
 }
 
 extension MoveCommand {
@@ -107,15 +139,17 @@ extension MoveCommand {
     let started = ContinuousClock.now
     let console = move.output.console(context)
     let settings = try move.presence.settings(context, vehicle: move.vehicle.vehicle)
+    let added = try added(settings, context, console)
     let interruption = try context.interruption()
-    let file = try move.presence.vehicleFile(settings, context, interruption, console)
+    let file = try added ?? move.presence.vehicleFile(settings, context, interruption, console)
     var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
       access = try newer.riderAccess(unlock: context.unlock(interruption))
     }
     let (vehicle, side) = (access.vehicle, move.chosen)
     if let side { try vehicle.checkStep(at: side) }
-    let searches = try move.presence.searches(vehicle, settings)
+    let trace = move.watch ? nil : console.trace
+    let searches = try move.presence.searches(vehicle, settings, trace: trace)
     // Where a radio is needed, the searches are made with one.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(

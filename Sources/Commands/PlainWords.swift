@@ -25,7 +25,7 @@ struct PlainWords {
       switch name {
       case "open":
         var open = Open()
-        (open.wait, open.move) = (nil, try move(rest))
+        (open.wait, open.sources, open.move) = (nil, [], try move(rest))
         return open
       case "close":
         var close = Close()

@@ -28,7 +28,9 @@ struct Scan: ContextCommand {
     let interruption = try context.interruption()
     let spec = try context.settings(radio: radio.radio, timeout: timeout).radioSpec()
     let view = LiveView(context, console, radio: spec)
-    let radio = try saving.recorded(spec.open(interruption: interruption, tell: view?.note ?? console.note))
+    let trace = view == nil ? console.trace : nil
+    let opened = try spec.open(interruption: interruption, tell: view?.note ?? console.note, trace: trace)
+    let radio = try saving.recorded(opened)
     defer {
       radio.close()
       view?.close()

@@ -90,7 +90,7 @@ struct Standing: ContextCommand {
     func next(_ vehicle: String, away: String) -> [(typed: String, does: String)] {
       let asking = [
         ("stepctl enroll --output request", "give it to your operator"),
-        ("stepctl config import FILE", "add what the operator gives you"),
+        ("stepctl open --import FILE", "with what the operator gives you"),
       ]
       return switch self {
       case .ready:
@@ -103,8 +103,8 @@ struct Standing: ContextCommand {
       case .tokenExpired, .noToken: asking
       case .noVehicle:
         [
-          ("stepctl config import --qr FILE", "from a picture of the vehicle's code, or /dev/video0"),
-          ("stepctl config import FILE", "from what your operator gave you"),
+          ("stepctl open --import FILE", "with what your operator gave you: a file or a picture"),
+          ("stepctl config import FILE", "add a vehicle: its code, a picture of it, or /dev/video0"),
           ("stepctl provision vehicle car", "make one of your own"),
         ]
       }

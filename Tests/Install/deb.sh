@@ -6,6 +6,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 suite=${1:-bookworm}
 packages=(.build/deb/stepctl_*.deb .build/deb/stepd_*.deb)
+names=(stepctl stepd)
+# It is there where the fleet's server was built.
+if compgen -G '.build/deb/stepfleet_*.deb' >/dev/null; then
+  packages+=(.build/deb/stepfleet_*.deb)
+  names+=(stepfleet)
+fi
 [[ -e ${packages[0]} ]] || { echo 'deb.sh: there are no packages: run make deb' >&2; exit 66; }
 ((EUID == 0)) || { echo 'deb.sh: run as root' >&2; exit 77; }
 
@@ -13,6 +19,7 @@ base=${DEBIAN_ROOT:-$(mktemp -d)/base}
 work=$(mktemp -d)
 root=$work/root
 clean_up() {
+  if [[ -n ${server:-} ]]; then pkill -KILL -P "$server" || true; fi
   umount "$root/dev/pts" "$root/proc" 2>/dev/null || true
   rm -rf "$work"
 }
@@ -51,7 +58,10 @@ files >"$work/before"
 inside sh -c 'dpkg --install /opt/packages/*.deb' >/dev/null
 inside stepctl --version
 inside stepd --version
-if inside systemctl is-enabled stepd.service 2>/dev/null; then exit 1; fi
+for name in "${names[@]}"; do
+  if [[ $name != stepctl ]] && inside systemctl is-enabled "$name.service" 2>/dev/null; then exit 1; fi
+done
+if inside systemctl is-enabled stepd-broker.service 2>/dev/null; then exit 1; fi
 inside getent group stepd
 
 title 'used: the story of make demo'
@@ -60,26 +70,120 @@ cp -R Tests/Demo Tests/Peers "$root/opt/Tests"
 inside /opt/Tests/Demo/demo.sh /usr/bin >"$work/story" 2>&1 || { tail -n 40 "$work/story" >&2; exit 1; }
 grep -c '^exit ' "$work/story"
 
+title 'used: a technician with a new vehicle, under systemd'
+# What a technician types, and what is there then.
+cat >"$root/opt/technician" <<'EOF'
+set -e
+cd /opt
+stepctl provision vehicle car --name 'Rolling Chassis' --start --no-input
+systemctl is-active stepd-broker stepd
+systemctl is-enabled stepd-broker stepd
+stat -c '%U %a' /var/lib/stepd-broker/tls/broker.key
+stepctl provision token car --rider alice --quiet >/dev/null
+/opt/Tests/Demo/walk.py --vehicle car/vehicle.toml --out walk.btsnoop
+stepctl open --vehicle car/riders/alice --radio btsnoop:walk.btsnoop
+EOF
+# A systemd with processes, network and control groups of its own, and as its root a copy of this one that is gone with it:
+# in a chroot it could not confine services.
+cat >"$work/boot" <<'EOF'
+set -e
+root=$2/root
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$2"
+mkdir "$2/upper" "$2/work" "$root"
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+mount -t tmpfs tmpfs "$root/run"
+mount -t tmpfs tmpfs "$root/dev"
+while read -r name major minor; do mknod -m 666 "$root/dev/$name" c "$major" "$minor"; done <<'END'
+null 1 3
+zero 1 5
+full 1 7
+random 1 8
+urandom 1 9
+tty 5 0
+ptmx 5 2
+END
+mkdir "$root/dev/pts" "$root/dev/shm"
+if [[ $(stat -fc %T /sys/fs/cgroup) == cgroup2fs ]]; then
+  mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+else
+  mount -t tmpfs tmpfs "$root/sys/fs/cgroup"
+  mkdir "$root/sys/fs/cgroup/systemd"
+  mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
+fi
+ip link set lo up
+mkdir "$root/run/old"
+cd "$root"
+pivot_root . run/old
+exec env -i container=other PATH=/usr/sbin:/usr/bin SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 /bin/sh -c \
+  'umount -l /run/old && exec /lib/systemd/systemd --log-target=null --show-status=false --unit=basic.target'
+EOF
+mkdir "$work/machine"
+unshare --mount --pid --fork --kill-child --uts --ipc --net bash "$work/boot" "$root" "$work/machine" </dev/null >"$work/systemd" 2>&1 &
+unshared=$!
+first=
+for ((tries = 0; tries < 150; tries++)); do
+  first=$(pgrep -P "$unshared" | head -n 1 || true)
+  if [[ -n $first && -S /proc/$first/root/run/systemd/private ]]; then break; fi
+  first=
+  sleep 0.1
+done
+if [[ -z $first ]]; then
+  echo 'deb.sh: skipped: systemd does not run in this container' >&2
+  cat "$work/systemd" >&2
+else
+  status=0
+  timeout --kill-after=5 120 nsenter --target "$first" --mount --pid --net --root --wd env -i \
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 sh /opt/technician </dev/null || status=$?
+fi
+kill -KILL "$unshared" 2>/dev/null || true
+wait "$unshared" 2>/dev/null || true
+((${status:-0} == 0)) || exit 1
+
+if [[ " ${names[*]} " == *' stepfleet '* ]]; then
+  title 'used: a server of a fleet'
+  inside stepfleet init /var/lib/stepfleet --host localhost >/dev/null
+  inside chown -R stepfleet: /var/lib/stepfleet
+  inside setpriv --reuid stepfleet --regid stepfleet --clear-groups stepfleet serve /var/lib/stepfleet 2>"$work/fleet" &
+  server=$!
+  for ((tries = 0; tries < 100; tries++)); do
+    if [[ -S $root/var/lib/stepfleet/run/admin.sock ]]; then break; fi
+    sleep 0.1
+  done
+  inside stepfleet vehicle add 'Rolling Chassis' || { cat "$work/fleet" >&2; exit 1; }
+  kill "$(pgrep -P "$server")"
+  wait "$server" || true
+  inside stepfleet check /var/lib/stepfleet
+fi
+
 title 'upgraded'
-for package in stepctl stepd; do
-  dpkg-deb --raw-extract "$root"/opt/packages/${package}_*.deb "$work/$package"
+for package in "${names[@]}"; do
+  dpkg-deb --raw-extract "$root"/opt/packages/"${package}"_*.deb "$work/$package"
   sed -i 's/^Version: .*/&+upgrade/' "$work/$package/DEBIAN/control"
   dpkg-deb --root-owner-group -Zgzip --build "$work/$package" "$root/opt/packages/upgrade-$package.deb" >/dev/null
 done
 mkdir -p "$root/var/lib/stepctl"
 echo key >"$root/var/lib/stepctl/key"
 inside sh -c 'dpkg --install /opt/packages/upgrade-*.deb' >/dev/null
-inside dpkg-query --show stepctl stepd
+inside dpkg-query --show "${names[@]}"
 [[ $(<"$root/var/lib/stepctl/key") == key ]]
 
 title 'purged'
-inside dpkg --purge stepctl stepd 2>"$work/said" >/dev/null
+inside dpkg --purge "${names[@]}" 2>"$work/said" >/dev/null
 grep 'is kept' "$work/said"
 rm -r "$root/var/lib/stepctl"
+if [[ -e $root/var/lib/stepfleet ]]; then
+  # Its files are somebody's as long as they are there.
+  inside getent passwd stepfleet
+  rm -r "$root/var/lib/stepfleet"
+  inside deluser --quiet --system stepfleet
+fi
 files >"$work/after"
 # Python notes what it compiled, and the group file its former self.
-if ! diff <(grep -Ev '__pycache__|^/etc/(group|gshadow)-?$|^/opt' "$work/before") \
-  <(grep -Ev '__pycache__|^/etc/(group|gshadow)-?$|^/opt' "$work/after"); then
+if ! diff <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$|^/opt' "$work/before") \
+  <(grep -Ev '__pycache__|^/etc/(group|gshadow|passwd|shadow)-?$|^/opt' "$work/after"); then
   echo 'deb.sh: something stays, or is gone' >&2
   exit 1
 fi

@@ -77,11 +77,20 @@ def test_systemd_understands_the_unit(prefix):
 
 
 @needs("systemd-analyze")
-def test_the_unit_is_confined():
+@needs("mosquitto")
+def test_systemd_understands_the_brokers_unit_too(prefix):
+    unit = prefix / "lib/systemd/system/stepd-broker.service"
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
+    assert (verified.returncode, verified.stderr) == (0, "")
+
+
+@needs("systemd-analyze")
+@pytest.mark.parametrize("unit", ["stepd", "stepd-broker"])
+def test_the_unit_is_confined(unit):
     # In tenths of a point; 1.2 of 10 are left: the network, and a broker at an address that only its user knows.
     subprocess.run(
         ["systemd-analyze", "security", "--offline=yes", "--threshold=15", "--no-pager",
-         ROOT / "Sources/Programs/stepd/stepd.service"],
+         ROOT / f"Sources/Programs/stepd/{unit}.service"],
         check=True, stdout=subprocess.DEVNULL)
 
 

@@ -583,8 +583,6 @@ def test_a_picture_without_a_code_or_with_several_is_told(phone, parked_van, tmp
 
 def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
     assert phone.refuses("none.txt", folder=tmp_path) == (66, "cannot open none.txt: No such file or directory")
-    status, error = phone.refuses(picture(van, tmp_path))
-    assert (status, error) == (65, f"{tmp_path}/code.png: not a text")
     assert phone.refuses(written(tmp_path, ""))[0] == 65
     assert phone.refuses(written(tmp_path, "name = 1\n"))[0] == 78
     assert phone.refuses(tmp_path)[0] == 66

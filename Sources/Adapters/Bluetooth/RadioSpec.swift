@@ -67,8 +67,16 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
   /// - Parameters:
   ///   - interruption: ends every wait, also while opening.
   ///   - tell: gets notices for the user that do not end anything: a sentence without a full stop.
+  ///   - trace: gets what is heard, byte by byte, a line each; nil where nobody wants that.
   package func open(
-    interruption: Interruption? = nil, tell: @escaping (String) -> Void = { _ in }
+    interruption: Interruption? = nil, tell: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
+  ) throws(RadioError) -> any Radio {
+    let radio = try opened(interruption, tell)
+    return trace.map { TracedRadio(radio, named: "\(self)", $0) } ?? radio
+  }
+
+  private func opened(
+    _ interruption: Interruption?, _ tell: @escaping (String) -> Void
   ) throws(RadioError) -> any Radio {
     switch self {
     case .hci(let index):

@@ -188,7 +188,7 @@ final class GuidedPositions: PositionSource {
 
   /// Listens until enough was heard. A radio is opened for each position, so that nothing is heard from the way there.
   private func listen(_ empty: PositionRecording) throws -> PositionRecording {
-    let radio = try radio.open(interruption: interruption, tell: console.note)
+    let radio = try radio.open(interruption: interruption, tell: console.note, trace: console.trace)
     let progress = console.progress
     let keyboard = questions.keyboard()
     defer {

@@ -17,7 +17,7 @@ struct ConfigImport: ContextCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "What your operator gave you, a vehicle.toml, or a vehicle's code as text; - is standard input.",
+      "What your operator gave you, a vehicle.toml, or a vehicle's code: text, a picture, a camera, or - (standard input).",
       valueName: "file"),
     completion: .file())
   var file: String?
@@ -48,12 +48,8 @@ struct ConfigImport: ContextCommand {
     let console = output.console(context)
     let settings = try context.settings(timeout: timeout.timeout)
     let source = file.map(ImportSource.file) ?? .pictures(qr)
-    let handover = try source.read(context, settings.patience, console.progress)
-    let interruption = try context.interruption()
-    let store = VehicleStore(settings.folders)
-    let place = try store.place(for: handover, as: name)
-    if yes { show(handover, place, console) } else { try confirm(handover, place, context, interruption) }
-    try store.install(handover, at: place)
+    let (handover, place) = try Import(source: source, name: name, isTrusted: yes, noInput: input.noInput)
+      .run(context, settings, console)
 
     let vehicle = handover.vehicleFile.vehicle
     let hasRider = handover.vehicleFile.rider != nil || place.known?.rider != nil
@@ -67,48 +63,5 @@ struct ConfigImport: ContextCommand {
     }
     try console.result("\(printable(vehicle.name)) is in \(settings.folders.displayed(place.vehicleFile))")
     if !hasRider { console.note("you also need a token to move its steps; ask your operator for one") }
-  }
-
-  // MARK: - Trust
-
-  private func confirm(
-    _ handover: ImportedVehicle, _ place: VehicleStore.Place, _ context: Context, _ interruption: Interruption
-  ) throws {
-    guard input.noInput || context.input.isTerminal else {
-      throw CommandFailure(
-        .noInput, "cannot ask whether to trust this: standard input is not a terminal", hint: "use --yes to trust it")
-    }
-    // Nobody can trust what they do not see: it is shown also with -q.
-    show(handover, place, Console(context))
-    guard try input.questions(context, interruption).confirm("Trust it?", suggestion: false) else {
-      throw CommandFailure(.failure, "not trusted; nothing was changed")
-    }
-  }
-
-  private func show(_ handover: ImportedVehicle, _ place: VehicleStore.Place, _ console: Console) {
-    let file = handover.vehicleFile
-    console.note("vehicle   \(printable(file.vehicle.name))")
-    console.note("          \(file.vehicle.uuid)")
-    if let broker = file.broker { console.note("broker    \(printable(broker.host)):\(broker.port)") }
-    if let key = handover.operatorKey?.thumbprint {
-      // 43 characters, in two lines of a terminal of 80 columns.
-      console.note("operator  \(key.grouped)")
-      let origin =
-        if let pinned = place.known?.operatorKey {
-          pinned == handover.operatorKey ? "the same as before" : "new: the key before it vouches for it"
-        } else if handover.isSigned {
-          "new: compare it with what the operator shows"
-        } else { "new, and nothing here is signed: accept it from the operator only" }
-      console.note("          \(origin)")
-    } else {
-      console.note("operator  not named: nothing shows who made this")
-    }
-    if let rider = file.rider { console.note("rider     \(printable(rider.name))") }
-    if let issued = handover.issued { console.note("signed    \(dateAndTime(issued))") }
-    if let known = place.known {
-      let changes = place.changes(by: handover)
-      console.note("changes   \(changes.isEmpty ? "nothing" : changes.joined(separator: ", "))")
-      console.note("in        \(known.path)")
-    }
   }
 }

@@ -1,5 +1,6 @@
 import CodeReading
 import Domain
+import Glibc
 import Provisioning
 import StepProtocol
 import SystemIO
@@ -7,7 +8,8 @@ import Terminal
 
 /// Where a vehicle is imported from.
 enum ImportSource {
-  /// A file that `provision token` made, or the text of a vehicle's code. `-` is standard input.
+  /// A file that `provision token` made, the text of a vehicle's code, or a picture or a camera that shows one. `-` is a
+  /// text on standard input.
   case file(String)
   /// Pictures of a vehicle's code or of an access file, or a camera, as `--qr` takes them. An access file may have
   /// several codes, in any order.
@@ -18,8 +20,25 @@ enum ImportSource {
   ///   - progress: where the wait for a camera is shown.
   func read(_ context: Context, _ patience: Duration, _ progress: ProgressLine) throws -> ImportedVehicle {
     switch self {
+    case .file(let path) where Self.isPicture(path): try Self.scan([path], context, patience, progress)
     case .file(let path): try Self.read(path, context)
     case .pictures(let sources): try Self.scan(sources, context, patience, progress)
+    }
+  }
+
+  /// Whether it is a camera, or begins as a picture does (PNG, third edition, 5.2; ITU-T T.81, B.1.1.3). What comes from a
+  /// pipe could not be read a second time.
+  private static func isPicture(_ path: String) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return false }
+    switch status.st_mode & S_IFMT {
+    case S_IFCHR: return true
+    case S_IFREG:
+      guard let file = try? Descriptor.open(path, O_RDONLY) else { return false }
+      var head: [UInt8] = [0, 0, 0, 0]
+      guard Glibc.read(file.number, &head, head.count) == head.count else { return false }
+      return head == [0x89, 0x50, 0x4E, 0x47] || head[..<3] == [0xFF, 0xD8, 0xFF]
+    default: return false
     }
   }
 
@@ -28,7 +47,7 @@ enum ImportSource {
     if Files.isFolder(path) { return try ImportedVehicle(reading: VehicleFolder(path).path("vehicle.toml")) }
     let bytes = try Files.read(path, limit: 1 << 16)
     guard !bytes.contains(0) else {
-      throw CommandFailure(.badData, "\(path): not a text", hint: "use --qr for a picture")
+      throw CommandFailure(.badData, "\(path): neither a text nor a picture (PNG, JPEG)")
     }
     let text = String(decoding: bytes, as: UTF8.self)
     // Every vehicle file has an equals sign, and no compact JWS has one.

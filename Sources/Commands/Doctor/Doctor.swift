@@ -64,7 +64,7 @@ struct Doctor: ContextCommand {
     if wanted.contains(.radio) {
       for spec in settings.radio.origin == .standard ? Self.adapters : [try settings.radioSpec()] {
         progress.show("\(spec): listening")
-        let report = try RadioExamination(spec, interruption).report()
+        let report = try RadioExamination(spec, interruption, trace: console.trace).report()
         try tell(report.examination)
         radios.append(report)
       }

@@ -10,10 +10,13 @@ struct RadioExamination {
 
   private let radio: RadioSpec
   private let interruption: Interruption
+  /// Gets what the radio hears; nil where nobody wants that.
+  private let trace: ((String) -> Void)?
 
-  init(_ radio: RadioSpec, _ interruption: Interruption) {
+  init(_ radio: RadioSpec, _ interruption: Interruption, trace: ((String) -> Void)?) {
     self.radio = radio
     self.interruption = interruption
+    self.trace = trace
   }
 
   /// - Throws: `RadioError.interrupted` alone.
@@ -93,7 +96,7 @@ struct RadioExamination {
 
   private func listen(_ report: inout RadioReport) throws(RadioError) {
     let notices = Notices()
-    let radio = try radio.open(interruption: interruption) { notices.texts.append($0) }
+    let radio = try radio.open(interruption: interruption, tell: { notices.texts.append($0) }, trace: trace)
     defer { radio.close() }
     var table = ScanTable()
     let end = UnixTime(microseconds: radio.start.microseconds + Int64(Self.seconds * 1e6))

@@ -21,9 +21,11 @@ struct OperatorRenew: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let (operatorPlace, now) = (place.place, context.seconds)
+    var renewed = 0
     for certificate in try operatorPlace.certificates() {
       let isDue = certificate.end - now <= within.seconds
       guard list || isDue else { continue }
+      if !list { renewed += 1 }
       let end = list ? certificate.end : try operatorPlace.renewCertificate(certificate.name, now: now)
       if console.isJSON {
         try console.result([
@@ -33,6 +35,10 @@ struct OperatorRenew: ContextCommand {
         try console.result("\(dateAndTime(end))  \(printable(certificate.name))\(list && isDue ? "  (due)" : "")")
       }
     }
-    if !list { console.note("the programs use new certificates from their next start on") }
+    guard !list else { return }
+    console.note(
+      renewed == 0
+        ? "no certificate ends that soon; `--list` shows them"
+        : "the programs use new certificates from their next start on")
   }
 }

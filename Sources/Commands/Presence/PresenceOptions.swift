@@ -50,7 +50,7 @@ struct PresenceOptions: ParsableArguments {
     defer { console.progress.clear() }
     console.progress.show("listening for \(files.map(\.name).joined(separator: ", "))")
     let search = VehicleSearch(Set(files.map(\.file.vehicle.uuid)), radio: radio, limit: settings.timeout.value)
-    let heard = try search.find(until: interruption, tell: console.note)
+    let heard = try search.find(until: interruption, tell: console.note, trace: console.trace)
     let found = files.filter { heard.contains($0.file.vehicle.uuid) }
     guard let one = found.first else {
       throw CommandFailure(
@@ -76,21 +76,25 @@ struct PresenceOptions: ParsableArguments {
 
   /// The searches that were chosen, or all those that can be made with what was named.
   ///
-  /// - Parameter recording: the path of a new file that keeps what the radio hears.
-  func searches(_ vehicle: Vehicle, _ settings: Settings, recording: String? = nil) throws -> [any StepSearch] {
+  /// - Parameters:
+  ///   - recording: the path of a new file that keeps what the radio hears.
+  ///   - trace: gets what the devices hear and say; nil where nobody wants that.
+  func searches(
+    _ vehicle: Vehicle, _ settings: Settings, recording: String? = nil, trace: Trace? = nil
+  ) throws -> [any StepSearch] {
     func beacons() throws -> any StepSearch {
       BeaconSearch(
         vehicle, radio: try settings.radioSpec(), limit: settings.timeout.value, goesOnAtStep: true,
-        recording: recording)
+        recording: recording, trace: trace)
     }
     func tag() throws -> any StepSearch {
-      TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value)
+      TagSearch(vehicle, reader: try settings.reader(), limit: settings.timeout.value, trace: trace)
     }
     func code() throws -> any StepSearch {
       guard let source = codes.qr else {
         throw CommandFailure(.usage, "--by qr needs --qr, which says where to look: a picture, - or a camera")
       }
-      return CodeSearch(vehicle, source: source, patience: settings.patience)
+      return CodeSearch(vehicle, source: source, patience: settings.patience, trace: trace)
     }
     return switch by {
     case .beacon: [try beacons()]

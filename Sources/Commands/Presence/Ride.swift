@@ -89,10 +89,12 @@ final class Ride {
       steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
       calling: calling,
       wait: wait)
+    // It would be written into the picture.
+    let trace = view == nil ? console.trace : nil
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
       let client = try RiderClient(
-        access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: console.trace)
+        access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: trace)
       links = [("broker", "\(access.broker), TLS")]
       if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
       return client

@@ -126,9 +126,7 @@ struct ProvisionQR: ContextCommand {
 
   /// The vehicle's file, given as a file, a name, or a folder as for `provision token`.
   private func vehicleFile(_ context: Context) throws -> String {
-    let settings = try context.settings(vehicle: vehicle.vehicle)
-    if let folder = settings.vehicle.value, Files.isFolder(folder) { return VehicleFolder(folder).path("vehicle.toml") }
-    return try settings.vehicleFile()
+    try context.settings(vehicle: vehicle.vehicle).vehicleFile()
   }
 
   // MARK: - Picture

@@ -81,6 +81,7 @@ struct ProvisionTag: ContextCommand {
     let interruption = try context.interruption()
     try askWhetherToLock(input.questions(context, interruption))
     try withField(settings, interruption) { field in
+      let field: any TagField = console.trace.map { TracedField(field, $0) } ?? field
       let job = TagJob(
         field: field, vehicle: file.vehicle, step: step, replacesAll: replaceAll, locks: lock, isRehearsal: dryRun,
         // Where the file lists some, the vehicle refuses all others, except dynamic ones.

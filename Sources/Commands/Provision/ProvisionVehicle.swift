@@ -103,6 +103,9 @@ struct ProvisionVehicle: ContextCommand {
   @Flag(help: "Only update the broker's and the riders' files after a change of vehicle.toml.")
   var update = false
 
+  @Flag(help: "On the vehicle: have systemd run its broker and stepd from now on, also if it was made before.")
+  var start = false
+
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
@@ -111,6 +114,13 @@ struct ProvisionVehicle: ContextCommand {
   func validate() throws {
     guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
       throw ValidationError("--force, --relocate, --renew and --update exclude each other.")
+    }
+    guard !start || !force && !relocate && !renew && !update && keys == nil else {
+      throw ValidationError("--start excludes --force, --relocate, --renew, --update and --keys.")
+    }
+    // They would move between ends that nobody has found, and beside a stepd that finds them.
+    guard !start || servo == .simulated else {
+      throw ValidationError("--start is for servos whose ends are known: find them first, with `stepd --servo`.")
     }
     guard !relocate && !renew && !update || isAsDefault else {
       throw ValidationError("--relocate, --renew and --update keep the vehicle's settings, and take none.")
@@ -155,8 +165,22 @@ struct ProvisionVehicle: ContextCommand {
     } else if update {
       try tell(of: place.update(now: context.seconds), place, console)
     } else {
-      try make(place, context, console)
+      let isMade = start && isAsDefault && place.hasVehicle
+      let services =
+        start
+        ? try VehicleServices(hasBroker: isMade ? place.hasBroker : operatorFolder == nil && fleet == nil) : nil
+      if isMade, let services {
+        try services.start(place, context.interruption())
+        try console.isJSON ? console.result(["started": services.json]) : tell(of: services, place, console)
+      } else {
+        try make(place, services, context, console)
+      }
     }
+  }
+
+  private func tell(of services: VehicleServices, _ place: VehicleFolder, _ console: Console) throws {
+    try console.result("started \(services.names), now and at each start of this computer")
+    console.note("their files are in \(services.folders); what changes in \(place.path) does not reach them")
   }
 
   private func tell(of stale: VehicleFolder.StaleCopies, _ place: VehicleFolder, _ console: Console) throws {
@@ -176,7 +200,9 @@ struct ProvisionVehicle: ContextCommand {
     }
   }
 
-  private func make(_ place: VehicleFolder, _ context: Context, _ console: Console) throws {
+  private func make(
+    _ place: VehicleFolder, _ services: VehicleServices?, _ context: Context, _ console: Console
+  ) throws {
     let uuid = uuid ?? .random()
     // It cannot fail: the steps differ in everything.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
@@ -190,9 +216,10 @@ struct ProvisionVehicle: ContextCommand {
         vehicle: vehicle, topic: topic, host: host, port: port, servo: servo, beaconRadios: adapters,
         trafficGuard: feed.map { trafficGuard($0) }),
       by: issuer, now: context.seconds, force: force)
+    try services?.start(place, context.interruption())
 
     if console.isJSON {
-      try console.result([
+      let members: JSON = [
         "name": .string(summary.vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
         "beacons": .array(
           steps.compactMap { step in
@@ -203,7 +230,9 @@ struct ProvisionVehicle: ContextCommand {
         "encryption_key": .string(summary.encryptionKey.description),
         "signing_key": .string(summary.signingKey.description),
         "certificates_end": .integer(summary.certificatesEnd),
-      ])
+      ]
+      let started = services.map { [JSON.Member("started", $0.json)] } ?? []
+      try console.result(.object((members.object ?? []) + started))
       return
     }
     try console.result(
@@ -216,6 +245,7 @@ struct ProvisionVehicle: ContextCommand {
         broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
         operator    \(summary.tokenKey) (signs tokens)
       """)
+    if let services { try tell(of: services, place, console) }
     if feed != nil {
       console.note(
         "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
@@ -228,6 +258,7 @@ struct ProvisionVehicle: ContextCommand {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
     if fleet != nil {
+      guard services == nil else { return }
       console.note(
         """
 
@@ -244,22 +275,33 @@ struct ProvisionVehicle: ContextCommand {
         Next:
           reload the broker, or start it:
             \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
-          bring \(place.path) to the vehicle, and there:
-            \(shellCommand("stepd", "--config", place.path("stepd.toml")))
+        \(services == nil ? Self.onVehicle(place) : "")\
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
         The operator's keys are not in \(place.path)\(keys == nil ? "" : ", nor are the vehicle's private keys").
         """)
       return
     }
+    let byHand = """
+        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
+        \(shellCommand("stepd", "--config", place.path("stepd.toml"))) &
+
+      """
     console.note(
       """
 
       Next:
-        \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
-        \(shellCommand("stepd", "--config", place.path("stepd.toml"))) &
+      \(services == nil ? byHand : "")\
         \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
       """)
+  }
+
+  private static func onVehicle(_ place: VehicleFolder) -> String {
+    """
+      bring \(place.path) to the vehicle, and there:
+        \(shellCommand("stepd", "--config", place.path("stepd.toml")))
+
+    """
   }
 
   private static func publicKeys(_ file: String, _ context: Context) throws -> VehicleKeys {

@@ -132,12 +132,15 @@ extension Settings {
           "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
-    if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
+    // What `provision vehicle` and `provision token` made is a folder.
+    let inFolder = given.hasSuffix("/") ? "\(given)vehicle.toml" : "\(given)/vehicle.toml"
+    if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) {
+      return Files.isFolder(given) ? inFolder : given
+    }
     if let named = vehicles.first(where: { $0.name == given }) { return named.path }
     let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
-    let inFolder = "\(given)/vehicle.toml"
-    let meant =
-      Files.exists(inFolder) ? inFolder : Spelling.nearest(to: given, among: vehicles.map(\.name)).map(TOMLText.quoted)
+    if Files.exists(inFolder) { return inFolder }
+    let meant = Spelling.nearest(to: given, among: vehicles.map(\.name)).map(TOMLText.quoted)
     let hint = meant.map { "; did you mean \($0)?" }
     throw vehicle.origin.error(
       "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)

@@ -42,7 +42,8 @@ package enum BringUpError: Failure, Equatable {
     switch self {
     case .inUse: "stop it first: `systemctl stop stepd`"
     case .stillDriven: "cut the servo's power before you touch the step"
-    case .noStep, .noServo, .notCarriedOut, .journal: nil
+    case .notCarriedOut: "`man stepd-servo` has the wires, and what switches a computer's outputs on"
+    case .noStep, .noServo, .journal: nil
     }
   }
 

@@ -15,7 +15,11 @@ struct Stepd: ParsableCommand {
   @Option(
     help: ArgumentHelp("The controller's configuration.", valueName: "file"),
     completion: .file(extensions: ["toml"]))
-  var config = "/etc/stepctl/stepd.toml"
+  var config = Self.usualConfig
+
+  private static let usualConfig = "/etc/stepctl/stepd.toml"
+  /// Where the unit looks.
+  private static let servicesConfig = "/var/lib/stepctl/stepd.toml"
 
   @Flag(help: "Check the files, the keys, the journal, the radios, the servos and the inputs, and end.")
   var check = false
@@ -33,6 +37,10 @@ struct Stepd: ParsableCommand {
   }
 
   func run() throws {
+    if config == Self.usualConfig, !Files.exists(config) {
+      throw CommandFailure(
+        .noInput, "there is no \(config)", hint: "name it with --config; the service's is \(Self.servicesConfig)")
+    }
     if let servo { return try setUp(servo) }
     let daemon = Daemon(try ControllerSetup(reading: config), version: Program.version, isVerbose: verbose)
     guard check else { return try daemon.run() }

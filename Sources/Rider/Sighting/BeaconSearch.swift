@@ -15,6 +15,8 @@ package struct BeaconSearch: StepSearch {
   let goesOnAtStep: Bool
   /// The path of a new file that keeps what is heard.
   let recording: String?
+  /// Gets what the radio hears, byte by byte; nil where nobody wants that.
+  let trace: Trace?
 
   package let method = ProofMethod.beacon
 
@@ -25,7 +27,7 @@ package struct BeaconSearch: StepSearch {
 
   package init(
     _ vehicle: Vehicle, radio: RadioSpec, limit: Double?, goesOnAtStep: Bool = false, interval: Double = 0.5,
-    recording: String? = nil
+    recording: String? = nil, trace: Trace? = nil
   ) {
     self.vehicle = vehicle
     self.radio = radio
@@ -33,6 +35,7 @@ package struct BeaconSearch: StepSearch {
     self.limit = limit
     self.goesOnAtStep = goesOnAtStep
     self.recording = recording
+    self.trace = trace
   }
 
   /// When a search that goes on at a step ends. A rider who is located has arrived, and the zone can take as long as its
@@ -66,7 +69,7 @@ package struct BeaconSearch: StepSearch {
     _ interruption: Interruption, tell: @escaping (String) -> Void,
     _ body: (Location, _ delay: Double) throws -> Bool
   ) throws {
-    let opened = try radio.open(interruption: interruption, tell: tell)
+    let opened = try radio.open(interruption: interruption, tell: tell, trace: trace)
     let radio = try recording.map { path throws(RadioError) in try RecordingRadio(opened, to: path) } ?? opened
     defer { radio.close() }
     var locator = Locator(steps: vehicle.steps)

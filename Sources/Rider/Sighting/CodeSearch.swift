@@ -10,13 +10,16 @@ package struct CodeSearch: StepSearch {
   let source: String
   /// How long to look through a camera.
   let patience: Duration
+  /// Gets the codes that are seen; nil where nobody wants that.
+  let trace: Trace?
 
   package let method = ProofMethod.qr
 
-  package init(_ vehicle: Vehicle, source: String, patience: Duration) {
+  package init(_ vehicle: Vehicle, source: String, patience: Duration, trace: Trace? = nil) {
     self.vehicle = vehicle
     self.source = source
     self.patience = patience
+    self.trace = trace
   }
 
   package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
@@ -25,6 +28,11 @@ package struct CodeSearch: StepSearch {
     var sighting: Sighting?
     var refusal: SightingError?
     while let code = try next(&reader, refusal, tell) {
+      if let trace {
+        // A step's code is there for everybody. Any other may hold what is not: access, a password of a network.
+        let name = try? StepName(code: code)
+        trace("< \(source.name) code \(name?.content ?? "of \(code.count) bytes that names no step; not shown")")
+      }
       switch Result(catching: { () throws(SightingError) in try Sighting(code: code, of: vehicle, found: .now) }) {
       case .failure(let error): refusal = error
       case .success(let found):

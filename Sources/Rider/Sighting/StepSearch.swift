@@ -19,6 +19,9 @@ package protocol StepSearch: Sendable {
   func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding
 }
 
+/// Gets what a device sends and hears, a line each, for whoever looks for a fault. It is called on the search's thread.
+package typealias Trace = @Sendable (String) -> Void
+
 /// What a search has to tell before it ends.
 package enum SearchEvent: Sendable {
   /// What the user should know of a device: a sentence without a full stop.

@@ -11,13 +11,16 @@ package struct TagSearch: StepSearch {
   let reader: String?
   /// Seconds.
   let limit: Double
+  /// Gets what the reader and the tag say; nil where nobody wants that.
+  let trace: Trace?
 
   package let method = ProofMethod.nfc
 
-  package init(_ vehicle: Vehicle, reader: String?, limit: Double) {
+  package init(_ vehicle: Vehicle, reader: String?, limit: Double, trace: Trace? = nil) {
     self.vehicle = vehicle
     self.reader = reader
     self.limit = limit
+    self.trace = trace
   }
 
   package func find(until interruption: Interruption, tell: (SearchEvent) -> Void) throws -> Finding {
@@ -25,7 +28,8 @@ package struct TagSearch: StepSearch {
     defer { reader.close() }
     let contents: TagContents
     do {
-      contents = try reader.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
+      let field: any TagField = trace.map { TracedField(reader, $0) } ?? reader
+      contents = try field.readTag(until: .now + .milliseconds(Int64(limit * 1000))) { left in
         if let left { tell(.waiting(left: left)) }
       }
     } catch NFCError.noTag {

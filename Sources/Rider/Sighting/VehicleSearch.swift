@@ -18,11 +18,14 @@ package struct VehicleSearch {
     self.limit = limit
   }
 
-  /// - Parameter tell: gets what the user should know of the radio.
+  /// - Parameters:
+  ///   - tell: gets what the user should know of the radio.
+  ///   - trace: gets what the radio hears; nil where nobody wants that.
   /// - Returns: the vehicles that are heard; none where the time is up.
-  package func find(until interruption: Interruption, tell: @escaping (String) -> Void) throws(RadioError) -> Set<UUID>
-  {
-    let radio = try radio.open(interruption: interruption, tell: tell)
+  package func find(
+    until interruption: Interruption, tell: @escaping (String) -> Void, trace: Trace? = nil
+  ) throws(RadioError) -> Set<UUID> {
+    let radio = try radio.open(interruption: interruption, tell: tell, trace: trace)
     defer { radio.close() }
     var heard: Set<UUID> = []
     var end = UnixTime(microseconds: radio.start.microseconds + Int64(limit * 1e6))

@@ -48,6 +48,14 @@ struct VehicleLookupTests {
     #expect(throws: ConfigurationError.self) { try find("Tests") }
   }
 
+  @Test("a folder stands for the vehicle file in it, unless a vehicle has its name")
+  func inFolder() throws {
+    let car = "\(folder.path)/car"
+    for given in [car, "\(car)/"] { #expect(try find(given) == given) }
+    try folder.write("car/vehicle.toml")
+    for given in [car, "\(car)/"] { #expect(try find(given) == "\(car)/vehicle.toml") }
+  }
+
   @Test("an unknown name says where it was looked for, and what was probably meant")
   func unknown() throws {
     #expect(

@@ -168,7 +168,7 @@ struct ConfigImportTests {
   @Test(
     "says what else a file is",
     arguments: [
-      ("\u{0}\u{1}", "not a text"),
+      ("\u{0}\u{1}", "neither a text nor a picture (PNG, JPEG)"),
       ("https://example.org/", "not a vehicle's code, or a damaged one: not well formed: not a compact JWS"),
       (
         "{\"uuid\":\"5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90\",\"stepId\":\"left\"}",

@@ -78,7 +78,7 @@ struct UsageTests {
       ),
       (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
-        "`stepctl status --help` explains how to use it"
+        "--timeout: how long to listen and to wait, as 10, 10s or 2m (default: 10)"
       ),
     ])
   func oneLine(_ typed: String, _ error: String, _ hint: String) {

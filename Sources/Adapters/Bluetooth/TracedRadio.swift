@@ -1,0 +1,73 @@
+import Domain
+import Encoding
+import Ranging
+
+/// Wraps another radio, and tells each advertisement as it came before handing it on.
+///
+/// Anybody may send, and as much as they like. So of what comes within a second of the radio's clock only so many are told,
+/// and how many more there were. iBeacons are counted apart, because others would crowd them out.
+final class TracedRadio: Radio {
+  private let radio: any Radio
+  private let name: String
+  private let trace: (String) -> Void
+
+  /// Of iBeacons, and of others.
+  static let mostPerSecond = 10
+  /// The second on the radio's clock, and what was told in it.
+  private var second: Int64?
+  private var told = (beacons: 0, others: 0)
+  private var untold = 0
+
+  init(_ radio: any Radio, named name: String, _ trace: @escaping (String) -> Void) {
+    self.radio = radio
+    self.name = name
+    self.trace = trace
+  }
+
+  var start: UnixTime { radio.start }
+
+  func next(until deadline: UnixTime?) throws(RadioError) -> RadioEvent {
+    let event = try radio.next(until: deadline)
+    switch event {
+    case .heard(let advertisement): tell(advertisement)
+    case .deadline(let time): begin(time)
+    case .ended: sum()
+    }
+    return event
+  }
+
+  func close() {
+    sum()
+    radio.close()
+  }
+
+  private func tell(_ advertisement: Advertisement) {
+    begin(advertisement.time)
+    let isTold: Bool
+    if advertisement.iBeacon != nil {
+      told.beacons += 1
+      isTold = told.beacons <= Self.mostPerSecond
+    } else {
+      told.others += 1
+      isTold = told.others <= Self.mostPerSecond
+    }
+    guard isTold else {
+      untold += 1
+      return
+    }
+    let level = advertisement.rssi.map { "\($0) dBm" } ?? "? dBm"
+    trace("< \(name) \(advertisement.address) \(level) \(hexadecimal(advertisement.data))")
+  }
+
+  private func begin(_ time: UnixTime) {
+    let now = time.microseconds / 1_000_000
+    guard now != second else { return }
+    sum()
+    (second, told) = (now, (0, 0))
+  }
+
+  private func sum() {
+    if untold > 0 { trace("< \(name) \(untold) more in that second") }
+    untold = 0
+  }
+}

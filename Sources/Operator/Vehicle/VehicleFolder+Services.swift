@@ -1,0 +1,67 @@
+import Configuration
+import Domain
+import Glibc
+import SystemIO
+
+extension VehicleFolder {
+  /// Whether the vehicle has a broker of its own, and not its fleet's.
+  package var hasBroker: Bool { Files.exists(path(VehiclePaths.broker)) }
+
+  /// Whether there is a complete vehicle.
+  package var hasVehicle: Bool {
+    Files.exists(path(VehiclePaths.controller)) && !Files.exists(path(VehiclePaths.staging))
+  }
+
+  /// Copies what the controller needs to a folder where nothing or an empty folder is. What only the operator needs, or
+  /// one rider, stays here. Without the journal, a controller that ran from here would forget what it was told.
+  package func copyController(to destination: String) throws {
+    let keys = try Files.names(in: path(VehiclePaths.keys)).map { "\(VehiclePaths.keys)/\($0)" }
+    let journal = ControllerFile.standardJournal
+    try copy(
+      [
+        VehiclePaths.vehicle, VehiclePaths.controller, VehiclePaths.authorityCertificate,
+        VehiclePaths.controllerCertificate, VehiclePaths.controllerKey,
+      ] + keys + (Files.exists(path(journal)) ? [journal] : []), to: destination)
+  }
+
+  /// Copies what the broker needs.
+  package func copyBroker(to destination: String) throws {
+    guard let resolved = realpath(path, nil) else { throw SystemError("find", path) }
+    defer { free(resolved) }
+    let own = String(cString: resolved)
+    let lists = [VehiclePaths.revocationList].filter { Files.exists(path($0)) }
+    try copy(
+      [
+        VehiclePaths.accessList, VehiclePaths.authorityCertificate, VehiclePaths.brokerCertificate,
+        VehiclePaths.brokerKey, VehiclePaths.broker,
+      ] + lists, to: destination
+    ) { name, content in
+      guard name == VehiclePaths.broker else { return content }
+      return Array(String(decoding: content, as: UTF8.self).replacing("\(own)/", with: "\(destination)/").utf8)
+    }
+  }
+
+  private func copy(
+    _ names: [String], to destination: String, _ change: (String, [UInt8]) -> [UInt8] = { $1 }
+  ) throws {
+    // A link, where systemd has made one: the folder that it leads to may be replaced, the link stays.
+    let place = realpath(destination, nil).map { resolved in
+      defer { free(resolved) }
+      return String(cString: resolved)
+    }
+    let staging = try StagingFolder("\(Files.parent(of: place ?? destination))/.\(Files.name(of: destination)).new")
+    for folder in Set(names.filter { $0.contains("/") }.map { Files.parent(of: $0) }).sorted() {
+      try staging.createFolder(folder, mode: folder == VehiclePaths.keys ? 0o700 : 0o755)
+    }
+    for name in names {
+      let source = path(name)
+      let isPrivate = try !Files.isReadableByOthers(source)
+      try staging.write(NewFile(name, change(name, try Files.readRegular(source)), isPrivate: isPrivate))
+    }
+    try staging.synchronize()
+    try staging.become(place ?? destination)
+  }
+
+  /// Removes such a copy.
+  package static func removeCopy(_ path: String) throws { try StagingFolder.remove(path) }
+}
