@@ -22,7 +22,7 @@ struct Standing: ContextCommand {
     let settings = try context.settings(
       vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
     let named = settings.vehicle.value != nil
-    let paths = named ? [try settings.vehicleFile()] : settings.folders.vehicles().map(\.path)
+    let paths = try named ? [settings.vehicleFile()] : settings.folders.vehicles().map(\.path)
     let vehicles = try paths.map { path in try KnownVehicle(VehicleFile(reading: path), at: context.seconds) }
     let state = vehicles.map(\.state).min { $0.rank < $1.rank } ?? .noVehicle
     let steps = state.next(vehicle.vehicle.map { " " + shellCommand("--vehicle", $0) } ?? "")

@@ -512,6 +512,40 @@ def test_a_pipe_in_place_of_a_file_of_a_rider_is_told_and_not_waited_for(parked,
     assert str(file) in ended.error and "not a regular file" in ended.error
 
 
+def test_configuration_that_cannot_be_read_is_told_and_not_passed_over(stepctl, file_vehicle, tmp_path):
+    """Whoever knows a vehicle is not told that there is none."""
+    folder = tmp_path / "stepctl"
+    vehicles = folder / "vehicles"
+    shutil.copytree(file_vehicle.folder / "riders/alice", vehicles / "car")
+    types = lambda *arguments: stepctl(*arguments, prefix=AS_ANYBODY, XDG_CONFIG_HOME=str(tmp_path))  # noqa: E731
+    for closed, subject in ((folder, folder / "config.toml"), (vehicles, vehicles), (vehicles / "car", None)):
+        subject = subject or closed / "vehicle.toml"
+        closed.chmod(0)
+        try:
+            for arguments in ((), ("status",), ("locate",), ("config", "show")):
+                ended = types(*arguments)
+                assert (ended.status, ended.stdout) == (77, ""), arguments
+                assert ended.error == f"cannot open {subject}: Permission denied", arguments
+            named = types("config", "show", "--vehicle", file_vehicle.folder / "vehicle.toml")
+            assert named.status == (77 if closed == folder else 0), "its folder is not looked into"
+        finally:
+            closed.chmod(0o700)
+    vehicles.rename(tmp_path / "moved")
+    assert types().status == 0, "a folder that is not there is none"
+
+
+def test_a_pipe_in_place_of_a_vehicle_file_is_told_and_not_waited_for(stepctl, tmp_path):
+    """While it is opened, signals are held back: nothing but a kill would end that."""
+    os.mkfifo(tmp_path / "car.toml")
+    for command in ("open", "locate", "status", "find"):
+        ended = stepctl(command, "--vehicle", tmp_path / "car.toml", patience=5)
+        assert (ended.status, ended.stdout) == (74, "")
+        assert ended.error == f"cannot read {tmp_path}/car.toml, which is not a regular file: Invalid argument"
+    (tmp_path / "stepctl").mkdir()
+    os.mkfifo(tmp_path / "stepctl/config.toml")
+    assert stepctl("status", XDG_CONFIG_HOME=str(tmp_path), patience=5).status == 74
+
+
 def test_a_journal_that_is_none_or_too_large_is_told_and_ends_with_65(parked):
     """With which systemd does not start it again and again."""
     journal = parked.folder / "journal.json"

@@ -51,7 +51,7 @@ struct ConfigShow: ContextCommand {
 
   /// The vehicle's file. It is no error here if none was given and there is not exactly one.
   private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
-    if settings.vehicle.value == nil, settings.folders.vehicles().count != 1 { return nil }
+    if settings.vehicle.value == nil, try settings.folders.vehicles().count != 1 { return nil }
     return try VehicleFile(reading: settings.vehicleFile())
   }
 

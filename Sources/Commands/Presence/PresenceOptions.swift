@@ -33,14 +33,14 @@ struct PresenceOptions: ParsableArguments {
   func vehicleFile(
     _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile {
-    if let active = ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
-    guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
+    if let active = try ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
+    guard settings.vehicle.value == nil, by == .auto || by == .beacon, try settings.folders.vehicles().count > 1 else {
       return try VehicleFile(reading: settings.vehicleFile())
     }
     let radio = try settings.radioSpec()
     // What is read of a pipe is gone.
     if case .btsnoop("-") = radio { return try VehicleFile(reading: settings.vehicleFile()) }
-    let known = settings.folders.vehicles()
+    let known = try settings.folders.vehicles()
     // A file that cannot be read is not the one that is meant, unless it is named.
     let files = known.compactMap { vehicle in
       (try? VehicleFile(reading: vehicle.path)).map { (name: vehicle.name, file: $0) }

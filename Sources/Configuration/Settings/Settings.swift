@@ -109,8 +109,9 @@ extension Settings {
   /// The path of the vehicle file: the given file, the one of the given name, or the only one.
   ///
   /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
-  package func vehicleFile() throws(ConfigurationError) -> String {
-    let vehicles = folders.vehicles()
+  package func vehicleFile() throws -> String {
+    if let given = vehicle.value, Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
+    let vehicles = try folders.vehicles()
     guard let given = vehicle.value else {
       switch vehicles.count {
       case 1: return vehicles[0].path
@@ -126,7 +127,6 @@ extension Settings {
           "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
-    if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
     if let named = vehicles.first(where: { $0.name == given }) { return named.path }
     let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
     let inFolder = "\(given)/vehicle.toml"
