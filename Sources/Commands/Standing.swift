@@ -20,7 +20,7 @@ struct Standing: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(
-      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
     let named = settings.vehicle.value != nil
     let paths = try named ? [settings.vehicleFile()] : settings.folders.vehicles().map(\.path)
     let vehicles = try paths.map { path in try KnownVehicle(VehicleFile(reading: path), at: context.seconds) }

@@ -21,7 +21,7 @@ struct ConfigShow: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(
-      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
     let rows: [(name: String, value: String, origin: SettingOrigin)] = [
       ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
       ("radio", settings.radio.value, settings.radio.origin),

@@ -25,7 +25,7 @@ struct PresenceOptions: ParsableArguments {
   @OptionGroup var timeout: TimeoutOptions
 
   func settings(_ context: Context, vehicle: String?) throws -> Settings {
-    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
+    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
   }
 
   /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of several

@@ -9,10 +9,10 @@ package struct Settings: Equatable, Sendable {
     package var vehicle: String?
     package var radio: String?
     package var nfc: String?
-    /// Seconds.
-    package var timeout: Double?
+    /// As it was typed: `10`, `10s`, `2m`.
+    package var timeout: String?
 
-    package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil) {
+    package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: String? = nil) {
       self.vehicle = vehicle
       self.radio = radio
       self.nfc = nfc
@@ -55,9 +55,7 @@ package struct Settings: Equatable, Sendable {
     let reader = try sources.resolve(.nfc, .text, flag: flags.nfc.map(TOMLValue.string))
     nfc = reader.map { Setting($0.value, $0.origin) } ?? Setting(nil, .standard)
     timeout =
-      try sources.resolve(
-        .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
-        variable: { (seconds(typed: $0) ?? Double($0)).map(TOMLValue.float) ?? .string($0) })
+      try sources.resolve(.timeout, .timeout, flag: flags.timeout.map(TOMLValue.string))
       ?? Setting(Self.standardTimeout, .standard)
     self.folders = folders
   }
@@ -73,16 +71,14 @@ package struct Settings: Equatable, Sendable {
 
     /// What the first of flag, variable and files says.
     ///
-    /// - Parameters:
-    ///   - parse: makes a value of a variable's text.
-    ///   - adjust: makes of a value in a file what it means outside of that file's folder.
+    /// - Parameter adjust: makes of a value in a file what it means outside of that file's folder.
     func resolve<Value>(
-      _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?, variable parse: (String) -> TOMLValue = TOMLValue.string,
+      _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?,
       file adjust: (Value, TOMLDocument) -> Value = { value, _ in value }
     ) throws(ConfigurationError) -> Setting<Value>? {
       if let flag { return try read(flag, form, .flag("--\(key.rawValue)")) }
       let variable = "STEPCTL_\(key.rawValue.uppercased())"
-      if let text = environment[variable], !text.isEmpty { return try read(parse(text), form, .variable(variable)) }
+      if let text = environment[variable], !text.isEmpty { return try read(.string(text), form, .variable(variable)) }
       for file in files {
         guard let value = try file.optional(key, form) else { continue }
         let path = folders.displayed(file.document.path)
@@ -135,6 +131,22 @@ extension Settings {
     let hint = meant.map { "; did you mean \($0)?" }
     throw vehicle.origin.error(
       "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
+  }
+}
+
+extension TOMLForm<Double> {
+  /// Seconds: a number, or a length of time as people type it.
+  fileprivate static var timeout: TOMLForm {
+    TOMLForm(expectation: "0.1 s to 1 h, as 10, 10s or 2m") {
+      let time: Double? =
+        switch $0 {
+        case .integer(let value): Double(value)
+        case .float(let value): value
+        case .string(let text): seconds(typed: text)
+        default: nil
+        }
+      return time.flatMap { (0.1...3600).contains($0) ? $0 : nil }
+    }
   }
 }
 
