@@ -106,6 +106,10 @@ package struct CommandTyped {
     var isRepeating: Bool
     var title: String
     var values: [String]
+    /// Whether its value may begin with a hyphen.
+    var takesAnything: Bool
+    /// What the help says of it.
+    var abstract: String?
 
     init?(_ json: JSON) {
       guard let kind = json["kind"]?.string else { return nil }
@@ -117,7 +121,19 @@ package struct CommandTyped {
       let value = "<\(json["valueName"]?.string ?? "")>"
       title = names.last { $0.hasPrefix("--") }.map { "\($0) \(value)" } ?? value
       values = (json["allValues"]?.array ?? []).compactMap(\.string)
+      takesAnything = json["parsingStrategy"] == "unconditional"
+      abstract = json["abstract"]?.string
     }
+  }
+
+  private var parameters: [Parameter]? {
+    let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
+    return description?["command"]?["arguments"]?.array?.compactMap(Parameter.init)
+  }
+
+  /// What the help says of the parameter that a message ends with: `the value "0" is invalid for "--for <time>"`
+  func explanation(of message: String) -> String? {
+    parameters?.first { message.hasSuffix(" is invalid for \"\($0.title)\"") }?.abstract
   }
 
   private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
@@ -125,8 +141,7 @@ package struct CommandTyped {
   /// What was probably mistyped: an option, the value of one of few words, or an option that is there twice.
   func mistake() -> CommandFailure? {
     guard !isBare else { return nil }
-    let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
-    guard let all = description?["command"]?["arguments"]?.array?.compactMap(Parameter.init) else { return nil }
+    guard let all = parameters else { return nil }
     var positional = all.filter(\.names.isEmpty)[...]
     var seen: Set<String> = []
     var rest = arguments.dropFirst(words)
@@ -156,7 +171,9 @@ package struct CommandTyped {
       }
       var value: String?
       if name == word {
-        if let next = rest.first, !next.hasPrefix("-") || next == "-" || Double(next) != nil { value = rest.popFirst() }
+        if let next = rest.first, option.takesAnything || !next.hasPrefix("-") || next == "-" || Double(next) != nil {
+          value = rest.popFirst()
+        }
       } else {
         value = String(word.dropFirst(name.count + 1))
       }

@@ -115,7 +115,7 @@ package enum Program {
       }
       let code = root.exitCode(for: error)
       let mistake = code == .validationFailure ? line.mistake() : nil
-      failure = mistake ?? CommandFailure(ArgumentParser: root.message(for: error), code, line.typed)
+      failure = mistake ?? CommandFailure(ArgumentParser: root.message(for: error), code, line)
     }
     if failure.isInterruption {
       return .signal((failure as? Interrupted)?.signal ?? Interruption.pending ?? SIGINT)
@@ -135,7 +135,7 @@ extension ParsableCommand {
 extension CommandFailure {
   /// What is ArgumentParser's, in the form of all other errors: lower case, no full stop, names in double quotes, and
   /// what to do as a hint.
-  fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ typed: String) {
+  fileprivate init(ArgumentParser text: String, _ code: ExitCode, _ line: CommandTyped) {
     var text = text.split(whereSeparator: \.isNewline).joined(separator: " ").withDoubleQuotes
     guard code == .validationFailure else {
       self.init(.failure, text)
@@ -147,7 +147,9 @@ extension CommandFailure {
       hint = (words + text[range.upperBound...].asClause).replacing("\" and \"", with: "\" or \"")
       text = String(text[..<range.lowerBound])
     }
-    self.init(.usage, text[...].asClause, hint: hint ?? "`\(typed) --help` explains how to use it")
+    let message = text[...].asClause
+    let explanation = line.explanation(of: message).map { $0[...].asClause }
+    self.init(.usage, message, hint: hint ?? explanation ?? "`\(line.typed) --help` explains how to use it")
   }
 }
 
@@ -170,6 +172,8 @@ extension Substring {
   /// A sentence as what follows a colon: without its capital and its full stop.
   fileprivate var asClause: String {
     let text = last == "." ? dropLast() : self
+    // An abbreviation stays as it is.
+    if text.dropFirst().first?.isUppercase == true { return String(text) }
     return text.prefix(1).lowercased() + text.dropFirst()
   }
 }

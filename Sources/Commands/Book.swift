@@ -20,7 +20,9 @@ struct Book: ContextCommand {
       "When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).", valueName: "time"))
   var from: BookingTime?
 
-  @Option(name: .customLong("for"), help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"))
+  @Option(
+    name: .customLong("for"), parsing: .unconditional,
+    help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"))
   var length: Lifetime
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))
