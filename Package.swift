@@ -228,8 +228,8 @@ let package = Package(
     tests(
       "StepCommandsTests",
       [
-        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
-        "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
+        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "Rider",
+        "StepController", "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests(
       "FleetClientTests",
