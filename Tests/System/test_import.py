@@ -594,12 +594,9 @@ def test_files_that_are_none_of_these_are_told(phone, van, tmp_path):
         assert phone.imports(*arguments).status == 64
 
 
-@pytest.mark.parametrize("pipe", ["vehicle.toml"])
-def test_a_pipe_that_nobody_writes_to_can_be_left(phone, van, tmp_path, pipe):
-    folder = handed_over(van, tmp_path / "folder", van)
-    (folder / pipe).unlink()
-    os.mkfifo(folder / pipe)
-    with closing(Terminal([STEPCTL, "config", "import", folder], phone.stepctl.environment)) as terminal:
+def test_a_pipe_that_nobody_writes_to_can_be_left(phone, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with closing(Terminal([STEPCTL, "config", "import", tmp_path / "pipe"], phone.stepctl.environment)) as terminal:
         program = Path(f"/proc/{terminal.process.pid}/exe")
         wait_until(lambda: program.resolve() == STEPCTL.resolve(), "it has the terminal")
         # And by then it waits for the pipe, though nothing shows that.
@@ -607,6 +604,15 @@ def test_a_pipe_that_nobody_writes_to_can_be_left(phone, van, tmp_path, pipe):
         terminal.types(b"\x03")
         assert terminal.ends() == -2
     assert phone.files == {}
+
+
+def test_a_pipe_in_a_folder_is_told_and_not_waited_for(phone, van, tmp_path):
+    folder = handed_over(van, tmp_path / "folder", van)
+    (folder / "vehicle.toml").unlink()
+    os.mkfifo(folder / "vehicle.toml")
+    status, error = phone.refuses(folder)
+    assert (status, phone.files) == (74, {})
+    assert error == f"cannot read {folder}/vehicle.toml, which is not a regular file: Invalid argument"
 
 
 def test_a_rider_without_a_home_is_told(van, phone, tmp_path):
