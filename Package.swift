@@ -232,9 +232,8 @@ let package = Package(
     tests(
       "StepCommandsTests",
       [
-        "Cryptography",
-        "StepCommands", "Bluetooth", "Configuration", "Domain", "Encoding", "MQTT", "NFC", "Ranging", "StepController",
-        "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
+        "StepCommands", "Bluetooth", "Configuration", "Cryptography", "Domain", "Encoding", "MQTT", "NFC", "Ranging",
+        "Rider", "StepController", "StepProtocol", "SystemIO", "Tags", "Terminal", argumentParser,
       ]),
     tests(
       "FleetClientTests",

@@ -106,8 +106,10 @@ package struct CommandTyped {
     var isRepeating: Bool
     var title: String
     var values: [String]
-    /// What its help says of it.
-    var about: String?
+    /// Whether its value may begin with a hyphen.
+    var takesAnything: Bool
+    /// What the help says of it.
+    var abstract: String?
 
     init?(_ json: JSON) {
       guard let kind = json["kind"]?.string else { return nil }
@@ -119,28 +121,22 @@ package struct CommandTyped {
       let value = "<\(json["valueName"]?.string ?? "")>"
       title = names.last { $0.hasPrefix("--") }.map { "\($0) \(value)" } ?? value
       values = (json["allValues"]?.array ?? []).compactMap(\.string)
-      about = json["abstract"]?.string
+      takesAnything = json["parsingStrategy"] == "unconditional"
+      abstract = json["abstract"]?.string
     }
   }
-
-  private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
 
   private var parameters: [Parameter]? {
     let description = try? JSON(parsing: Array(command._dumpHelp().utf8), maximumDepth: 64)
     return description?["command"]?["arguments"]?.array?.compactMap(Parameter.init)
   }
 
-  /// What to do about a value that cannot be read: what its help says of it.
-  ///
-  /// - Parameter message: names the option as ArgumentParser does.
-  func advice(on message: String) -> String? {
-    guard message.hasPrefix("the value "), !isBare,
-      let option = parameters?.first(where: { message.contains("for \"\($0.title)\"") }), let about = option.about
-    else { return nil }
-    var clause = about.prefix(1).lowercased() + about.dropFirst()
-    if clause.hasSuffix(".") { clause.removeLast() }
-    return "\(option.names.last { $0.hasPrefix("--") } ?? option.title): \(clause)"
+  /// What the help says of the parameter that a message ends with: `the value "0" is invalid for "--for <time>"`
+  func explanation(of message: String) -> String? {
+    parameters?.first { message.hasSuffix(" is invalid for \"\($0.title)\"") }?.abstract
   }
+
+  private static let ofEvery = ["--help", "-h", "--version", "--help-hidden"]
 
   /// What was probably mistyped: an option, the value of one of few words, or an option that is there twice.
   func mistake() -> CommandFailure? {
@@ -179,7 +175,9 @@ package struct CommandTyped {
       }
       var value: String?
       if name == word {
-        if let next = rest.first, !next.hasPrefix("-") || next == "-" || Double(next) != nil { value = rest.popFirst() }
+        if let next = rest.first, option.takesAnything || !next.hasPrefix("-") || next == "-" || Double(next) != nil {
+          value = rest.popFirst()
+        }
       } else {
         value = String(word.dropFirst(name.count + 1))
       }

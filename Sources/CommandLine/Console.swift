@@ -13,6 +13,8 @@ package struct Console: Sendable {
   package let isColored: Bool
   private let output: any Output
   private let errors: any Output
+  /// Whether terminals move their cursor.
+  private let canMove: Bool
 
   /// - Parameter isColored: whether colors are wanted. They are used on terminals only.
   package init(
@@ -20,6 +22,7 @@ package struct Console: Sendable {
   ) {
     output = context.output
     errors = context.errors
+    canMove = Screen.canMove(context)
     self.isJSON = isJSON
     self.isQuiet = isQuiet
     self.verbosity = verbosity
@@ -51,7 +54,7 @@ package struct Console: Sendable {
   }
 
   /// A line on standard error that shows how things go on; nothing with `-q`.
-  package var progress: ProgressLine { ProgressLine(errors, isShown: !isQuiet) }
+  package var progress: ProgressLine { ProgressLine(errors, isShown: !isQuiet && canMove) }
 
   /// Says what helps to find a fault, with `-v` only. The text may come from others.
   package func detail(_ line: String) {

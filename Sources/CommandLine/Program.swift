@@ -148,9 +148,9 @@ extension CommandFailure {
       hint = (words + text[range.upperBound...].asClause).substituting("\" and \"", by: "\" or \"")
       text = String(text[..<range.lowerBound])
     }
-    let clause = text[...].asClause
-    self.init(
-      .usage, clause, hint: hint ?? line.advice(on: clause) ?? "`\(line.typed) --help` explains how to use it")
+    let message = text[...].asClause
+    let explanation = line.explanation(of: message).map { $0[...].asClause }
+    self.init(.usage, message, hint: hint ?? explanation ?? "`\(line.typed) --help` explains how to use it")
   }
 }
 
@@ -173,6 +173,8 @@ extension Substring {
   /// A sentence as what follows a colon: without its capital and its full stop.
   fileprivate var asClause: String {
     let text = last == "." ? dropLast() : self
+    // An abbreviation stays as it is.
+    if text.dropFirst().first?.isUppercase == true { return String(text) }
     return text.prefix(1).lowercased() + text.dropFirst()
   }
 }

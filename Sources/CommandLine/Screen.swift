@@ -28,9 +28,12 @@ package final class Screen {
   private var keys: Keyboard?
 
   /// Whether results go to a terminal, and to one that can move its cursor.
-  package static func canDraw(_ context: Context) -> Bool {
+  package static func canDraw(_ context: Context) -> Bool { canMove(context) && context.output.isTerminal }
+
+  /// Whether the terminal, if there is one, can move its cursor.
+  static func canMove(_ context: Context) -> Bool {
     let type = context.environment["TERM"] ?? ""
-    return !type.isEmpty && type != "dumb" && context.output.isTerminal
+    return !type.isEmpty && type != "dumb"
   }
 
   /// Takes the terminal, which can draw.

@@ -10,7 +10,8 @@ import Terminal
 
 struct Enroll: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "enroll", abstract: "Make this device's key, and a request for your operator.")
+    commandName: "enroll", abstract: "Make this device's key, and a request for your operator.",
+    usage: "stepctl enroll <options>")
 
   @Option(help: "What you want to be called (default: your user name).")
   var name: RiderName?

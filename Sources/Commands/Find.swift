@@ -23,13 +23,14 @@ struct Find: ContextCommand {
       valueName: "place"))
   var to: Place?
 
-  @Option(help: ArgumentHelp("Where gpsd listens (default: localhost:2947).", valueName: "host:port"))
+  @Option(help: ArgumentHelp("Where gpsd listens.", valueName: "host:port"))
   var gpsd: GPSConnection.Address = .usual
 
   @Flag(help: "Keep going: draw an arrow, or print a line for each place where that cannot be.")
   var watch = false
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "How long to wait until the receiver has settled, as 60, 60s or 2m (default: 60).", valueName: "seconds"))
   var timeout: TimeSpan?
@@ -107,11 +108,11 @@ struct Find: ContextCommand {
     guard !watch else { return }
     if isInterrupted { throw Interrupted() }
     console.progress.clear()
-    let last = found ?? report()
-    try console.isJSON ? console.result(last.json) : console.result(last.line)
-    guard found == nil else { return }
-    console.note("hint: \(last.advice)")
-    throw Ended(.notLocated)
+    guard let found else {
+      let last = report()
+      throw CommandFailure(.notLocated, last.line, hint: last.advice, details: last.json.object ?? [])
+    }
+    try console.isJSON ? console.result(found.json) : console.result(found.line)
   }
 
   private func goal(_ context: Context, _ interruption: Interruption) throws -> FindGoal {

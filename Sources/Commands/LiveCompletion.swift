@@ -18,7 +18,7 @@ enum LiveCompletion {
   }
 
   static let vehicle = kind { _, typed in
-    folders.vehicles().map(\.name) + paths(typed[...], ending: ".toml")
+    ((try? folders.vehicles()) ?? []).map(\.name) + paths(typed[...], ending: ".toml")
   }
 
   static let step = kind { words, _ in steps(words) }

@@ -5,7 +5,8 @@ import Terminal
 
 struct Logout: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "logout", abstract: "End the login on this device.")
+    commandName: "logout", abstract: "End the login on this device.",
+    usage: "stepctl logout <options>")
 
   @Flag(help: "End every login of the account, on all devices.")
   var everywhere = false

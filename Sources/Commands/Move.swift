@@ -17,6 +17,7 @@ struct Open: MoveCommand {
     abstract: "Open the step that you are standing in front of.", usage: "stepctl open [<options>] [left|right|facing]")
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "How long to wait while something on the road comes towards the step (default: 20).", valueName: "seconds"))
   var wait: Double?

@@ -93,28 +93,31 @@ struct SaveOptions: ParsableArguments {
 
 struct TimeoutOptions: ParsableArguments {
   @Option(
-    name: .customLong("timeout"),
+    name: .customLong("timeout"), parsing: .unconditional,
     help: ArgumentHelp("How long to listen and to wait, as 10, 10s or 2m (default: 10).", valueName: "seconds"))
   var given: TimeSpan?
 
   /// Seconds.
   var timeout: Double? { given?.seconds }
+
+  var typed: String? { given?.text }
 }
 
 /// A length of time as people type it: `10` and `10s`, `500ms`, `2m`.
 struct TimeSpan: ExpressibleByArgument {
   let seconds: Double
+  let text: String
 
   init?(argument: String) {
     guard let seconds = Domain.seconds(typed: argument) else { return nil }
-    self.seconds = seconds
+    (self.seconds, text) = (seconds, argument)
   }
 }
 
 extension Context {
   /// The settings, from the flags, the environment and the files, in this order.
   func settings(
-    vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil
+    vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: String? = nil
   ) throws -> Settings {
     try Settings(
       flags: Settings.Flags(vehicle: vehicle, radio: radio, nfc: nfc, timeout: timeout), environment: environment,

@@ -14,15 +14,29 @@ extension Context {
   /// - Parameter noInput: then nobody is asked.
   func unlock(_ interruption: Interruption, noInput: Bool = false) -> KeyFile.Unlock {
     { path, pem in
-      let given = try passphrase.bytes ?? ask(for: path, interruption, noInput: noInput)
-      let key = try ProtectedKey.open(pem, path, by: given)
-      passphrase.keep(given)
-      return key
+      var attempts = passphrase.bytes == nil && file == nil ? Self.attempts : 1
+      while true {
+        let given = try passphrase.bytes ?? ask(for: path, interruption, noInput: noInput)
+        attempts -= 1
+        do {
+          let key = try ProtectedKey.open(pem, path, by: given)
+          passphrase.keep(given)
+          return key
+        } catch ProtectedKeyError.wrongPassphrase where attempts > 0 {
+          Console(self).note("the passphrase is wrong")
+        }
+      }
     }
   }
 
+  /// How often it may be typed.
+  private static let attempts = 3
+
+  /// The file that the environment names.
+  private var file: String? { environment[Self.variable].flatMap { $0.isEmpty ? nil : $0 } }
+
   private func ask(for path: String, _ interruption: Interruption, noInput: Bool) throws -> [UInt8] {
-    if let file = environment[Self.variable], !file.isEmpty { return try Self.passphrase(in: file) }
+    if let file { return try Self.passphrase(in: file) }
     guard !noInput, input.isTerminal else {
       throw CommandFailure(
         .noPermission, "\(path): a passphrase protects this key, and nobody can be asked for it",

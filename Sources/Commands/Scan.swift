@@ -16,7 +16,7 @@ struct Scan: ContextCommand {
   @OptionGroup var radio: RadioOptions
   @OptionGroup var saving: SaveOptions
   @Option(
-    name: .customLong("timeout"),
+    name: .customLong("timeout"), parsing: .unconditional,
     help: ArgumentHelp(
       "End after this time on the radio's clock, as 10, 10s or 2m (default: never).", valueName: "seconds"))
   var given: TimeSpan?
@@ -26,7 +26,7 @@ struct Scan: ContextCommand {
     let console = output.console(context)
     let timeout = given?.seconds
     let interruption = try context.interruption()
-    let spec = try context.settings(radio: radio.radio, timeout: timeout).radioSpec()
+    let spec = try context.settings(radio: radio.radio, timeout: given?.text).radioSpec()
     let view = LiveView(context, console, radio: spec)
     let trace = view == nil ? console.trace : nil
     let opened = try spec.open(interruption: interruption, tell: view?.note ?? console.note, trace: trace)

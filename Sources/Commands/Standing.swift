@@ -21,7 +21,7 @@ struct Standing: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(
-      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
     let vehicles = try knownVehicles(settings, context, console)
     let state = vehicles.map(\.state).min { $0.rank < $1.rank } ?? .noVehicle
     let option = vehicle.vehicle.map { " " + shellCommand("--vehicle", $0) }

@@ -39,7 +39,7 @@ struct Stop: ContextCommand {
   func run(in context: Context) throws {
     let started = ContinuousClock.now
     let console = output.console(context)
-    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.timeout)
+    let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
     let access = try file.riderAccess(unlock: context.unlock(interruption))

@@ -6,7 +6,8 @@ import Terminal
 
 struct Vehicles: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "vehicles", abstract: "List the vehicles that can be booked.")
+    commandName: "vehicles", abstract: "List the vehicles that can be booked.",
+    usage: "stepctl vehicles <options>")
 
   @Option(
     help: ArgumentHelp(

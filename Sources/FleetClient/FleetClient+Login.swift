@@ -67,7 +67,7 @@ extension FleetClient {
 
   /// Says yes to a code in the form that a browser would show.
   ///
-  /// - Parameter terms: the version that is accepted, where the server has asked for that (`needsTerms`).
+  /// - Parameter terms: the version that is accepted, where the server has asked for that.
   package func confirm(_ code: LoginCode, as credentials: Credentials, terms: String? = nil) throws {
     let response = try form(
       code.page,

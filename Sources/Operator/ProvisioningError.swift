@@ -75,7 +75,7 @@ package enum ProvisioningError: Failure, Equatable {
       "\(path) lists the tag \(tag) for the \(step) step; use another tag"
     case .otherDevice(let path):
       "\(path) is the key of another device; remove the rider's folder to start again"
-    case .noHome: "no folder to put the vehicle into: HOME is not set"
+    case .noHome: "no folder for stepctl's files: HOME is not set"
     case .otherOperator(let path, let place, let found):
       "\(path) trusts another operator than \(found?.grouped ?? "this one, who is not named");"
         + " if you are sure of this one, remove \(place) and import again"
@@ -87,7 +87,7 @@ package enum ProvisioningError: Failure, Equatable {
     case .nameTaken(let name, let path): "\(path) is another vehicle named \(name); use --name to choose another name"
     case .knownAs(let name, let path): "this vehicle is already known as \(name): \(path)"
     case .unusableVehicleName(let name):
-      "\(name): a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
+      "--name \"\(name)\": a name has 1 to 64 letters, digits, \".\", \"-\" and \"_\"; it starts with no \".\" and ends with no \".toml\""
     case .looseFile(let path):
       "\(path) is this vehicle's file; move it to \(path.dropLast(5))/vehicle.toml, and import again"
     case .outside(let path, let folder):

@@ -260,7 +260,11 @@ package final class Approach {
     (sender, senderEvents) = (nil, nil)
   }
 
-  /// - Parameters: what was found, and why it is not enough, before the wait.
+  /// Gives the vehicle time to hear this device.
+  ///
+  /// - Parameters:
+  ///   - sighting: what was found before the wait.
+  ///   - shortfall: why that is not enough.
   private func waitForEars(_ sighting: Sighting, _ shortfall: Shortfall) {
     guard lastWait == nil else { return }
     lastWait = loop.schedule(at: .now + Self.patience) { [unowned self] in
@@ -307,7 +311,10 @@ package final class Approach {
     lastResult = result
     guard commanded == nil, pause == nil else { return }
     if case .nothing = presence.verdict {} else if target != nil { return try proceed() }
-    if case .undecided(let location, let radio) = try result.get() { end(.undecided(location, radio)) }
+    guard case .undecided(let location, let radio) = try result.get() else { return }
+    // A recording ends at once. That the vehicle cannot be reached counts first, and comes when it is known.
+    guard target == nil || presence.isAnswered else { return }
+    end(.undecided(location, radio))
   }
 
   private func fail(_ error: RiderError) throws {
@@ -323,7 +330,10 @@ package final class Approach {
     (target, commanded, self.client, waitEnd) = (nil, nil, nil, nil)
     // The next answer says where the vehicle hears the device then.
     presence.take(heard: nil)
-    loop.schedule(at: .now) { client?.close() }
+    loop.schedule(at: .now) { [unowned self] in
+      client?.close()
+      if ending == nil, let lastResult { try finish(lastResult) }
+    }
   }
 
   private func interruptCommand() throws -> Bool {

@@ -184,7 +184,8 @@ package enum Files {
     if mkdir(path, mode) == -1, errno != EEXIST { throw SystemError("create the folder", path) }
   }
 
-  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+  /// Whether there is something of this name. Where this user may not look, there may be: whoever opens it is told.
+  package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
   package static func isFolder(_ path: String) -> Bool {
     var status = stat()

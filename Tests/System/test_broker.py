@@ -209,6 +209,29 @@ def test_a_broker_that_never_answers_is_given_up_in_time(parked):
     assert ended.seconds < 9
 
 
+def test_a_recording_that_says_too_little_waits_for_the_broker(parked, tmp_path):
+    """Else it would be luck which of the two is told: a recording ends at once, and a connection fails when it fails."""
+    (tmp_path / "empty.btsnoop").write_bytes(b"btsnoop\0\0\0\0\1\0\0\3\xea")
+    alice = parked.rider("alice")
+    arguments = ("open", "--radio", f"btsnoop:{tmp_path}/empty.btsnoop", "--timeout", "0.5")
+    with socket.create_server(("127.0.0.1", parked.port)):
+        assert alice.types(*arguments).status == 69
+    assert [alice.types(*arguments).status for _ in range(5)] == [69] * 5
+    parked.starts_all()
+    assert alice.types(*arguments).status == 3, "the broker answers, and the recording is at fault"
+
+
+def test_what_is_not_sent_is_not_shown(parked):
+    alice = parked.rider("alice")
+    ended = alice.moves("open", "left", "-vv")
+    assert ended.status == 69 and "connecting to" in ended.stderr
+    assert not [line for line in ended.stderr.splitlines() if line.startswith("> ")]
+    parked.starts_all()
+    lines = alice.types("status", "-vv").stderr.splitlines()
+    sent = [index for index, line in enumerate(lines) if line.startswith("> ")]
+    assert sent and lines.index("connected, as the broker's certificate was checked") < sent[0]
+
+
 def test_a_broker_that_never_answers_is_named(parked):
     alice = parked.rider("alice")
     with socket.create_server(("127.0.0.1", parked.port)):

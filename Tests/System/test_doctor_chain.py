@@ -1,5 +1,6 @@
 """`doctor` beyond the radio: files, token, broker, controller; what is broken, and the line that mends it."""
 
+import re
 import shlex
 import subprocess
 import time
@@ -52,6 +53,7 @@ def test_a_broker_that_is_gone(vehicle, alice):
     vehicle.broker.kill()
     status, found = examined(alice)
     assert status == 69 and "Connection refused" in found["broker"]["connection"]["text"]
+    assert found["controller"]["answer"]["text"] == "not asked: there is no connection to the broker"
 
 
 def test_a_key_that_others_can_read_and_the_line_that_mends_it(vehicle, alice):
@@ -60,6 +62,27 @@ def test_a_key_that_others_can_read_and_the_line_that_mends_it(vehicle, alice):
     assert status == 77
     subprocess.run(shlex.split(found["vehicle"]["keys"]["remedy"]), check=True, cwd=vehicle.stepctl.home)
     assert examined(alice)[0] == 0
+
+
+def test_a_token_that_is_damaged_is_at_fault_and_not_the_controller(vehicle, alice):
+    token = alice.folder / "token.jwt"
+    text = token.read_text()
+    end = len(text.strip()) - 8
+    token.write_text(text[:end] + ("A" if text[end] != "A" else "B") + text[end + 1 :])
+    status, found = examined(alice)
+    assert status == 65 and set(found) == {"vehicle"}
+    assert found["vehicle"]["token"]["text"] == f"{token} is damaged: the signature is not the operator's"
+    assert found["vehicle"]["token"]["remedy"] == "stepctl config import FILE"
+
+
+def test_a_token_of_another_operator_is_told(vehicle, alice, new_vehicle):
+    other = new_vehicle("other")
+    file = alice.file.read_text()
+    keys = [re.search(r'^operator = "(.*)"$', text, re.MULTILINE)[1] for text in (file, (other.folder / "vehicle.toml").read_text())]
+    alice.file.write_text(file.replace(*keys))
+    status, found = examined(alice)
+    assert status == 0, "a controller may know it by now"
+    assert found["vehicle"]["token"]["text"] == "it is not signed by the operator that the vehicle file names"
 
 
 def test_a_token_that_has_ended(vehicle):

@@ -9,13 +9,12 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from programs import AS_ANYBODY, STEPCTL, STEPD, can_mount, mounted
+from programs import AS_ANYBODY, STEPCTL, STEPD, can_mount, mounted, wait_until
 
 LINES = """\
 name = "Rolling Chassis"
@@ -230,14 +229,14 @@ def test_settings_that_cannot_be_are_told_with_who_said_them(stepctl, tmp_path):
     ):
         ended = stepctl("config", "show", *arguments, **variables)
         assert (ended.status, ended.stdout) == (status, "")
-        assert ended.error.startswith(f"{origin}: expected a number from 0.1 to 3600, found ")
+        assert ended.error.startswith(f"{origin}: expected 0.1 s to 1 h, as 10, 10s or 2m, found ")
     radio = stepctl("scan", STEPCTL_RADIO="rubbish")
     assert (radio.status, radio.stdout) == (78, "")
     assert radio.error.startswith("STEPCTL_RADIO: `rubbish` is not a radio: ")
     for text, error in (
-        ("timeout = 0", ":1: timeout: expected a number from 0.1 to 3600, found 0"),
+        ("timeout = 0", ":1: timeout: expected 0.1 s to 1 h, as 10, 10s or 2m, found 0"),
         ("\ntimout = 3", ':2: timout: unknown key, did you mean "timeout"?'),
-        ("timeout = true", ":1: timeout: expected a number from 0.1 to 3600, found true"),
+        ("timeout = true", ":1: timeout: expected 0.1 s to 1 h, as 10, 10s or 2m, found true"),
     ):
         (folder / "config.toml").write_text(text)
         ended = stepctl("config", "show", XDG_CONFIG_HOME=str(tmp_path))
@@ -511,6 +510,40 @@ def test_a_pipe_in_place_of_a_file_of_a_rider_is_told_and_not_waited_for(parked,
     assert str(file) in ended.error and "not a regular file" in ended.error
 
 
+def test_configuration_that_cannot_be_read_is_told_and_not_passed_over(stepctl, file_vehicle, tmp_path):
+    """Whoever knows a vehicle is not told that there is none."""
+    folder = tmp_path / "stepctl"
+    vehicles = folder / "vehicles"
+    shutil.copytree(file_vehicle.folder / "riders/alice", vehicles / "car")
+    types = lambda *arguments: stepctl(*arguments, prefix=AS_ANYBODY, XDG_CONFIG_HOME=str(tmp_path))  # noqa: E731
+    for closed, subject in ((folder, folder / "config.toml"), (vehicles, vehicles), (vehicles / "car", None)):
+        subject = subject or closed / "vehicle.toml"
+        closed.chmod(0)
+        try:
+            for arguments in ((), ("status",), ("locate",), ("config", "show")):
+                ended = types(*arguments)
+                assert (ended.status, ended.stdout) == (77, ""), arguments
+                assert ended.error == f"cannot open {subject}: Permission denied", arguments
+            named = types("config", "show", "--vehicle", file_vehicle.folder / "vehicle.toml")
+            assert named.status == (77 if closed == folder else 0), "its folder is not looked into"
+        finally:
+            closed.chmod(0o700)
+    vehicles.rename(tmp_path / "moved")
+    assert types().status == 0, "a folder that is not there is none"
+
+
+def test_a_pipe_in_place_of_a_vehicle_file_is_told_and_not_waited_for(stepctl, tmp_path):
+    """While it is opened, signals are held back: nothing but a kill would end that."""
+    os.mkfifo(tmp_path / "car.toml")
+    for command in ("open", "locate", "status", "find"):
+        ended = stepctl(command, "--vehicle", tmp_path / "car.toml", patience=5)
+        assert (ended.status, ended.stdout) == (74, "")
+        assert ended.error == f"cannot read {tmp_path}/car.toml, which is not a regular file: Invalid argument"
+    (tmp_path / "stepctl").mkdir()
+    os.mkfifo(tmp_path / "stepctl/config.toml")
+    assert stepctl("status", XDG_CONFIG_HOME=str(tmp_path), patience=5).status == 74
+
+
 def test_a_journal_that_is_none_or_too_large_is_told_and_ends_with_65(parked):
     """With which systemd does not start it again and again."""
     journal = parked.folder / "journal.json"
@@ -545,11 +578,13 @@ def test_nobody_looks_into_the_memory_of_programs_that_hold_keys(parked):
     controller = parked.starts("stepd", *AS_ANYBODY, STEPD, "--config", parked.folder / "stepd.toml")
     controller.says("; trying again")
     rider = parked.starts("stepctl", *AS_ANYBODY, STEPCTL, "config", "import", pipe)
-    time.sleep(0.5)
-    for running in (controller, rider):
-        assert running.lives
+    for running, program in ((controller, STEPD), (rider, STEPCTL)):
         process = Path(f"/proc/{running.process.pid}")
-        assert re.search(r"^Max core file size +0 +0 ", (process / "limits").read_text(), re.MULTILINE)
+        wait_until(lambda: Path(os.readlink(process / "exe")) == program.resolve(), f"{program} runs")  # noqa: B023
+        limits = process / "limits"
+        keeps = lambda: re.search(r"^Max core file size +0 +0 ", limits.read_text(), re.MULTILINE)  # noqa: B023, E731
+        wait_until(keeps, "it makes no core dump")
+        assert running.lives
         read = subprocess.run([*AS_ANYBODY, "cat", process / "environ"], capture_output=True, text=True)
         assert "Permission denied" in read.stderr, "a debugger needs the same permission"
 

@@ -437,6 +437,21 @@ def test_a_booking_brings_its_access(anna, server, car):
     assert f"token    of the booking {booking['id'][:8]}, which is ended" in anna().lines
 
 
+def test_of_two_bookings_the_active_one_is_ended_and_extended(anna, server, car):
+    assert anna("book", "Rolling Chassis", "--for", "1h", "-y").status == 0
+    later = stamp(server.now() + 86_400)[:16]
+    assert anna("book", "Rolling Chassis", "--from", later, "--for", "1h", "-y").status == 0
+    active, other = sorted(server.bookings.values(), key=lambda booking: booking["from"])
+    status, error = anna.fails("bookings", "show")
+    assert status == 64 and error.startswith("you have 2 bookings: ")
+    assert {active["id"][:8], other["id"][:8]} == set(error.partition(": ")[2].split(", "))
+    assert anna.fails("bookings", "cancel", "-y")[0] == 64, "which one, nobody can know"
+    assert anna.says("bookings", "extend", "--for", "1h")["id"] == active["id"]
+    ended = anna("bookings", "end", "-y")
+    assert (ended.status, ended.lines) == (0, [f"Rolling Chassis: ended  ({active['id'][:8]})"])
+    assert anna.says("bookings", "show")["id"] == other["id"]
+
+
 def test_the_loser_is_told_when_the_vehicle_is_free(anna, server, car):
     assert anna("book", "Rolling Chassis", "--for", "2h", "-y").status == 0
     ended = anna("book", "Rolling Chassis", "--for", "2h", "-y")

@@ -127,6 +127,21 @@ def test_on_a_terminal_it_is_asked_for_once_and_not_shown(rider, shared_vehicle,
     assert waiting.shows_what_is_typed
 
 
+def test_who_mistypes_it_on_a_terminal_is_asked_twice_more(rider, shared_vehicle, on_terminal):
+    def types(*answers: str) -> int:
+        terminal = on_terminal([STEPCTL, "status"], HOME=str(rider.home))
+        for count, answer in enumerate(answers, start=1):
+            wait_until(lambda: terminal.read().count(QUESTION) == count, "it asks")  # noqa: B023
+            wait_until(lambda: not terminal.shows_what_is_typed, "the terminal hides what is typed")
+            terminal.types(answer.encode() + b"\n")
+        assert terminal.ends() == 77 or answers[-1] == PASSPHRASE
+        assert terminal.written.count(b"the passphrase is wrong") == sum(answer != PASSPHRASE for answer in answers)
+        return terminal.process.returncode
+
+    assert types(OTHER, OTHER, PASSPHRASE) == 0
+    assert types(OTHER, OTHER, OTHER) == 77
+
+
 def test_a_new_one_is_typed_twice(phone, on_terminal):
     def enrolls(*answers: str) -> tuple[int, bytes]:
         terminal = on_terminal([STEPCTL, "enroll", "--name", "anna", "--passphrase"], HOME=str(phone.home))

@@ -77,6 +77,7 @@ WRONG = [
     ("provision", "token", "car", "--rider", "alice", "--steps", "left,left"),
     ("provision", "token", "car", "--rider", "alice", "--steps", ""),
     ("provision", "token", "car", "--rider", "alice", "--steps", "left,"),
+    ("traffic", "delay", "--feed", "file:none", "--plot", "delay.png"),
 ]
 
 

@@ -37,6 +37,7 @@ public struct Broker: Hashable, Sendable {
     }
   }
 
+  /// What a client shows of itself: the paths of its certificate and of the key to it, PEM.
   public struct Identity: Hashable, Sendable {
     public var certificate: String
     public var key: String

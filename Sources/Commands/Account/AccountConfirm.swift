@@ -5,7 +5,8 @@ import Terminal
 
 struct AccountConfirm: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "confirm", abstract: "Confirm your address with the code that was mailed.")
+    commandName: "confirm", abstract: "Confirm your address with the code that was mailed.",
+    usage: "stepctl account confirm [<options>] <code>")
 
   @Argument(help: "The six digits.")
   var code: MailedCode

@@ -6,7 +6,8 @@ import Terminal
 
 struct AccountExport: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "export", abstract: "Print all that the server keeps about you, as JSON.")
+    commandName: "export", abstract: "Print all that the server keeps about you, as JSON.",
+    usage: "stepctl account export <options>")
 
   @Option(
     name: [.customShort("o"), .customLong("output")],

@@ -5,7 +5,8 @@ import Terminal
 
 struct AccountPassword: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "password", abstract: "Set a new password, with a code that is mailed.")
+    commandName: "password", abstract: "Set a new password, with a code that is mailed.",
+    usage: "stepctl account password [<options>] [<code>]")
 
   @Argument(help: "The six digits.")
   var code: MailedCode?

@@ -20,9 +20,15 @@ struct BookingOptions: ParsableArguments {
   var id: String?
 
   /// Asks the server, and keeps what it says.
-  func booking(_ client: FleetClient) throws -> Booking {
+  ///
+  /// - Parameter prefersActive: whether, of several, the only one that is active now is meant.
+  func booking(_ client: FleetClient, prefersActive: Bool = false) throws -> Booking {
     let all = try client.keptBookings()
-    let found = id.map { id in all.filter { $0.id.hasPrefix(id) } } ?? all.filter(\.isLive)
+    var found = id.map { id in all.filter { $0.id.hasPrefix(id) } } ?? all.filter(\.isLive)
+    if prefersActive, id == nil {
+      let active = found.filter { $0.isActive(at: client.now) }
+      if active.count == 1 { found = active }
+    }
     guard let one = found.first else {
       throw CommandFailure(
         .noInput, id.map { "there is no booking \($0)" } ?? "you have no booking that has not ended",
@@ -30,8 +36,10 @@ struct BookingOptions: ParsableArguments {
     }
     guard found.count == 1 else {
       throw CommandFailure(
-        .usage, "\(found.count) bookings are meant: \(found.prefix(8).map(\.shortID).joined(separator: ", "))",
-        hint: "give more of the id of one of them")
+        .usage,
+        "you have \(found.count) bookings\(id.map { " that begin with \($0)" } ?? ""): "
+          + found.prefix(8).map(\.shortID).joined(separator: ", "),
+        hint: "name one by the beginning of its id")
     }
     return one
   }
@@ -72,18 +80,25 @@ extension Booking {
   }
 }
 
-extension BookingOptions {
-  /// Cancels a booking, or ends it.
-  ///
-  /// - Parameter question: what is asked first; nil where nothing is.
+/// What it takes to give up a booking.
+struct ClosingOptions: ParsableArguments {
+  @OptionGroup var which: BookingOptions
+
+  @Flag(name: .shortAndLong, help: "Do it without asking.")
+  var yes = false
+
+  @OptionGroup var input: InputOptions
+  @OptionGroup var output: OutputOptions
+
+  /// - Parameter question: what is asked first, unless nothing is to be asked.
   func close(
-    _ closing: FleetClient.Closing, asking question: String?, _ input: InputOptions, _ context: Context,
-    _ console: Console
+    _ closing: FleetClient.Closing, prefersActive: Bool, asking question: String, in context: Context
   ) throws {
+    let console = output.console(context)
     let interruption = try context.interruption()
     let client = try context.fleet(interruption)
-    let old = try booking(client)
-    if let question {
+    let old = try which.booking(client, prefersActive: prefersActive)
+    if !yes {
       for line in old.lines { Console(context).note(line) }
       guard try input.confirm(question, suggestion: false, context, interruption) else {
         throw CommandFailure(.failure, "nothing was changed")

@@ -4,17 +4,12 @@ import Terminal
 
 struct BookingsCancel: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "cancel", abstract: "Give a booking up before it was used.")
+    commandName: "cancel", abstract: "Give a booking up before it was used.",
+    usage: "stepctl bookings cancel [<options>] [<id>]")
 
-  @OptionGroup var which: BookingOptions
-
-  @Flag(name: .shortAndLong, help: "Do it without asking.")
-  var yes = false
-
-  @OptionGroup var input: InputOptions
-  @OptionGroup var output: OutputOptions
+  @OptionGroup var closing: ClosingOptions
 
   func run(in context: Context) throws {
-    try which.close(.cancel, asking: yes ? nil : "Cancel it?", input, context, output.console(context))
+    try closing.close(.cancel, prefersActive: false, asking: "Cancel it?", in: context)
   }
 }

@@ -4,17 +4,12 @@ import Terminal
 
 struct BookingsEnd: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "end", abstract: "End a booking before its time.")
+    commandName: "end", abstract: "End a booking before its time.",
+    usage: "stepctl bookings end [<options>] [<id>]")
 
-  @OptionGroup var which: BookingOptions
-
-  @Flag(name: .shortAndLong, help: "Do it without asking.")
-  var yes = false
-
-  @OptionGroup var input: InputOptions
-  @OptionGroup var output: OutputOptions
+  @OptionGroup var closing: ClosingOptions
 
   func run(in context: Context) throws {
-    try which.close(.end, asking: yes ? nil : "End it now?", input, context, output.console(context))
+    try closing.close(.end, prefersActive: true, asking: "End it now?", in: context)
   }
 }

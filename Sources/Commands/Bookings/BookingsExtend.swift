@@ -14,8 +14,8 @@ struct BookingsExtend: ContextCommand {
   @OptionGroup var which: BookingOptions
 
   @Option(
-    name: .customLong("for"), help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"),
-    transform: { try Lifetime(ofBooking: $0) })
+    name: .customLong("for"), parsing: .unconditional,
+    help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"), transform: { try Lifetime(ofBooking: $0) })
   var length: Lifetime?
 
   @Option(
@@ -32,7 +32,7 @@ struct BookingsExtend: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let client = try context.fleet(context.interruption())
-    let old = try which.booking(client)
+    let old = try which.booking(client, prefersActive: true)
     let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
     let booking = try client.extend(old, to: end)
     try client.keep(booking)

@@ -3,7 +3,9 @@ import FleetClient
 import Terminal
 
 struct BookingsList: ContextCommand {
-  static let configuration = CommandConfiguration(commandName: "list", abstract: "List your bookings.")
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List your bookings.",
+    usage: "stepctl bookings list <options>")
 
   @Flag(help: "Also those that have ended.")
   var all = false

@@ -2,7 +2,9 @@ import ArgumentParser
 import Terminal
 
 struct BookingsShow: ContextCommand {
-  static let configuration = CommandConfiguration(commandName: "show", abstract: "Show a booking.")
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Show a booking.",
+    usage: "stepctl bookings show [<options>] [<id>]")
 
   @OptionGroup var which: BookingOptions
   @OptionGroup var output: OutputOptions

@@ -46,7 +46,7 @@ struct ConfigImport: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let settings = try context.settings(timeout: timeout.timeout)
+    let settings = try context.settings(timeout: timeout.typed)
     let source = file.map(ImportSource.file) ?? .pictures(qr)
     let (handover, place) = try Import(source: source, name: name, isTrusted: yes, noInput: input.noInput)
       .run(context, settings, console)

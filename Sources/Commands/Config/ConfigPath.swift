@@ -14,7 +14,7 @@ struct ConfigPath: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let folders = try context.settings().folders
-    let paths = folders.configFiles + folders.vehicles().map(\.path)
+    let paths = try folders.configFiles + folders.vehicles().map(\.path)
     for path in paths {
       try console.isJSON
         ? console.result(["path": .string(path), "exists": .bool(Files.exists(path))])

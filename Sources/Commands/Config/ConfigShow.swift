@@ -21,7 +21,7 @@ struct ConfigShow: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let settings = try context.settings(
-      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.timeout)
+      vehicle: vehicle.vehicle, radio: radio.radio, nfc: nfc.nfc, timeout: timeout.typed)
     let rows: [(name: String, value: String, origin: SettingOrigin)] = [
       ("vehicle", settings.vehicle.value ?? "", settings.vehicle.origin),
       ("radio", settings.radio.value, settings.radio.origin),
@@ -51,7 +51,7 @@ struct ConfigShow: ContextCommand {
 
   /// The vehicle's file. It is no error here if none was given and there is not exactly one.
   private func vehicleFile(_ settings: Settings) throws -> VehicleFile? {
-    if settings.vehicle.value == nil, settings.folders.vehicles().count != 1 { return nil }
+    if settings.vehicle.value == nil, try settings.folders.vehicles().count != 1 { return nil }
     return try VehicleFile(reading: settings.vehicleFile())
   }
 

@@ -40,7 +40,7 @@ struct Doctor: ContextCommand {
     let console = output.console(context)
     let interruption = try context.interruption()
     let settings = try context.settings(
-      vehicle: vehicle.vehicle, radio: radio, nfc: reader.nfc, timeout: timeout.timeout)
+      vehicle: vehicle.vehicle, radio: radio, nfc: reader.nfc, timeout: timeout.typed)
     let wanted = Set(areas.isEmpty ? Area.allCases : areas)
     let progress = console.progress
     defer { progress.clear() }

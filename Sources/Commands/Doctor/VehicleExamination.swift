@@ -34,6 +34,8 @@ struct VehicleExamination {
     if try examine(access.broker, &broker) {
       progress.show("waiting for the answer of \(printable(access.vehicle.name))")
       try ask(access, &broker, &controller)
+    } else {
+      controller.find("answer", .warning, "not asked: there is no connection to the broker")
     }
     return [(.vehicle, files), (.broker, broker), (.controller, controller)]
   }
@@ -68,6 +70,8 @@ struct VehicleExamination {
       let access = try file.riderAccess(unlock: context.unlock(interruption))
       part.find("keys", .good, "nobody else can read them, and they fit")
       examine(access.token, &part)
+      // Neither the controller nor anybody else would answer.
+      guard examineSignature(access.tokenText, rider, of: file, &part) else { return nil }
       try examineCertificates(access.broker, for: access.token, &part)
       return access
     } catch let failure as any Failure {
@@ -81,6 +85,27 @@ struct VehicleExamination {
     if !report.isValid { part.exitStatus = .noPermission }
     part.find(
       "token", report.isValid ? .good : .broken, report.line, report.isValid ? nil : "stepctl enroll --output request")
+  }
+
+  /// - Returns: whether a controller may take the token. The operator may have another key by now.
+  private func examineSignature(
+    _ text: String, _ rider: VehicleFile.Rider, of file: VehicleFile, _ part: inout Examination
+  ) -> Bool {
+    guard let operatorKey = file.operatorKey else { return true }
+    do throws(ProtocolError) { _ = try Token(verifying: text, by: operatorKey) } catch {
+      guard error == .badSignature else {
+        part.find(
+          "token", .warning, "it is not signed by the operator that the vehicle file names",
+          "stepctl config import FILE")
+        return true
+      }
+      part.exitStatus = .badData
+      part.find(
+        "token", .broken, "\(settings.folders.displayed(rider.token)) is damaged: the signature is not the operator's",
+        "stepctl config import FILE")
+      return false
+    }
+    return true
   }
 
   private func examineCertificates(_ broker: Broker, for token: Token, _ part: inout Examination) throws {

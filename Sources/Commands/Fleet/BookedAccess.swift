@@ -48,17 +48,17 @@ struct ActiveBooking {
   let vehicleFile: String?
 
   /// Nil where somebody named a vehicle, and where none or several are booked now.
-  init?(_ settings: Settings, _ context: Context) {
+  init?(_ settings: Settings, _ context: Context) throws {
     // Whoever has no account has no such file, and loses no time.
     guard settings.vehicle.value == nil, let folder = try? context.fleetFolder() else { return nil }
     let active = folder.bookings().filter { $0.isActive(at: context.seconds) }
     guard let booking = active.first, active.count == 1 else { return nil }
     self.booking = booking
-    vehicleFile = Self.file(of: booking.vehicle, settings)
+    vehicleFile = try Self.file(of: booking.vehicle, settings)
   }
 
-  private static func file(of vehicle: UUID, _ settings: Settings) -> String? {
-    settings.folders.vehicles().first { (try? VehicleFile(reading: $0.path))?.vehicle.uuid == vehicle }?.path
+  private static func file(of vehicle: UUID, _ settings: Settings) throws -> String? {
+    try settings.folders.vehicles().first { (try? VehicleFile(reading: $0.path))?.vehicle.uuid == vehicle }?.path
   }
 
   /// The vehicle's file, with access that counts now. It is fetched where it is not here.
@@ -115,7 +115,7 @@ extension Settings {
   }
 
   /// The same where no booking is active.
-  func usableVehicleFile(at now: Int64) throws(ConfigurationError) -> String {
+  func usableVehicleFile(at now: Int64) throws -> String {
     try vehicleFile { path in (try? VehicleFile(reading: path))?.opens(at: now) ?? false }
   }
 }

@@ -42,7 +42,7 @@ struct EntryOptions: ParsableArguments {
     let found = items.filter { isNamed($0, entry) }
     guard !found.isEmpty else {
       throw CommandFailure(
-        .usage, "\(entry): no such \(kind)", hint: "`stepctl operator \(kind)s` lists them")
+        .usage, "\(entry): no such \(kind)", hint: "`stepctl operator \(kind)s DIR` lists them")
     }
     return found
   }
@@ -53,7 +53,7 @@ struct BrokerOptions: ParsableArguments {
   @Option(help: "The broker's host name or address, as riders and vehicles reach it.")
   var host: BrokerHost = .localhost
 
-  @Option(help: "The broker's port.")
+  @Option(help: "The broker's port, 1 to 65535.")
   var port: UInt16 = Broker.standardPort
 
   func validate() throws {
@@ -71,7 +71,7 @@ struct PublishOptions: ParsableArguments {
   /// - Throws: why a vehicle was not told, after all were tried.
   @discardableResult
   func publish(_ letters: [OperatorPlace.Letter], _ context: Context, _ console: Console) throws -> [String] {
-    let patience = try context.settings(timeout: timeout.timeout).patience
+    let patience = try context.settings(timeout: timeout.typed).patience
     var told: [String] = []
     var failure: (any Error)?
     let progress = console.progress

@@ -7,7 +7,8 @@ import Terminal
 
 struct OperatorInit: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "init", abstract: "Make an operator of several vehicles: one key and one broker.")
+    commandName: "init", abstract: "Make an operator of several vehicles: one key and one broker.",
+    usage: "stepctl operator init [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var broker: BrokerOptions

@@ -12,7 +12,9 @@ struct OperatorKeys: ParsableCommand {
 }
 
 struct OperatorKeysShow: ContextCommand {
-  static let configuration = CommandConfiguration(commandName: "show", abstract: "Show the keys that count.")
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Show the keys that count.",
+    usage: "stepctl operator keys show [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var output: OutputOptions
@@ -31,7 +33,8 @@ struct OperatorKeysShow: ContextCommand {
 
 struct OperatorKeysRotate: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rotate", abstract: "Announce the next key; typed again, sign with it.")
+    commandName: "rotate", abstract: "Announce the next key; typed again, sign with it.",
+    usage: "stepctl operator keys rotate [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var publish: PublishOptions
@@ -63,7 +66,8 @@ struct OperatorKeysRotate: ContextCommand {
 
 struct OperatorKeysRetire: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "retire", abstract: "End a change of keys: the old key counts no more.")
+    commandName: "retire", abstract: "End a change of keys: the old key counts no more.",
+    usage: "stepctl operator keys retire [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
 

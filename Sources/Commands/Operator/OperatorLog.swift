@@ -41,7 +41,7 @@ struct OperatorLog: ContextCommand {
     let report = EventReport(riders: riders, showsVehicle: folders.count > 1, console: console)
     if verify { return try check(folders, operatorPlace, console, report) }
     for (line, vehicle) in try stored(folders, operatorPlace) { try report.show(line, of: vehicle) }
-    let patience = try context.settings(timeout: timeout.timeout).patience
+    let patience = try context.settings(timeout: timeout.typed).patience
     let reader = try EventReader(
       operatorPlace, folders, now: { context.seconds },
       report: { new in

@@ -6,7 +6,8 @@ import Terminal
 
 struct OperatorMove: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "move", abstract: "Note that the broker of several vehicles is elsewhere.")
+    commandName: "move", abstract: "Note that the broker of several vehicles is elsewhere.",
+    usage: "stepctl operator move [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var broker: BrokerOptions

@@ -5,7 +5,8 @@ import Terminal
 
 struct OperatorPublish: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "publish", abstract: "Tell the vehicles again what counts and what is revoked.")
+    commandName: "publish", abstract: "Tell the vehicles again what counts and what is revoked.",
+    usage: "stepctl operator publish [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var publish: PublishOptions

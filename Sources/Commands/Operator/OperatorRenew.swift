@@ -6,7 +6,8 @@ import Terminal
 
 struct OperatorRenew: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "renew", abstract: "Renew the certificates that end soon.")
+    commandName: "renew", abstract: "Renew the certificates that end soon.",
+    usage: "stepctl operator renew [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
 

@@ -7,7 +7,8 @@ import Terminal
 
 struct OperatorRiders: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "riders", abstract: "List the riders and their devices.")
+    commandName: "riders", abstract: "List the riders and their devices.",
+    usage: "stepctl operator riders [<options>] <dir> [<entry>]")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var entry: EntryOptions

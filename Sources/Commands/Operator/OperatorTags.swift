@@ -6,7 +6,8 @@ import Terminal
 
 struct OperatorTags: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "tags", abstract: "List the vehicles' tags.")
+    commandName: "tags", abstract: "List the vehicles' tags.",
+    usage: "stepctl operator tags [<options>] <dir> [<entry>]")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var entry: EntryOptions

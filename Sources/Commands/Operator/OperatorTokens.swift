@@ -7,7 +7,8 @@ import Terminal
 
 struct OperatorTokens: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "tokens", abstract: "List the tokens that were issued.")
+    commandName: "tokens", abstract: "List the tokens that were issued.",
+    usage: "stepctl operator tokens [<options>] <dir> [<entry>]")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var entry: EntryOptions

@@ -8,7 +8,9 @@ import StepProtocol
 import Terminal
 
 struct OperatorVehicles: ContextCommand {
-  static let configuration = CommandConfiguration(commandName: "vehicles", abstract: "List the operator's vehicles.")
+  static let configuration = CommandConfiguration(
+    commandName: "vehicles", abstract: "List the operator's vehicles.",
+    usage: "stepctl operator vehicles [<options>] <dir> [<entry>]")
 
   @OptionGroup var place: PlaceOptions
   @OptionGroup var entry: EntryOptions

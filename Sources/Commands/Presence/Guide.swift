@@ -54,7 +54,10 @@ final class Guide {
 
   /// How a search ended that found nothing.
   func sentence(on method: ProofMethod, _ result: Result<Finding, any Error>) -> String {
-    "not located by \(method.device): \(printable(reason(result)))"
+    let text = "by \(method.device): \(printable(reason(result)))"
+    // At a step that was not asked for.
+    if case .success(.undecided(let location, _)) = result, location.isLocated { return text }
+    return "not located \(text)"
   }
 
   /// The vehicle has not told yet what it accepts.

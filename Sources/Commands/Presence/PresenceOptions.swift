@@ -25,7 +25,7 @@ struct PresenceOptions: ParsableArguments {
   @OptionGroup var timeout: TimeoutOptions
 
   func settings(_ context: Context, vehicle: String?) throws -> Settings {
-    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.timeout)
+    try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
   }
 
   /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of several
@@ -33,8 +33,8 @@ struct PresenceOptions: ParsableArguments {
   func vehicleFile(
     _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile {
-    if let active = ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
-    guard settings.vehicle.value == nil, by == .auto || by == .beacon, settings.folders.vehicles().count > 1 else {
+    if let active = try ActiveBooking(settings, context) { return try active.fetched(context, interruption, console) }
+    guard settings.vehicle.value == nil, by == .auto || by == .beacon, try settings.folders.vehicles().count > 1 else {
       return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
     }
     let radio = try settings.radioSpec()
@@ -42,7 +42,7 @@ struct PresenceOptions: ParsableArguments {
     if case .btsnoop("-") = radio {
       return try VehicleFile(reading: settings.usableVehicleFile(at: context.seconds))
     }
-    let known = settings.folders.vehicles()
+    let known = try settings.folders.vehicles()
     // A file that cannot be read is not the one that is meant, unless it is named.
     let files = known.compactMap { vehicle in
       (try? VehicleFile(reading: vehicle.path)).map { (name: vehicle.name, file: $0) }

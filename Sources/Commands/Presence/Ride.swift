@@ -87,8 +87,7 @@ final class Ride {
     }
     let goal = Approach.Goal(
       steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
-      calling: calling,
-      wait: wait)
+      calling: calling, wait: wait)
     // It would be written into the picture.
     let trace = view == nil ? console.trace : nil
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in

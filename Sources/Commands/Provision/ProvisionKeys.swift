@@ -8,7 +8,8 @@ import Terminal
 struct ProvisionKeys: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys",
-    abstract: "Make a vehicle's private keys on the vehicle, and print the public ones for its operator.")
+    abstract: "Make a vehicle's private keys on the vehicle, and print the public ones for its operator.",
+    usage: "stepctl provision keys [<options>] <dir>")
 
   @Argument(help: ArgumentHelp("The vehicle's folder, on the vehicle.", valueName: "dir"), completion: .directory)
   var folder: String

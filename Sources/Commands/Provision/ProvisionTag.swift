@@ -69,7 +69,7 @@ struct ProvisionTag: ContextCommand {
     in context: Context, withField: (Settings, Interruption, (any TagField) throws -> Void) throws -> Void
   ) throws {
     let console = output.console(context)
-    let settings = try context.settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.timeout)
+    let settings = try context.settings(vehicle: vehicle.vehicle, nfc: nfc.nfc, timeout: timeout.typed)
     let file = try VehicleFile(reading: settings.vehicleFile())
     let step = try file.vehicle.required(step)
     let place = VehicleFolder(Files.parent(of: file.path))

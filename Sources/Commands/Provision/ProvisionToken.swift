@@ -46,7 +46,7 @@ struct ProvisionToken: ContextCommand {
   private var steps: [StepID]? { lists.isEmpty ? nil : lists.flatMap(\.ids) }
 
   @Option(
-    name: .customLong("for"),
+    name: .customLong("for"), parsing: .unconditional,
     help: ArgumentHelp("How long the token is valid, as 45s, 30m, 8h or 7d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 8 * 3600)
 

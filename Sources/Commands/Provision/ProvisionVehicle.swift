@@ -27,16 +27,18 @@ struct ProvisionVehicle: ContextCommand {
   @Option(help: "What people call the vehicle (default: the folder's name).")
   var name: String?
 
-  @Option(help: "The vehicle's UUID, which its beacons send (default: a random one).")
+  @Option(help: "The vehicle's UUID (8-4-4-4-12 hexadecimal digits), which its beacons send (default: a random one).")
   var uuid: UUID?
 
-  @Option(help: "The prefix of its MQTT topics (default: vehicles/UUID).")
+  @Option(
+    help:
+      "The prefix of its MQTT topics: letters, digits, dots, hyphens, underscores, slashes (default: vehicles/UUID).")
   var topic: TopicPrefix?
 
   @Option(help: "The broker's host name or address, as riders reach it.")
   var host: BrokerHost = .localhost
 
-  @Option(help: "The broker's port.")
+  @Option(help: "The broker's port, 1 to 65535.")
   var port: UInt16 = Broker.standardPort
 
   @Option(

@@ -18,7 +18,7 @@ struct ProvisionWatcher: ContextCommand {
   var name: RiderName
 
   @Option(
-    name: .customLong("for"),
+    name: .customLong("for"), parsing: .unconditional,
     help: ArgumentHelp("How long it may, as 30d; at least a year.", valueName: "time"))
   var lifetime = Lifetime(seconds: 365 * 86_400)
 

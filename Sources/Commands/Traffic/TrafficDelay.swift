@@ -34,7 +34,10 @@ struct TrafficDelay: ContextCommand {
 
   @OptionGroup var output: OutputOptions
 
-  func validate() throws { try feed.check(duration: duration) }
+  func validate() throws {
+    try feed.check(duration: duration)
+    if let plot, !plot.hasSuffix(".svg") { throw ValidationError("--plot takes a name that ends in .svg.") }
+  }
 
   func run(in context: Context) throws {
     let console = output.console(context)

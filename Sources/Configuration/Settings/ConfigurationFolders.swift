@@ -1,4 +1,4 @@
-import SystemIO
+package import SystemIO
 
 /// Where configuration is kept (XDG Base Directory Specification 0.8): the user's folder, and the system's.
 package struct ConfigurationFolders: Equatable, Sendable {
@@ -31,10 +31,12 @@ package struct ConfigurationFolders: Equatable, Sendable {
   package var vehicleFolders: [String] { all.map { "\($0)/vehicles" } }
 
   /// The vehicle files, by name. Of the same name, the user's hides the system's, and a folder hides a file.
-  package func vehicles() -> [(name: String, path: String)] {
+  ///
+  /// - Throws: for a folder that this user may not read: the vehicle that is meant could be in it.
+  package func vehicles() throws(SystemError) -> [(name: String, path: String)] {
     var paths: [String: String] = [:]
-    for folder in vehicleFolders {
-      for entry in ((try? Files.names(in: folder)) ?? []).sorted() where !entry.hasPrefix(".") {
+    for folder in vehicleFolders where Files.exists(folder) {
+      for entry in try Files.names(in: folder).sorted() where !entry.hasPrefix(".") {
         let isFile = entry.hasSuffix(".toml")
         let path = isFile ? "\(folder)/\(entry)" : "\(folder)/\(entry)/vehicle.toml"
         let name = isFile ? String(entry.dropLast(5)) : entry

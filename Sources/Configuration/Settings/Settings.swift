@@ -9,10 +9,10 @@ package struct Settings: Equatable, Sendable {
     package var vehicle: String?
     package var radio: String?
     package var nfc: String?
-    /// Seconds.
-    package var timeout: Double?
+    /// As it was typed: `10`, `10s`, `2m`.
+    package var timeout: String?
 
-    package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: Double? = nil) {
+    package init(vehicle: String? = nil, radio: String? = nil, nfc: String? = nil, timeout: String? = nil) {
       self.vehicle = vehicle
       self.radio = radio
       self.nfc = nfc
@@ -55,9 +55,7 @@ package struct Settings: Equatable, Sendable {
     let reader = try sources.resolve(.nfc, .text, flag: flags.nfc.map(TOMLValue.string))
     nfc = reader.map { Setting($0.value, $0.origin) } ?? Setting(nil, .standard)
     timeout =
-      try sources.resolve(
-        .timeout, .number(in: 0.1...3600), flag: flags.timeout.map(TOMLValue.float),
-        variable: { (seconds(typed: $0) ?? Double($0)).map(TOMLValue.float) ?? .string($0) })
+      try sources.resolve(.timeout, .timeout, flag: flags.timeout.map(TOMLValue.string))
       ?? Setting(Self.standardTimeout, .standard)
     self.folders = folders
   }
@@ -73,16 +71,14 @@ package struct Settings: Equatable, Sendable {
 
     /// What the first of flag, variable and files says.
     ///
-    /// - Parameters:
-    ///   - parse: makes a value of a variable's text.
-    ///   - adjust: makes of a value in a file what it means outside of that file's folder.
+    /// - Parameter adjust: makes of a value in a file what it means outside of that file's folder.
     func resolve<Value>(
-      _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?, variable parse: (String) -> TOMLValue = TOMLValue.string,
+      _ key: Key, _ form: TOMLForm<Value>, flag: TOMLValue?,
       file adjust: (Value, TOMLDocument) -> Value = { value, _ in value }
     ) throws(ConfigurationError) -> Setting<Value>? {
       if let flag { return try read(flag, form, .flag("--\(key.rawValue)")) }
       let variable = "STEPCTL_\(key.rawValue.uppercased())"
-      if let text = environment[variable], !text.isEmpty { return try read(parse(text), form, .variable(variable)) }
+      if let text = environment[variable], !text.isEmpty { return try read(.string(text), form, .variable(variable)) }
       for file in files {
         guard let value = try file.optional(key, form) else { continue }
         let path = folders.displayed(file.document.path)
@@ -106,15 +102,20 @@ package struct Settings: Equatable, Sendable {
 }
 
 extension Settings {
+  private static func file(in folder: String) -> String { folder + (folder.hasSuffix("/") ? "" : "/") + "vehicle.toml" }
+
   /// The path of the vehicle file: the given file, the one of the given name, or the only one.
   ///
   /// - Parameter isMeant: whether a file is probably the one that is meant; where several are known, it decides if it says
   ///   so of exactly one.
   /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
-  package func vehicleFile(
-    among isMeant: (_ path: String) -> Bool = { _ in false }
-  ) throws(ConfigurationError) -> String {
-    let vehicles = folders.vehicles()
+  package func vehicleFile(among isMeant: (_ path: String) -> Bool = { _ in false }) throws -> String {
+    if let given = vehicle.value {
+      // What `provision vehicle` and `provision token` made is a folder.
+      if Self.isPath(given), Files.isFolder(given) { return Self.file(in: given) }
+      if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) { return given }
+    }
+    let vehicles = try folders.vehicles()
     guard let given = vehicle.value else {
       switch vehicles.count {
       case 1: return vehicles[0].path
@@ -132,18 +133,30 @@ extension Settings {
           "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
-    // What `provision vehicle` and `provision token` made is a folder.
-    let inFolder = given.hasSuffix("/") ? "\(given)vehicle.toml" : "\(given)/vehicle.toml"
-    if Self.isPath(given) || Files.exists(given) && !Files.isFolder(given) {
-      return Files.isFolder(given) ? inFolder : given
-    }
     if let named = vehicles.first(where: { $0.name == given }) { return named.path }
     let places = folders.vehicleFolders.map { folders.displayed("\($0)/\(given).toml") }
+    let inFolder = Self.file(in: given)
     if Files.exists(inFolder) { return inFolder }
     let meant = Spelling.nearest(to: given, among: vehicles.map(\.name)).map(TOMLText.quoted)
     let hint = meant.map { "; did you mean \($0)?" }
     throw vehicle.origin.error(
       "no vehicle \(TOMLText.quoted(given)): there is no \(alternatives(places))\(hint ?? "")", kind: .missing)
+  }
+}
+
+extension TOMLForm<Double> {
+  /// Seconds: a number, or a length of time as people type it.
+  fileprivate static var timeout: TOMLForm {
+    TOMLForm(expectation: "0.1 s to 1 h, as 10, 10s or 2m") {
+      let time: Double? =
+        switch $0 {
+        case .integer(let value): Double(value)
+        case .float(let value): value
+        case .string(let text): seconds(typed: text)
+        default: nil
+        }
+      return time.flatMap { (0.1...3600).contains($0) ? $0 : nil }
+    }
   }
 }
 

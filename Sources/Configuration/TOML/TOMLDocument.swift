@@ -51,7 +51,7 @@ struct TOMLDocument: Sendable {
   }
 
   init(reading path: String) throws {
-    try self.init(parsing: Files.read(path), path: path)
+    try self.init(parsing: Files.readRegular(path), path: path)
   }
 
   init(parsing bytes: [UInt8], path: String) throws(ConfigurationError) {

@@ -36,7 +36,7 @@ extension Controller {
     }
   }
 
-  /// The journal is not on the medium.
+  /// Gives up what waited for the journal, which could not be written. Nothing has moved.
   mutating func giveUp(_ ticket: CommitTicket, _ reason: String) {
     switch commits.removeValue(forKey: ticket)?.purpose {
     case .reading(let reading, let undertaking)?:

@@ -15,10 +15,13 @@ final class Supervision {
   private let manager: ServiceManager?
   private let watchdog: Watchdog?
   private let pause: Duration?
+  private let now: () -> ContinuousClock.Instant
   private weak var loop: EventLoop?
 
-  init(_ manager: ServiceManager?, _ watchdog: Watchdog?) {
-    (self.manager, self.watchdog) = (manager, watchdog)
+  init(
+    _ manager: ServiceManager?, _ watchdog: Watchdog?, now: @escaping () -> ContinuousClock.Instant = { .now }
+  ) {
+    (self.manager, self.watchdog, self.now) = (manager, watchdog, now)
     // Four times in the shorter of the two patiences.
     pause = [manager?.patience, watchdog?.patience].compactMap { $0.map { min($0 / 4, Self.longestPause) } }.min()
   }
@@ -27,16 +30,17 @@ final class Supervision {
   func begin(on loop: EventLoop) {
     self.loop = loop
     manager?.tell("READY=1")
-    if pause != nil { turn(due: .now) }
+    if pause != nil { turn(due: now()) }
   }
 
   private func turn(due: ContinuousClock.Instant) {
-    if due.duration(to: .now) <= Self.longestDelay {
+    let time = now()
+    if due.duration(to: time) <= Self.longestDelay {
       if manager?.patience != nil { manager?.tell("WATCHDOG=1") }
       watchdog?.feed()
     }
     guard let pause else { return }
-    let next = ContinuousClock.now + pause
+    let next = time + pause
     loop?.schedule(at: next) { [weak self] in self?.turn(due: next) }
   }
 

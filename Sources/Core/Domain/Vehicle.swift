@@ -71,7 +71,10 @@ public struct Vehicle: Hashable, Sendable {
     return vehicle
   }
 
+  /// The step of that name; nil where the vehicle has none.
   public func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }
+  /// The step at that side; nil where the vehicle has none.
   public func step(at side: Side) -> Step? { steps.first { $0.side == side } }
+  /// The step whose beacon sends that major; nil where the vehicle has none.
   public func step(major: UInt16) -> Step? { steps.first { $0.major == major } }
 }

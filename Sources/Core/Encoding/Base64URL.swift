@@ -8,6 +8,7 @@ public enum Base64URL {
     return values
   }()
 
+  /// The text for some bytes.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
     // A loop over any sequence calls a function for each byte; over an array it calls none.
     let bytes = Array(bytes)

@@ -14,6 +14,7 @@ public enum JSON: Hashable, Sendable {
   case array([JSON])
   case object([Member])
 
+  /// A name and its value in an object.
   public struct Member: Hashable, Sendable {
     public let name: String
     public let value: JSON

@@ -22,6 +22,7 @@ public struct LocalPlane: Equatable, Sendable {
     east = max(equatorial / root * cos(origin.latitude * radian), 1e-6) * radian
   }
 
+  /// Where a place is on the plane, metres; the further it is from the origin, the worse.
   public func point(of place: Coordinate) -> Vector {
     var longitude = place.longitude - origin.longitude
     // The short way around the earth.
@@ -57,6 +58,7 @@ public struct Pose: Equatable, Sendable {
     Vector(x: way.x * forward.x + way.y * forward.y, y: way.y * forward.x - way.x * forward.y)
   }
 
+  /// A point of the outer frame as the inner one has it.
   public func inner(point: Vector) -> Vector { inner(way: point - position) }
 
   /// A way of the inner frame as the outer one has it.
@@ -64,5 +66,6 @@ public struct Pose: Equatable, Sendable {
     Vector(x: way.x * forward.x - way.y * forward.y, y: way.y * forward.x + way.x * forward.y)
   }
 
+  /// A point of the inner frame as the outer one has it.
   public func outer(point: Vector) -> Vector { outer(way: point) + position }
 }

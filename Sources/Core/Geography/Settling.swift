@@ -25,6 +25,7 @@ public struct Fix: Equatable, Sendable {
 /// A receiver that was just switched on gives places that wander by tens of metres for half a minute, and what it says of
 /// their accuracy is no better. So it counts only when it has said much the same for a while.
 public struct Settling: Equatable, Sendable {
+  /// What is known of the place.
   public enum State: Equatable, Sendable {
     /// There is no place.
     case none
@@ -87,6 +88,7 @@ public struct Way: Equatable, Sendable {
   /// Degrees to turn from the present course: clockwise, -180 up to 180; nil for who stands, and without a direction.
   public let turn: Double?
 
+  /// Degrees clockwise from north, and by how many degrees that can be off.
   public struct Direction: Equatable, Sendable {
     public let bearing: Double
     public let accuracy: Double

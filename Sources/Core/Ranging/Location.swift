@@ -63,6 +63,7 @@ public struct Location: Sendable, Equatable {
     public let high: Double
   }
 
+  /// What was heard of a step's beacon; nil for a step of another vehicle.
   public func reading(of step: Step) -> Reading? { readings.first { $0.step == step } }
 }
 

@@ -20,6 +20,7 @@ public struct Notice: Sendable, Equatable {
     case device(Thumbprint)
   }
 
+  /// That something no longer counts, and for how long this has to be said.
   public struct Revocation: Hashable, Sendable {
     public let subject: Subject
     /// When the last token that it concerns ends, seconds of Unix time. Notices after that need not repeat it.

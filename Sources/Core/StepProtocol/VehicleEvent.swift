@@ -14,6 +14,7 @@ public struct VehicleEvent: Sendable, Equatable {
   /// How many events after the last acknowledged one a controller publishes. For the next, the operator acknowledges.
   public static let window = 64
 
+  /// What has happened.
   public enum Kind: OpenWord {
     /// The controller has started.
     case started

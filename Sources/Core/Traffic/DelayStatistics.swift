@@ -25,11 +25,13 @@ public struct DelayStatistics: Equatable, Sendable {
   public let slope: Slope?
   public let histogram: Histogram
 
+  /// Seconds a second, and the likelihood (0 to 1) that chance alone gives as much.
   public struct Slope: Equatable, Sendable {
     public let value: Double
     public let p: Double
   }
 
+  /// How many delays fall into each of some bars.
   public struct Histogram: Equatable, Sendable {
     /// Seconds: where the first bar begins, and how wide each one is.
     public let begin: Double

@@ -134,6 +134,7 @@ public struct RoadObject: Equatable, Sendable {
 
     public init() {}
 
+    /// What an object does that endangers others.
     public enum Kind: String, Sendable, CaseIterable {
       case wrongWay = "wrong way"
       case standing

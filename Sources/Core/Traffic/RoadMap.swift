@@ -3,6 +3,7 @@ public import Geography
 
 /// Where the sections of a road are. A section is taken as straight, from one end to the other.
 public struct RoadMap: Equatable, Sendable {
+  /// A straight part of a road, by the name that the feed gives it.
   public struct Section: Equatable, Sendable {
     public var name: String
     public var from: Coordinate

@@ -45,6 +45,7 @@ public struct TrafficGuard: Sendable {
     }
   }
 
+  /// Where a step is at the vehicle, and what it takes up when it is open.
   public struct StepPlace: Equatable, Sendable {
     public var id: StepID
     public var side: Side
@@ -63,6 +64,7 @@ public struct TrafficGuard: Sendable {
     }
   }
 
+  /// What is known of the road beside a step.
   public enum Verdict: Equatable, Sendable {
     case clear
     /// Something will be at the step, after this many seconds.

@@ -4,6 +4,7 @@ public import Geography
 ///
 /// The vehicle's own box in the feed is best: whatever the feed is off for good, it is off for the vehicle, too.
 public struct VehiclePlace: Sendable {
+  /// Where the vehicle stands, and which way it points.
   public struct Place: Equatable, Sendable {
     public let position: Coordinate
     /// Radians clockwise from north.

@@ -148,7 +148,7 @@ package enum EventError: Failure, Equatable {
     case .silent:
       "is the vehicle on? If its broker is older than events, run `stepctl provision vehicle DIR --update` and restart it"
     case .broken: nil
-    case .unknownVehicle: "`stepctl operator vehicles` lists them"
+    case .unknownVehicle: "`stepctl operator vehicles DIR` lists them"
     }
   }
 }

@@ -36,7 +36,7 @@ package struct VehicleStore: Sendable {
   package func place(for vehicle: ImportedVehicle, as name: String? = nil) throws -> Place {
     let uuid = vehicle.vehicleFile.vehicle.uuid
     guard let user = folders.user else { throw ProvisioningError.noHome }
-    let entries = folders.vehicles()
+    let entries = try folders.vehicles()
     var same: Set<String> = []
     var known: (name: String, file: VehicleFile)?
     for entry in entries {

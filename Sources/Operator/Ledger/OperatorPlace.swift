@@ -380,7 +380,7 @@ package enum LedgerError: Failure, Equatable {
   package var hint: String? {
     switch self {
     case .damaged: "take the file from a backup"
-    case .nothingToRevoke: "`stepctl operator tokens` lists them"
+    case .nothingToRevoke: "`stepctl operator tokens DIR` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
     case .tooManyTokens: "more can be had when some have ended"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"

@@ -19,6 +19,8 @@ public final class RiderClient {
   private let detail: (String) -> Void
   /// Gets each message as it travels, encrypted or signed; nil where nobody looks.
   private let trace: ((String) -> Void)?
+  /// What is shown when the connection is there: nothing leaves before.
+  private var unsent: [String] = []
   private var registrations: [Registration] = []
   private var isConnected = false
   /// What the broker says of the controller.
@@ -60,8 +62,7 @@ public final class RiderClient {
     detail("connecting to \(access.broker)")
     connection = try MQTTConnection(
       broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
-      reconnecting: .never,
-      patience: patience)
+      reconnecting: .never, patience: patience)
     registrations.append(try loop.watch(connection.descriptor) { [unowned self] in try receive() })
     if let interruption {
       registrations.append(try loop.watch(interruption.number) { [unowned self] in try interrupt() })
@@ -206,7 +207,9 @@ public final class RiderClient {
     case .connected:
       isConnected = true
       detail("connected, as the broker's certificate was checked")
-      wait()
+      if let trace { unsent.forEach(trace) }
+      unsent = []
+      scheduleLimit()
     case .disconnected(let error):
       guard !requests.isEmpty else { throw error }
       for index in requests.indices { try handle(requests[index].disconnect(error), of: index) }
@@ -225,9 +228,12 @@ public final class RiderClient {
     for update in updates {
       switch update {
       case .send(let topic, let payload):
-        trace?("> \(topic) \(String(decoding: payload, as: UTF8.self))")
+        if let trace {
+          let line = "> \(topic) \(String(decoding: payload, as: UTF8.self))"
+          isConnected ? trace(line) : unsent.append(line)
+        }
         guard connection.publish(topic: topic, payload: payload, retain: false) != nil else {
-          let error = lost()
+          let error = reasonOfLoss()
           try handle(requests[index].failToSend(error), of: index)
           for other in requests.indices { try handle(requests[other].disconnect(error), of: other) }
           return
@@ -238,13 +244,13 @@ public final class RiderClient {
       }
       try tell(step, update)
     }
-    wait()
+    scheduleLimit()
     if isWaiting, areDone { loop.stop() }
   }
 
   /// Sets the timer to the first limit of a request. The connection's own patience ends at about the same time, and knows
   /// how far the connection had come.
-  private func wait() {
+  private func scheduleLimit() {
     timer?.cancel()
     guard let limit = requests.filter({ !$0.hasEnded }).map(\.limit).min() else { return }
     timer = loop.schedule(at: isConnected ? limit : limit + .seconds(1)) { [unowned self] in
@@ -259,7 +265,7 @@ public final class RiderClient {
   }
 
   /// Why nothing can be published any more.
-  private func lost() -> any Failure {
+  private func reasonOfLoss() -> any Failure {
     while let event = try? connection.next(until: .now) {
       if case .disconnected(let error) = event { return error }
     }

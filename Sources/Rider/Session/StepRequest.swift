@@ -24,6 +24,7 @@ public struct Answer: Sendable, Equatable {
 /// A request takes statements and the passing of time, and says what to do next. It does no I/O and has no clock, so a
 /// test can lose, double, delay and reorder every message.
 public struct StepRequest: Sendable {
+  /// What is wished of a step.
   public enum Goal: Sendable {
     /// To learn how a step stands.
     case status(StepID)
@@ -70,9 +71,9 @@ public struct StepRequest: Sendable {
   public static let longestMotion = Duration.seconds(62)
   /// How long the answer to a stop can be on its way. A controller obeys it at once.
   public static let stopDelay = Duration.seconds(5)
-  /// A challenge is good for ten seconds (PROTOCOL.md, section 5). After so many another one is asked for,
+  /// The age from which another challenge is asked for, while this one still counts (PROTOCOL.md, section 5).
   public static let challengeAge = Duration.seconds(6)
-  /// and from then on this one is not used: a command takes time to arrive.
+  /// The age from which a challenge is not used: a command takes time to arrive.
   public static let oldestChallenge = Duration.seconds(9)
   /// How long the answer to a later question can take.
   public static let renewalDelay = Duration.seconds(10)

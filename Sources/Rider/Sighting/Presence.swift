@@ -28,6 +28,9 @@ package struct Presence: Sendable {
 
   package init(side: Side?) { self.side = side }
 
+  /// Whether the vehicle has said at any step what it accepts.
+  package var isAnswered: Bool { policies.count > 0 }
+
   /// Takes what a vehicle accepts at a step.
   package mutating func take(_ policy: PresencePolicy, at step: StepID) { policies[step] = policy }
 

@@ -41,7 +41,7 @@ struct SettingsTests {
       try folder.write("etc/config.toml", "timeout = 1.5\nradio = \"hci1\"\nvehicle = \"of-system\"\n")
     }
     let settings = try settings(
-      hasFlag ? Settings.Flags(vehicle: "of-flag", radio: "hci4", timeout: 4) : Settings.Flags(),
+      hasFlag ? Settings.Flags(vehicle: "of-flag", radio: "hci4", timeout: "4") : Settings.Flags(),
       hasVariable ? ["STEPCTL_VEHICLE": "of-variable", "STEPCTL_RADIO": "hci3", "STEPCTL_TIMEOUT": "3"] : [:])
 
     let (vehicle, radio, timeout, origins): (String?, String, Double, [String]) =
@@ -73,7 +73,7 @@ struct SettingsTests {
   @Test("each setting has its own origin")
   func mixed() throws {
     try folder.write("home/.config/stepctl/config.toml", "radio = \"hci2\"\n")
-    let settings = try settings(Settings.Flags(timeout: 7), ["STEPCTL_VEHICLE": "van", "STEPCTL_RADIO": ""])
+    let settings = try settings(Settings.Flags(timeout: "7"), ["STEPCTL_VEHICLE": "van", "STEPCTL_RADIO": ""])
     #expect(settings.vehicle == Setting("van", .variable("STEPCTL_VEHICLE")))
     #expect(settings.radio == Setting("hci2", .file("~/.config/stepctl/config.toml", line: 1)))
     #expect(settings.timeout == Setting(7, .flag("--timeout")))
@@ -89,24 +89,34 @@ struct SettingsTests {
     #expect(ConfigurationFolders(environment: [:]).configFiles == ["/etc/stepctl/config.toml"])
   }
 
+  @Test("a time is read in the same way wherever it is written")
+  func times() throws {
+    for (text, seconds) in [("3", 3), ("0.5", 0.5), ("10s", 10), ("500ms", 0.5), ("2m", 120), ("1h", 3600)] {
+      #expect(try settings(Settings.Flags(timeout: text)).timeout.value == seconds)
+      #expect(try settings(Settings.Flags(), ["STEPCTL_TIMEOUT": text]).timeout.value == seconds)
+      try folder.write("home/.config/stepctl/config.toml", "timeout = \"\(text)\"\n")
+      #expect(try settings().timeout == Setting(seconds, .file("~/.config/stepctl/config.toml", line: 1)))
+    }
+  }
+
   @Test("a wrong value names the flag, the variable or the line")
   func wrongValues() throws {
     func complaint(_ flags: Settings.Flags = Settings.Flags(), _ environment: [String: String] = [:]) -> String? {
       ConfigurationTests.complaint { _ = try settings(flags, environment) }
     }
-    let expected = "expected a number from 0.1 to 3600, found"
-    #expect(complaint(Settings.Flags(timeout: 0)) == "--timeout: \(expected) 0")
-    #expect(complaint(Settings.Flags(timeout: .infinity)) == "--timeout: \(expected) inf")
+    let expected = "expected 0.1 s to 1 h, as 10, 10s or 2m, found"
+    #expect(complaint(Settings.Flags(timeout: "0")) == "--timeout: \(expected) \"0\"")
+    #expect(complaint(Settings.Flags(timeout: "1d")) == "--timeout: \(expected) \"1d\"", "as it was typed")
     #expect(complaint(Settings.Flags(), ["STEPCTL_TIMEOUT": "soon"]) == "STEPCTL_TIMEOUT: \(expected) \"soon\"")
-    #expect(complaint(Settings.Flags(), ["STEPCTL_TIMEOUT": "nan"]) == "STEPCTL_TIMEOUT: \(expected) nan")
+    #expect(complaint(Settings.Flags(), ["STEPCTL_TIMEOUT": "nan"]) == "STEPCTL_TIMEOUT: \(expected) \"nan\"")
     #expect(
       complaint(Settings.Flags(vehicle: ""))
         == "--vehicle: expected non-empty text without control characters, found \"\"")
     #expect(
       complaint(Settings.Flags(), ["STEPCTL_RADIO": "h4:\n"])
         == "STEPCTL_RADIO: expected non-empty text without control characters, found \"h4:\\n\"")
-    let path = try folder.write("home/.config/stepctl/config.toml", "radio = \"hci0\"\ntimeout = \"5\"\n")
-    #expect(complaint() == "\(path):2: timeout: \(expected) \"5\"")
+    let path = try folder.write("home/.config/stepctl/config.toml", "radio = \"hci0\"\ntimeout = \"2h\"\n")
+    #expect(complaint() == "\(path):2: timeout: \(expected) \"2h\"")
     try folder.write("home/.config/stepctl/config.toml", "\nverbose = true\n")
     #expect(complaint() == "\(path):2: verbose: unknown key, expected vehicle, radio, nfc or timeout")
     try folder.write("home/.config/stepctl/config.toml", "")

@@ -62,11 +62,12 @@ struct ConfigTests {
     var shell = shell
     let flag = shell.types("config", "show", "--timeout", "0")
     #expect(flag.ending == .status(.usage))
-    #expect(flag.errors == "stepctl: error: --timeout: expected a number from 0.1 to 3600, found 0\n")
+    #expect(flag.errors == "stepctl: error: --timeout: expected 0.1 s to 1 h, as 10, 10s or 2m, found \"0\"\n")
     shell.environment["STEPCTL_TIMEOUT"] = "soon"
     let variable = shell.types("config", "show")
     #expect(variable.ending == .status(.configuration))
-    #expect(variable.errors == "stepctl: error: STEPCTL_TIMEOUT: expected a number from 0.1 to 3600, found \"soon\"\n")
+    #expect(
+      variable.errors == "stepctl: error: STEPCTL_TIMEOUT: expected 0.1 s to 1 h, as 10, 10s or 2m, found \"soon\"\n")
   }
 
   @Test("prints the files that are read, the most important first")

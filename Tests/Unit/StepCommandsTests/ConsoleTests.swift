@@ -1,5 +1,7 @@
 import Bluetooth
 import Configuration
+import Domain
+import Rider
 import SystemIO
 import Terminal
 import Testing
@@ -18,6 +20,18 @@ struct ConsoleTests {
       output: terminal ?? output, errors: errors, input: Answers(answers), environment: environment,
       folders: ConfigurationFolders(environment: environment),
       interruption: { () throws(SystemError) in try Interruption.manual() })
+  }
+
+  @Test("who is located at a step that was not asked for is located, and who is not is not")
+  func located() throws {
+    func sentence(_ decision: LocationReport) -> String {
+      Guide(decision.vehicle, nil, limit: nil, Console(context()), hasLines: true)
+        .sentence(on: .beacon, .success(.undecided(decision.location, .hci(0))))
+    }
+    let left = try report(facing: .left, isLocated: true, reading(.left, 1, .near), reading(.right))
+    #expect(sentence(left) == "by radio: at the left step")
+    let nowhere = try report(reading(.left), reading(.right))
+    #expect(sentence(nowhere).hasPrefix("not located by radio: "))
   }
 
   @Test("results and notes go to different places, and -q and -v say which notes")

@@ -73,6 +73,7 @@ struct DoctorTests {
   func terminal() throws {
     var shell = shell
     shell.size = Screen.Size(rows: 24, columns: 80)
+    shell.environment["TERM"] = "xterm"
     let capture = try shell.capture("heard", [(0, .left, -50)])
     let spec = "btsnoop:\(capture)"
     let ended = shell.types("doctor", "radio", "--radio", spec)
@@ -80,6 +81,10 @@ struct DoctorTests {
     #expect(ended.errors == "\r\(spec): listening\u{1B}[K\r\u{1B}[K\r\u{1B}[K")
     #expect(shell.types("doctor", "radio", "--radio", spec, "-q").errors == "")
     #expect(!shell.types("doctor", "radio", "--radio", spec, "--no-color").output.contains("\u{1B}"))
+    // One that cannot move its cursor gets neither.
+    shell.environment["TERM"] = "dumb"
+    let plain = shell.types("doctor", "radio", "--radio", spec)
+    #expect(!(plain.output + plain.errors).contains("\u{1B}"))
   }
 
   @Test("without a vehicle it says how to get one, and goes on")

@@ -56,7 +56,7 @@ struct ScanTests {
     #expect(scans(capture, "--timeout", "2").lines.count == 2)
     let wrong = scans(capture, "--timeout", "0")
     #expect(wrong.ending == .status(.usage))
-    #expect(wrong.errors == "stepctl: error: --timeout: expected a number from 0.1 to 3600, found 0\n")
+    #expect(wrong.errors == "stepctl: error: --timeout: expected 0.1 s to 1 h, as 10, 10s or 2m, found \"0\"\n")
   }
 
   @Test("saves what it prints, into a new file only")

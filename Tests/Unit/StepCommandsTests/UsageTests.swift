@@ -78,7 +78,24 @@ struct UsageTests {
       ),
       (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
-        "--timeout: how long to listen and to wait, as 10, 10s or 2m (default: 10)"
+        "how long to listen and to wait, as 10, 10s or 2m (default: 10)"
+      ),
+      (
+        "status --timeout -1", "the value \"-1\" is invalid for \"--timeout <seconds>\"",
+        "how long to listen and to wait, as 10, 10s or 2m (default: 10)"
+      ),
+      ("open --wait -5", "--wait takes 0 to 600 seconds", "`stepctl open --help` explains how to use it"),
+      (
+        "provision token car --rider a --for -1h", "the value \"-1h\" is invalid for \"--for <time>\"",
+        "how long the token is valid, as 45s, 30m, 8h or 7d"
+      ),
+      (
+        "provision vehicle car --port 70000", "the value \"70000\" is invalid for \"--port <port>\"",
+        "the broker's port, 1 to 65535"
+      ),
+      (
+        "find --to 100,9", "the value \"100,9\" is invalid for \"--to <place>\"",
+        "where to: latitude and longitude, as in 48.7758,9.1829 (default: the vehicle's [place], else its fleet's)"
       ),
     ])
   func oneLine(_ typed: String, _ error: String, _ hint: String) {
@@ -89,16 +106,16 @@ struct UsageTests {
     #expect(ended.errors == "stepctl: error: \(error)\nhint: \(hint)\n")
   }
 
-  @Test(
-    "help is a result, of 80 columns at most",
-    arguments: [
-      "scan", "locate", "open", "close", "stop", "status", "doctor", "calibrate", "config", "config show",
-      "config path",
-      "config import", "provision", "provision vehicle", "provision token", "provision beacon", "provision tag",
-      "provision qr",
-    ])
-  func help(_ command: String) throws {
-    let words = command.split(separator: " ").map(String.init)
+  /// As they are typed, without the program.
+  private static let commands: [[String]] = {
+    func below(_ command: any ParsableCommand.Type, _ words: [String]) -> [[String]] {
+      [words] + command.configuration.subcommands.flatMap { below($0, words + [$0._commandName]) }
+    }
+    return Array(below(StepctlCommand.self, []).dropFirst())
+  }()
+
+  @Test("help is a result, of 80 columns at most", arguments: commands)
+  func help(_ words: [String]) throws {
     for flag in ["--help", "-h"] {
       let ended = shell.types(words + [flag])
       #expect(ended.ending == .status(.done))

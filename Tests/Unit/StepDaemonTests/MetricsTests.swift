@@ -102,7 +102,6 @@ import Testing
       usleep(30_000)
     }
     #expect(next(file.failures)?.code == ENOENT)
-    #expect(next(file.failures, within: .zero) == nil)
     try Files.create("\(folder.path)/none", with: [], mode: 0o600)
     file.write("two\n")
     #expect(next(file.failures)?.code == ENOTDIR)

@@ -15,6 +15,7 @@ public struct CalibrationPosition: Hashable, Sendable {
     }
   }
 
+  /// Where the rider carried the device.
   public enum Carry: String, CaseIterable, Sendable {
     case hand, pocket
   }

@@ -16,6 +16,7 @@ public struct StepCalibration: Sendable {
   /// By how many decibels the level must fall from 0.3 m to 3 m, where the law says 20.
   public static let leastFall = 3.0
 
+  /// Why positions give no calibration.
   public enum Problem: Error, Hashable, Sendable {
     case fewPositions(Int)
     /// All at the same distance.
