@@ -52,6 +52,7 @@ class Constants:
     support_level: float = -10
     moment_least: int = 2
     moment_fall: float = 7
+    moment_near_level: float = 0
     exponent: float = 2
     shadowing80: float = 8.2
     fading80: float = 5.8
@@ -190,7 +191,7 @@ def leads(e: Evidence, least: int, lone: float, c: Constants) -> tuple[np.ndarra
     is_lone = (own(e.frames) >= c.lone_frames) & (other(is_heard) | (own(power) >= lone))
     floor = np.where(np.isnan(other(e.floor)), own(e.floor), other(e.floor))
     unheard = own(power) - np.maximum(other(power), floor)
-    is_compared = other(is_heard) & (other(e.frames) >= least)
+    is_compared = other(is_heard) & (other(e.frames) >= c.side_least)
     with np.errstate(invalid="ignore"):
         difference = np.where(is_compared, own(power) - other(power), unheard)
     is_lead = own(is_heard) & (own(e.frames) >= least) & (is_compared | is_lone)
@@ -208,10 +209,14 @@ def sides(e: Evidence, c: Constants = MODEL) -> np.ndarray:
     return out
 
 
+def certain_now(e: Evidence, c: Constants) -> np.ndarray:
+    """recording, tick, beacon: the moment's level, less the error of few frames."""
+    return np.where(e.last_frames >= c.moment_least, e.last_middle - error80(e.last_frames, c), -np.inf)
+
+
 def certain(e: Evidence, c: Constants = MODEL) -> np.ndarray:
     """recording, tick, beacon: the greater of window's and moment's level, less the error of few frames."""
-    moment = np.where(e.last_frames >= c.moment_least, e.last_middle - error80(e.last_frames, c), -np.inf)
-    return np.fmax(moment, e.middle - error80(e.frames, c))
+    return np.fmax(certain_now(e, c), e.middle - error80(e.frames, c))
 
 
 def located(e: Evidence, c: Constants = MODEL, faced: np.ndarray | None = None) -> np.ndarray:
@@ -221,6 +226,7 @@ def located(e: Evidence, c: Constants = MODEL, faced: np.ndarray | None = None) 
     level = certain(e, c)
     support = (e.strong >= c.located_least) & (e.strong >= c.located_share * e.frames)
     has_fallen = e.last_mean < e.before_mean - c.moment_fall  # not so where nothing was before
+    has_fallen &= certain_now(e, c) < c.moment_near_level
     may = support & ~has_fallen & (e.last_frames >= c.moment_least)
     out = np.full(lead.shape, NOBODY)
     last = np.full(lead.shape[0], NOBODY)

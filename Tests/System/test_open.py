@@ -56,12 +56,27 @@ def agree(text: tuple, json: tuple) -> bool:
     return text[0] == json[0] and near
 
 
+def watched(rider, radio) -> list[dict]:
+    """Every decision, of which the lines say the same as the objects."""
+    lines = rider.types("locate", "--watch", *radio).lines
+    decisions = rider.types("locate", "--watch", "--json", *radio).objects
+    for line, decision in zip(lines, decisions, strict=True):
+        columns = re.findall(r"([ *~])(left|right) +(\S+) +([\d.]+ m|-)", line)
+        for (mark, name, zone, metres), step in zip(columns, decision["steps"], strict=True):
+            assert name == step["step"] and agree(told(f"{zone} {metres}"), written(step)), (line, step)
+            assert (mark != " ") == (name == decision["step"]) and (mark == "*") <= decision["located"], line
+        assert ("at the" in line) == decision["located"], line
+    return decisions
+
+
 def compared(vehicle, rider, capture):
     """Runs everything on a capture, and returns what was located, if anything was."""
     radio = ("--radio", f"btsnoop:{capture}")
     words, object_ = rider.types("locate", *radio), rider.types("locate", *radio, "--json")
     opened, opened_object = rider.types("open", *radio), rider.types("open", *radio, "--json")
     located = object_.json
+    first = next((each for each in watched(rider, radio) if each["located"]), None)
+    assert located["located"] == (first is not None), "what is watched is what is located"
     assert words.status == object_.status == (0 if located["located"] else 3), words
     assert opened.status == opened_object.status == words.status, opened.stderr
     for line, step in zip(words.lines, located["steps"]):
@@ -70,6 +85,9 @@ def compared(vehicle, rider, capture):
         assert opened.error == words.lines[-1] == opened_object.error
         assert opened_object.outcome == {"outcome": "not_located"}
         return None
+    assert {key: located[key] for key in ("step", "zone", "distance_m")} == {
+        key: first[key] for key in ("step", "zone", "distance_m")
+    }
     assert words.lines[-1] == f"at the {located['step']} step"
     (proof,) = [line for line in opened.stderr.splitlines() if line.startswith("proof ")]
     assert f"at the {located['step']} step: located" in proof

@@ -139,21 +139,22 @@ public struct Locator: Sendable {
     guard frames > 0, history.age(at: now) <= RangingModel.silence else { return nil }
     // For a rider who walks up, the window still holds frames from farther away: the better of both counts.
     let last = history.frames(within: RangingModel.momentWindow, of: now)
-    var certain = -Double.infinity
-    if last >= RangingModel.momentLeast, last < frames {
-      history.sortedLevels(newest: last, in: &scratch)
-      certain = interquartileMean(scratch) - RangingModel.error80(frames: last)
-    }
-    history.sortedLevels(newest: frames, in: &scratch)
-    certain = max(certain, interquartileMean(scratch) - RangingModel.error80(frames: frames))
+    let moment = last >= RangingModel.momentLeast && last < frames ? certainLevel(of: index, newest: last) : -.infinity
+    let certain = max(moment, certainLevel(of: index, newest: frames))
     return (frames, meanPower(scratch), certain)
+  }
+
+  /// The level that is certain by a beacon's newest frames, whose levels are left in `scratch`.
+  private mutating func certainLevel(of index: Int, newest frames: Int) -> Double {
+    histories[index].sortedLevels(newest: frames, in: &scratch)
+    return interquartileMean(scratch) - RangingModel.error80(frames: frames)
   }
 
   /// The strongest beacon, the level that is certain of it, and the decibels by which it exceeds the next.
   private typealias Lead = (index: Int, certain: Double, difference: Double)
 
   /// - Parameters:
-  ///   - least: how many frames a beacon needs to be compared.
+  ///   - least: how many frames the strongest needs. The others need what the side takes.
   ///   - lone: the level that a beacon needs before another's silence counts.
   private func lead(_ powers: [Power?], least: Int, lone: Double) -> Lead? {
     var strongest: (index: Int, power: Power)?
@@ -166,7 +167,7 @@ public struct Locator: Sendable {
     guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
     var difference = Double.infinity
     for (other, power) in powers.enumerated() where other != index {
-      if let power, power.frames >= least {
+      if let power, power.frames >= RangingModel.sideLeast {
         difference = min(difference, own.level - power.level)
       } else if own.frames >= RangingModel.loneFrames, power != nil || own.level >= lone {
         let measuredPower =
@@ -207,10 +208,12 @@ public struct Locator: Sendable {
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks away.
-  private func isSteady(_ index: Int, _ last: Int, of frames: Int) -> Bool {
+  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks away,
+  /// or is still that of a rider who has only turned.
+  private mutating func isSteady(_ index: Int, _ last: Int, of frames: Int) -> Bool {
     guard last < frames else { return true }
     let before = histories[index].meanLevel(of: last..<frames)
     return histories[index].meanLevel(of: 0..<last) >= before - RangingModel.momentFall
+      || certainLevel(of: index, newest: last) >= RangingModel.momentNearLevel
   }
 }

@@ -171,6 +171,22 @@ import Testing
     #expect(after[5...].allSatisfy { !$0.isLocated })
   }
 
+  @Test("who turns round close to the step stays located, although a body takes as much as a few steps away")
+  func turning() {
+    var locator = Locator(steps: Self.steps)
+    _ = decide(&locator, from: 0, for: 8, left: -48, right: -80)
+    let after = decide(&locator, from: 8, for: 8, left: -56, right: -88)
+    #expect(after.allSatisfy { $0.isLocated })
+  }
+
+  @Test("three frames of the step, and two of the other, are the fewest that locate somebody", arguments: 1...4, 0...3)
+  func fewest(own: Int, other: Int) {
+    var locator = Locator(steps: Self.steps)
+    for frame in 0..<own { locator.hear(beacon(1), rssi: -50, at: Double(frame) / 10) }
+    for frame in 0..<other { locator.hear(beacon(2), rssi: -80, at: Double(frame) / 10) }
+    #expect(locator.decide(at: 0.5).isLocated == (own >= 3 && other >= 2))
+  }
+
   @Test("when a beacon falls silent its zone is soon unknown, and nobody is located")
   func silence() {
     var locator = Locator(steps: Self.steps)
