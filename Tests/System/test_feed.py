@@ -289,7 +289,7 @@ def test_what_is_typed_wrong_is_told_before_anything_is_sent(stepctl, tmp_path):
         (("--feed", "http://localhost/", "--at", "1,2"), "a feed is wss://"),
         (("--feed", "wss://localhost/"), "give --at"),
         (("--feed", "wss://localhost/", "--at", "91,2"), "--at"),
-        (("--feed", "wss://localhost/", "--at", "--radius", "50"), "'--radius' is invalid for '--at <place>'"),
+        (("--feed", "wss://localhost/", "--at", "--radius", "50"), '"--radius" is invalid for "--at <place>"'),
         (("--feed", "wss://localhost/", "--at", "1,2", "--radius", "5"), "10 to 1000"),
         (("--feed", "wss://localhost/", "--at", "1,2", "--cert", "a"), "go together"),
         (("--feed", "file:a", "--at", "1,2"), "for bridges"),
