@@ -80,6 +80,7 @@ bench: release ## measure beside others in the same run; DATA=folder of recordin
 	$(python) Tests/Benchmarks/tags.py --bin $(BIN)
 	$(python) Tests/Benchmarks/codes.py --bin $(BIN)
 	$(python) Tests/Benchmarks/traffic.py --stepctl $(BIN)/stepctl
+	$(python) Tests/Benchmarks/passes.py --stepctl $(BIN)/stepctl
 	$(python) Tests/Benchmarks/bridge/bridge.py --bin $(BIN)
 	$(if $(DATA),$(python) Tests/Benchmarks/ranging.py --stepctl $(BIN)/stepctl --data '$(DATA)',\
 	  @echo 'ranging is left out: give DATA=folder')

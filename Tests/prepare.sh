@@ -20,7 +20,7 @@ demo) packages+=(mosquitto mosquitto-clients python3) ;;
 test)
   packages+=(
     bluez dbus-daemon fish i2c-tools libnfc-bin libnfc-examples man-db mandoc mosquitto mosquitto-clients openssl poppler-utils
-    gpsd gpsd-clients nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd tshark zbar-tools
+    gpsd gpsd-clients iproute2 nftables python3 python3-venv qrencode rabbitmq-server shellcheck spin strace systemd tshark zbar-tools
     zsh
   )
   ;;

@@ -1546,7 +1546,7 @@ _stepctl_traffic_serve() {
     repeating_flags=(--verbose -v)
     non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
     repeating_options=()
-    non_repeating_options=(--ca --cert --key --port --address --map --replay)
+    non_repeating_options=(--ca --cert --key --crl --port --address --map --replay)
     __stepctl_offer_flags_options 0
 
     # Offer option value completions
@@ -1561,6 +1561,10 @@ _stepctl_traffic_serve() {
         ;;
     '--key')
         __stepctl_add_completions -o plusdirs -fX '!*.@(key)'
+        return
+        ;;
+    '--crl')
+        __stepctl_add_completions -o plusdirs -fX '!*.@(pem)'
         return
         ;;
     '--port')

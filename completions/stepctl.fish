@@ -148,7 +148,7 @@ function __stepctl_parse_tokens -S
             __stepctl_parse_subcommand 0 'version' 'h/help'
             switch $unparsed_tokens[1]
             case 'serve'
-                __stepctl_parse_subcommand 0 'ca=' 'cert=' 'key=' 'port=' 'address=' 'map=' 'replay=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                __stepctl_parse_subcommand 0 'ca=' 'cert=' 'key=' 'crl=' 'port=' 'address=' 'map=' 'replay=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'watch'
                 __stepctl_parse_subcommand 0 'feed=' 'at=' 'radius=' 'ca=' 'cert=' 'key=' 'scene=' 'for=' 'save=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'delay'
@@ -795,6 +795,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "ste
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" ca' -l 'ca' -d 'Certificates of the authorities for publishers and clients.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'pem\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" cert' -l 'cert' -d 'The bridge\'s certificate.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'pem\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" key' -l 'key' -d 'The private key of --cert.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'key\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" crl' -l 'crl' -d 'The authorities\' lists of revoked certificates; a newer one counts at once.' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'pem\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" port' -l 'port' -d 'The port to listen at, 0 for any (default: 8443).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" address' -l 'address' -d 'The address to listen at (default: all of this computer\'s).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl traffic serve" map' -l 'map' -d 'Where the sections are (default: each client gets all).' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'json\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'

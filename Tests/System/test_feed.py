@@ -270,6 +270,13 @@ def test_whoever_reads_slowly_gets_the_newest_frame(bridge):
         assert helper.wait(10) == 0
 
 
+def test_a_place_in_the_south_begins_with_a_hyphen(stepctl, bridge):
+    feed = bridge(steady)
+    arguments = ["-33.8568,151.2153" if each == "48.7758,9.1829" else each for each in feed.arguments]
+    assert stepctl("traffic", "delay", *arguments, "--for", "1").status == 0
+    assert (feed.locations[0]["latitude"], feed.locations[0]["longitude"]) == (-33.8568, 151.2153)
+
+
 def test_what_is_typed_wrong_is_told_before_anything_is_sent(stepctl, tmp_path):
     missing = stepctl("traffic", "delay", "--feed", "wss://localhost/", "--at", "1,2", "--ca", tmp_path / "none.pem")
     assert missing.status == 66 and "none.pem" in missing.error
@@ -282,6 +289,7 @@ def test_what_is_typed_wrong_is_told_before_anything_is_sent(stepctl, tmp_path):
         (("--feed", "http://localhost/", "--at", "1,2"), "a feed is wss://"),
         (("--feed", "wss://localhost/"), "give --at"),
         (("--feed", "wss://localhost/", "--at", "91,2"), "--at"),
+        (("--feed", "wss://localhost/", "--at", "--radius", "50"), '"--radius" is invalid for "--at <place>"'),
         (("--feed", "wss://localhost/", "--at", "1,2", "--radius", "5"), "10 to 1000"),
         (("--feed", "wss://localhost/", "--at", "1,2", "--cert", "a"), "go together"),
         (("--feed", "file:a", "--at", "1,2"), "for bridges"),

@@ -1,4 +1,4 @@
-"""Tests of this folder, run in a kernel that has Bluetooth, GPIO and I2C."""
+"""Tests of this folder, run in a kernel that has Bluetooth, GPIO, I2C and a bad network."""
 
 import faulthandler
 import re
@@ -21,8 +21,9 @@ pytestmark = rig.needs_kernel
         ("test_ears.py", "ordinary or unprivileged or opens_for_a_device", ("--scn", "none", "--noup"), 6),
         ("test_doctor.py", "", (), 15),
         ("test_hardware.py", "", ("--scn", "none", "--kernel", "i2c-stub.chip_addr=0x40"), 3),
+        ("test_guard.py", "turns_bad", ("--scn", "none", "--noup"), 1),
     ],
-    ids=["beacons", "ears", "doctor", "hardware"],
+    ids=["beacons", "ears", "doctor", "hardware", "network"],
 )
 def test_in_a_real_kernel(tmp_path, file, chosen, options, least):
     # It takes minutes, and each test in there is watched.

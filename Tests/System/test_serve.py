@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import websockets
 
-from programs import PATIENCE, REPOSITORY, wait_until
+from programs import PATIENCE, REPOSITORY, children, wait_until
 from test_feed import OBJECT, frame
 
 PLACE = {"latitude": 48.7758, "longitude": 9.1829}
@@ -41,6 +41,17 @@ class Authority:
             check=True, capture_output=True)
         return certificate, key
 
+    def revokes(self, *names: str) -> bytes:
+        """Its list of revoked certificates, as openssl writes it: with those of before, and these."""
+        (self.folder / "index.txt").touch()
+        settings = self.folder / "ca.cnf"
+        settings.write_text("[ca]\ndefault_ca = one\n[one]\ndatabase = index.txt\ndefault_md = sha256\n"
+                            "default_crl_days = 1\nunique_subject = no\n")
+        command = ["openssl", "ca", "-config", "ca.cnf", "-cert", "ca.pem", "-keyfile", "ca.key"]
+        for name in names:
+            subprocess.run([*command, "-revoke", f"{name}.pem"], cwd=self.folder, check=True, capture_output=True)
+        return subprocess.run([*command, "-gencrl"], cwd=self.folder, check=True, capture_output=True).stdout
+
     def files(self, name: str) -> tuple[Path, Path]:
         return self.folder / f"{name}.pem", self.folder / f"{name}.key"
 
@@ -64,12 +75,12 @@ def serve(stepctl, authority, tmp_path):
     with contextlib.ExitStack() as stack:
         count = 0
 
-        def start(*arguments, **options):
+        def start(*arguments, by=authority, **options):
             nonlocal count
             count += 1
-            certificate, key = authority.files("bridge")
+            certificate, key = by.files("bridge")
             bridge = stepctl.start(
-                tmp_path / f"bridge{count}.log", "traffic", "serve", "--ca", authority.folder / "ca.pem", "--cert",
+                tmp_path / f"bridge{count}.log", "traffic", "serve", "--ca", by.folder / "ca.pem", "--cert",
                 certificate, "--key", key, "--port", "0", "--address", "127.0.0.1", "--json", *arguments, **options)
             stack.callback(bridge.close)
             bridge.port = int(bridge.says("listening at port ").rpartition(" ")[2])
@@ -261,6 +272,99 @@ def test_who_may_do_what_is_in_the_certificate(serve, authority, tmp_path):
     assert counts(bridge)["refused"] >= 10
 
 
+async def is_let_in(bridge, authority, name, path="/traffic") -> bool:
+    try:
+        async with connect(bridge, authority, name, path) as client:
+            # With TLS 1.3 a client is refused after its own handshake.
+            await (await client.ping())
+            return True
+    except (ssl.SSLError, OSError, websockets.InvalidMessage, websockets.ConnectionClosed, EOFError):
+        return False
+
+
+def test_a_certificate_that_is_revoked_gets_no_connection_and_loses_the_one_that_it_has(serve, tmp_path):
+    authority = Authority(tmp_path / "ca")
+    authority.issue("thief", "/CN=client")
+    lists = tmp_path / "lists.pem"
+    lists.write_bytes(authority.revokes())
+    bridge = serve("--crl", lists, by=authority)
+
+    async def revoke():
+        async with connect(bridge, authority, "thief") as thief, connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            await client.send(location())
+            (tmp_path / "newer.pem").write_bytes(authority.revokes("thief"))
+            (tmp_path / "newer.pem").replace(lists)
+            with pytest.raises(websockets.ConnectionClosed) as ended:
+                await asyncio.wait_for(thief.recv(), 5)
+            assert (ended.value.rcvd.code, ended.value.rcvd.reason) == (1008, "its certificate was revoked")
+            # The others stay.
+            await publisher.send(json.dumps(frame()))
+            await client.recv()
+        assert [await is_let_in(bridge, authority, name) for name in ("thief", "client")] == [False, True]
+        # What is none, or half of one, changes nothing; nor does it to remove the file.
+        good = lists.read_bytes()
+        for content in (b"no list", good[:len(good) // 2], (authority.folder / "ca.pem").read_bytes()):
+            said = bridge.stderr.read_text().count("malformed")
+            lists.write_bytes(content)
+            await asyncio.to_thread(
+                wait_until, lambda: bridge.stderr.read_text().count("malformed") > said, "it is told", 5)
+            assert [await is_let_in(bridge, authority, name) for name in ("thief", "client")] == [False, True]
+        lists.unlink()
+        assert [await is_let_in(bridge, authority, name) for name in ("thief", "client")] == [False, True]
+        # Where the authority has no list, none of its certificates is good.
+        stranger = Authority(tmp_path / "stranger")
+        (tmp_path / "newer.pem").write_bytes(stranger.revokes())
+        said = bridge.stderr.read_text().count("took a newer")
+        (tmp_path / "newer.pem").replace(lists)
+        await asyncio.to_thread(
+            wait_until, lambda: bridge.stderr.read_text().count("took a newer") > said, "it is taken", 5)
+        assert [await is_let_in(bridge, authority, name) for name in ("thief", "client")] == [False, False]
+
+    asyncio.run(revoke())
+
+
+def test_a_list_of_revoked_certificates_has_to_be_one_from_the_beginning(stepctl, authority, tmp_path):
+    certificate, key = authority.files("bridge")
+    files = ("--ca", authority.folder / "ca.pem", "--cert", certificate, "--key", key, "--port", "0")
+    ended = stepctl("traffic", "serve", *files, "--crl", authority.folder / "ca.pem")
+    assert ended.status == 78 and "not a revocation list" in ended.error, ended
+    ended = stepctl("traffic", "serve", *files, "--crl", tmp_path / "none.pem")
+    assert ended.status == 66 and "none.pem" in ended.error, ended
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_session_of_tls_goes_on_in_another_connection(serve, authority, version):
+    """Or a certificate that was revoked or is over would stay good for as long."""
+    bridge = serve()
+    context = authority.context("client")
+    context.minimum_version = context.maximum_version = version
+    session = None
+    for _ in range(2):
+        with socket.create_connection(("localhost", bridge.port), 5) as plain, \
+                context.wrap_socket(plain, server_hostname="localhost", session=session) as tls:
+            assert not tls.session_reused
+            # An answer, before which the tickets of TLS 1.3 would have come.
+            tls.sendall(b"GET /traffic HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"426" in tls.recv(4096)
+            session = tls.session
+    assert not session or not session.has_ticket
+
+
+def test_the_library_s_event_loop_is_not_loaded_from_the_working_folder(serve, authority, tmp_path):
+    """And it is loaded, or each message would have the kernel look at each connection."""
+    source, library = tmp_path / "trap.c", tmp_path / "libwebsockets-evlib_ev.so"
+    source.write_text('#include <fcntl.h>\n'
+                      f'__attribute__((constructor)) static void spring(void) {{ open("{tmp_path}/sprung", O_CREAT, 0600); }}')
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    bridge = serve(prefix=("env", "-C", tmp_path))
+    assert not (tmp_path / "sprung").exists()
+    (served,) = children(bridge.process)
+    opened = {path.readlink().name for path in Path(f"/proc/{served}/fd").iterdir()}
+    assert "anon_inode:[eventpoll]" in opened
+    assert Path(f"/proc/{served}/cwd").readlink() == Path("/")
+
+
 def test_without_a_good_certificate_there_is_no_connection(serve, authority, tmp_path):
     bridge = serve()
     stranger = Authority(tmp_path / "stranger")
@@ -364,6 +468,107 @@ def test_who_tells_its_place_too_often_is_sent_away(serve, authority):
     assert run(flood()) == 1008
     run(often())
     assert counts(bridge)["refused"] == 1
+
+
+def masked(opcode: int, payload: bytes = b"") -> bytes:
+    """A frame of a client whose mask changes nothing."""
+    head = bytes([opcode, 0x80 | len(payload)]) if len(payload) < 126 else \
+        bytes([opcode, 0xFE]) + len(payload).to_bytes(2, "big") if len(payload) < 65536 else \
+        bytes([opcode, 0xFF]) + len(payload).to_bytes(8, "big")
+    return head + bytes(4) + payload
+
+
+def raw(bridge, authority, name, path) -> ssl.SSLSocket:
+    """A connection that is a WebSocket already, for bytes that no library would send."""
+    plain = socket.create_connection(("localhost", bridge.port), 10)
+    tls = authority.context(name).wrap_socket(plain, server_hostname="localhost")
+    tls.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += tls.recv(1)
+    assert b" 101 " in answer
+    return tls
+
+
+LARGE = json.dumps(frame(section="S2")).ljust(1 << 20).encode()
+FLOODS = {
+    "long frames": (masked(0x81, LARGE), b""),
+    "many frames": (masked(0x81, json.dumps(frame(section="S2")).encode()), b""),
+    # Neither is a message, and so the library says nothing of them.
+    "pings": (masked(0x89, b"x" * 125) * 500, b""),
+    "empty parts": (masked(0x00) * 10_000, masked(0x01)),
+}
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_publisher_that_floods_is_sent_away_and_delays_nobody(serve, authority, kind):
+    bridge = serve()
+    flood, first = FLOODS[kind]
+    delays, ended = [], {}
+
+    def attack():
+        with raw(bridge, authority, "publisher", "/publish/S2") as tls:
+            begin = time.monotonic()
+            try:
+                tls.sendall(first)
+                while time.monotonic() < begin + 20:
+                    tls.sendall(flood)
+            except OSError:
+                pass
+            ended["after"] = time.monotonic() - begin
+
+    async def play():
+        async with connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            async def listen():
+                async for message in client:
+                    got = json.loads(message)
+                    if got["section"] == "S1":
+                        delays.append(time.time() - got["bridge"]["received"])
+
+            listening = asyncio.create_task(listen())
+            attacking = asyncio.create_task(asyncio.to_thread(attack))
+            while not attacking.done():
+                await client.send(location(radius=10))
+                for _ in range(5):
+                    await publisher.send(json.dumps(frame()))
+                    await asyncio.sleep(0.04)
+            listening.cancel()
+            await attacking
+
+    asyncio.run(asyncio.wait_for(play(), 40))
+    # 5 s until it is looked at, and 1 s in which it does not say farewell.
+    assert ended["after"] < 12, ended
+    assert sorted(delays)[len(delays) * 9 // 10] < 0.3, delays
+    assert counts(bridge)["refused"] == 1
+
+
+def test_a_publisher_that_floods_is_told(serve, authority):
+    bridge = serve()
+
+    async def flood(message: str, pause: float) -> tuple[int, str]:
+        async with connect(bridge, authority, "publisher", "/publish/S2") as publisher:
+            with pytest.raises(websockets.ConnectionClosed) as ended:
+                for _ in range(1000):
+                    await publisher.send(message)
+                    await asyncio.sleep(pause)
+            return ended.value.rcvd.code, ended.value.rcvd.reason
+
+    assert run(flood(json.dumps(frame(section="S2")), 0.002)) == (1008, "50 frames a second")
+    assert run(flood(LARGE.decode(), 0.03)) == (1008, "too many bytes a second")
+
+    async def usual() -> None:
+        """25 frames a second of 1,000 objects are allowed."""
+        objects = [OBJECT | {"id": str(i)} for i in range(1000)]
+        async with connect(bridge, authority, "publisher", "/publish/S2") as publisher:
+            for _ in range(75):
+                await publisher.send(json.dumps(frame(section="S2", vehicles=objects)))
+                await asyncio.sleep(0.04)
+            await (await publisher.ping())
+
+    run(usual())
+    assert counts(bridge)["refused"] == 2
 
 
 def test_a_slow_client_gets_the_newest_frame_and_delays_nobody(serve, authority):

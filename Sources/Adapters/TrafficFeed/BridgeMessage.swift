@@ -23,6 +23,9 @@ package enum BridgeMessage: Equatable, Sendable {
   /// What makes it say the counts.
   package static let count = [UInt8(ascii: "q")]
 
+  /// What says that the next frame is none, but lists of revoked certificates, as PEM.
+  package static let list = [UInt8(ascii: "r")]
+
   /// Bytes of the longest text. A message has to fit into a pipe at once (PIPE_BUF, pipe(7)).
   package static let longestText = 300
 

@@ -21,9 +21,12 @@ package final class BridgeProcess {
     package var key: String
     /// Where the sections are; nil where each client gets all.
     package var map: String?
+    /// The authorities' lists of revoked certificates; nil where none are taken.
+    package var revoked: String?
 
     package init(
-      address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: String?
+      address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: String?,
+      revoked: String?
     ) {
       self.address = address
       self.port = port
@@ -31,6 +34,7 @@ package final class BridgeProcess {
       self.certificate = certificate
       self.key = key
       self.map = map
+      self.revoked = revoked
     }
   }
 
@@ -41,12 +45,15 @@ package final class BridgeProcess {
     self.setup = setup
     do {
       // The library that reads them does not say which one it cannot read.
-      for file in [setup.authorities, setup.certificate, setup.key] { _ = try Files.readRegular(file) }
+      for file in [setup.authorities, setup.certificate, setup.key, setup.revoked] {
+        if let file { _ = try Files.readRegular(file) }
+      }
     } catch {
       throw .system(error)
     }
     let arguments = [
       "serve", setup.address ?? "", "\(setup.port)", setup.authorities, setup.certificate, setup.key, setup.map ?? "",
+      setup.revoked ?? "",
     ]
     let program: String
     do { program = try ChildProcess.program("stepctl-traffic") } catch { throw .noProgram }
@@ -74,6 +81,12 @@ package final class BridgeProcess {
   /// Publishes a frame, as a publisher does.
   package func publish(_ frame: FeedFrame) throws(BridgeError) {
     for message in FeedMessage.messages(frame.json.bytes, received: 0, dropped: 0) { try send(message.body) }
+  }
+
+  /// Has newer lists of revoked certificates count, as PEM.
+  package func revoke(_ lists: [UInt8]) throws(BridgeError) {
+    try send(BridgeMessage.list)
+    for message in FeedMessage.messages(lists, received: 0, dropped: 0) { try send(message.body) }
   }
 
   /// Asks for the counts.

@@ -80,7 +80,9 @@ struct ProvisionVehicle: ContextCommand {
     transform: { try FeedAddress($0) })
   var feed: FeedAddress?
 
+  // A place in the south begins with a hyphen.
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "Where the vehicle stands for good, for --feed: latitude, longitude and heading (default: as gpsd says).",
       valueName: "place"))

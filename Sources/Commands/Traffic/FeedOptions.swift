@@ -13,7 +13,9 @@ struct FeedOptions: ParsableArguments {
     transform: { try FeedAddress($0) })
   var feed: FeedAddress
 
+  // A place in the south begins with a hyphen.
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "The place on the road, for a bridge: latitude and longitude, as in 48.7758,9.1829.",
       valueName: "place"))

@@ -28,6 +28,12 @@ struct TrafficServe: ContextCommand {
   @Option(help: ArgumentHelp("The private key of --cert.", valueName: "file"), completion: .file(extensions: ["key"]))
   var key: String
 
+  @Option(
+    help: ArgumentHelp(
+      "The authorities' lists of revoked certificates; a newer one counts at once.", valueName: "file"),
+    completion: .file(extensions: ["pem"]))
+  var crl: String?
+
   @Option(help: ArgumentHelp("The port to listen at, 0 for any (default: 8443).", valueName: "number"))
   var port: UInt16 = 8443
 
@@ -59,8 +65,9 @@ struct TrafficServe: ContextCommand {
       }
     }
     let recording = try replay.map(Recording.read)
+    let revocations = try crl.map { try FileWatch($0, includingContent: true) }
     let process = try BridgeProcess(
-      .init(address: address, port: port, authorities: ca, certificate: cert, key: key, map: map))
+      .init(address: address, port: port, authorities: ca, certificate: cert, key: key, map: map, revoked: crl))
     let loop = try EventLoop()
     var isEnding = false
     var replayer = recording.map { Replayer($0, clocks: context.clocks) }
@@ -86,6 +93,20 @@ struct TrafficServe: ContextCommand {
           try console.isJSON ? console.result(counts.json) : console.result(Self.line(counts))
           if isEnding { loop.stop() }
         case .failed: break
+        }
+      }
+    }
+    if let crl, let revocations {
+      var watching: Registration?
+      watching = try loop.watch(revocations.number) {
+        switch try revocations.next() {
+        case .none: break
+        case .folderGone:
+          watching?.cancel()
+          console.note("\(crl): its folder is gone; no newer list will count")
+        case .changed:
+          // It is being replaced, and counts when it is there.
+          if let lists = try? Files.readRegular(crl) { try process.revoke(lists) }
         }
       }
     }

@@ -231,7 +231,7 @@ extension [UInt8] {
   }
 }
 
-/// How often something may be done: a bucket that fills up steadily, and out of which each time takes one.
+/// How often something may be done: a bucket that fills up steadily, and out of which each time takes some.
 public struct RateLimit: Sendable {
   private let perSecond: Double
   private let burst: Double
@@ -244,12 +244,14 @@ public struct RateLimit: Sendable {
     left = burst
   }
 
-  /// - Parameter now: seconds. A clock that was set back takes nothing away.
-  public mutating func take(at now: Double) -> Bool {
+  /// - Parameters:
+  ///   - amount: how much of it is done at once.
+  ///   - now: seconds. A clock that was set back takes nothing away.
+  public mutating func take(_ amount: Double = 1, at now: Double) -> Bool {
     left = min(burst, left + max(0, now - last) * perSecond)
     last = now
-    guard left >= 1 else { return false }
-    left -= 1
+    guard left >= amount else { return false }
+    left -= amount
     return true
   }
 }

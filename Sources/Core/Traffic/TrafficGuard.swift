@@ -122,6 +122,8 @@ public struct TrafficGuard: Sendable {
     var verdict = Verdict.blind(.beginning)
     /// Frames in a row in which nothing came at the step.
     var clearFrames = 0
+    /// Of each section, the frames in a row in which something came that has another id in each.
+    var strangeFrames: [String: Int] = [:]
   }
 
   /// Seconds ahead that matter: a step takes about that long to come out and to be stood upon.
@@ -135,6 +137,8 @@ public struct TrafficGuard: Sendable {
   public static let memory = 1.5
   /// Seconds without a frame after which a section is forgotten.
   public static let sectionMemory = 60.0
+  /// Frames from which on it counts what they show: of one place alone nobody knows how good it is.
+  public static let leastFrames = 3
   /// Metres beside a step that have to be free.
   public static let clearance = 1.0
   /// Metres by which the vehicle's place and the feed's positions may disagree for good, where that was surveyed.
@@ -201,7 +205,7 @@ public struct TrafficGuard: Sendable {
     tracks = tracks.filter { key, track in
       newest[key.section].map { $0 - track.time <= Self.memory } ?? false
     }
-    for index in states.indices { settle(index, at: time) }
+    for index in states.indices { settle(index, in: frame.section, at: time) }
   }
 
   private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double, _ time: Double) {
@@ -226,12 +230,17 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  private mutating func settle(_ index: Int, at time: Double) {
-    let threat = threat(at: index, at: time)
+  private mutating func settle(_ index: Int, in section: String, at time: Double) {
+    var threat = threat(at: index, at: time)
+    // A feed that calls the same bicycle something else in each frame does not hide it.
+    let stranger = threat == nil ? self.threat(at: index, at: time, ofNew: section) : nil
+    let strangeFrames = stranger == nil ? 0 : states[index].strangeFrames[section, default: 0] + 1
+    states[index].strangeFrames[section] = strangeFrames == 0 ? nil : strangeFrames
+    if strangeFrames >= Self.leastFrames { threat = stranger }
     states[index].clearFrames = threat == nil ? states[index].clearFrames + 1 : 0
     if let threat {
       states[index].verdict = threat
-    } else if states[index].clearFrames >= 3 {
+    } else if states[index].clearFrames >= Self.leastFrames {
       states[index].verdict = .clear
     }
   }
@@ -258,11 +267,13 @@ public struct TrafficGuard: Sendable {
   }
 
   /// What threatens a step. Where the sides cannot be told apart, that is what threatens any step.
-  private func threat(at index: Int, at time: Double) -> Verdict? {
-    guard site.error > Self.sidesError else { return threat(to: site.steps[index], at: time) }
+  ///
+  /// - Parameter section: for what its last frame has and too few before it; nil for what counts.
+  private func threat(at index: Int, at time: Double, ofNew section: String? = nil) -> Verdict? {
+    guard site.error > Self.sidesError else { return threat(to: site.steps[index], at: time, ofNew: section) }
     var worst: Verdict?
     for step in site.steps {
-      switch (worst, threat(to: step, at: time)) {
+      switch (worst, threat(to: step, at: time, ofNew: section)) {
       case (.approaching(_, let first)?, .approaching(let category, let later)?) where later < first:
         worst = .approaching(category, seconds: later)
       case (.approaching?, _): break
@@ -274,13 +285,17 @@ public struct TrafficGuard: Sendable {
   }
 
   /// What comes first at a step, if anything does.
-  private func threat(to step: StepPlace, at time: Double) -> Verdict? {
+  private func threat(to step: StepPlace, at time: Double, ofNew section: String?) -> Verdict? {
     let area = area(of: step)
     let now = time + clock.offset
     var first: (time: Double, category: RoadObject.Category)?
     var standing: RoadObject.Category?
-    // Of one place alone nobody knows how good it is.
-    for track in tracks.values where track.frames >= 3 {
+    for (key, track) in tracks {
+      if let section {
+        guard track.frames < Self.leastFrames, key.section == section, track.time == newest[section] else { continue }
+      } else {
+        guard track.frames >= Self.leastFrames else { continue }
+      }
       let age = now - track.time
       // While there are frames, one that vanished has left. When there are none, nobody knows.
       guard age >= -Self.oldest, age <= Self.horizon else { continue }
@@ -312,9 +327,12 @@ public struct TrafficGuard: Sendable {
     guard (area.center - track.position).length <= reach + track.velocity.length * (age + Self.horizon) else {
       return nil
     }
+    let rate = track.turnRate
     var later = 0.0
     while later <= Self.horizon {
       if track.box(later: age + later, doubt: doubt).touches(area) { return later }
+      // A bend may go on, or end.
+      if let rate, track.box(later: age + later, turning: rate, doubt: doubt).touches(area) { return later }
       later += 0.1
     }
     return nil

@@ -1,9 +1,14 @@
 #include <libwebsockets.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 // Macros that Swift does not import.
@@ -37,6 +42,74 @@ static inline int peer_name(struct lws *wsi, char *name, int size) {
   }
   X509_free(certificate);
   return length;
+}
+
+// Each connection shows its certificate: one that goes on with an earlier session would not be looked at again.
+static inline void keep_no_sessions(SSL_CTX *settings) {
+  SSL_CTX_set_options(settings, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(settings, 0);
+  SSL_CTX_set_session_cache_mode(settings, SSL_SESS_CACHE_OFF);
+}
+
+// From now on a certificate has to be missing in the list of its authority (RFC 5280 5), which has to be among these, as
+// PEM, and in force. How many lists there are: 0 where one cannot be read, and then nothing changes.
+static inline int take_revocation_lists(SSL_CTX *settings, const void *pem, int length) {
+  X509_STORE *store = X509_STORE_new();
+  BIO *text = BIO_new_mem_buf(pem, length);
+  if (!store || !text) abort();
+  STACK_OF(X509_OBJECT) *known = X509_STORE_get0_objects(SSL_CTX_get_cert_store(settings));
+  for (int place = 0; place < sk_X509_OBJECT_num(known); place++) {
+    X509 *authority = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(known, place));
+    if (authority) X509_STORE_add_cert(store, authority);
+  }
+  int count = 0;
+  ERR_clear_error();
+  for (X509_CRL *list; (list = PEM_read_bio_X509_CRL(text, NULL, NULL, NULL)); count++) {
+    X509_STORE_add_crl(store, list);
+    X509_CRL_free(list);
+  }
+  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) count = 0;
+  ERR_clear_error();
+  BIO_free(text);
+  if (count > 0) {
+    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+    SSL_CTX_set_cert_store(settings, store);
+  } else {
+    X509_STORE_free(store);
+  }
+  return count;
+}
+
+// Whether the certificate that the other side has shown is good by what counts now.
+static inline int has_good_certificate(struct lws *wsi) {
+  SSL *tls = (SSL *)lws_get_ssl(wsi);
+  X509 *certificate = tls ? SSL_get1_peer_certificate(tls) : NULL;
+  X509_STORE_CTX *check = X509_STORE_CTX_new();
+  int is_good = certificate && check &&
+                X509_STORE_CTX_init(check, SSL_CTX_get_cert_store(SSL_get_SSL_CTX(tls)), certificate,
+                                    SSL_get_peer_cert_chain(tls)) == 1 &&
+                X509_STORE_CTX_set_purpose(check, X509_PURPOSE_SSL_CLIENT) == 1 && X509_verify_cert(check) == 1;
+  X509_STORE_CTX_free(check);
+  X509_free(certificate);
+  ERR_clear_error();
+  return is_good;
+}
+
+// Whether the kernel has sent all that it was given, and the library has given it all.
+static inline int has_sent_all(struct lws *wsi) {
+  int unsent = 0;
+  return !lws_partial_buffered(wsi) && !ioctl(lws_get_socket_fd(wsi), SIOCOUTQNSD, &unsent) && !unsent;
+}
+
+// All that has come over a connection, whatever the library made of it; 0 where the kernel does not say.
+static inline uint64_t bytes_received(struct lws *wsi) {
+  // glibc's ends before the kernel's does (linux/tcp.h, which cannot be included beside it).
+  struct {
+    struct tcp_info known;
+    uint64_t pacing_rate, most_pacing_rate, acknowledged, received;
+  } info = {0};
+  socklen_t size = sizeof info;
+  return getsockopt(lws_get_socket_fd(wsi), IPPROTO_TCP, TCP_INFO, &info, &size) ? 0 : info.received;
 }
 
 // What has not gone yet is kept where it can be replaced by something newer, and not by the kernel (tcp(7)).

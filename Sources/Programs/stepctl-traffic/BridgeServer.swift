@@ -11,25 +11,42 @@ import TrafficFeed
 final class BridgeServer {
   /// Whoever is connected.
   private final class Peer {
+    let socket: OpaquePointer
     let place: BridgeRole.Place
     var client: Bridge.Client
     var isEstablished = false
+    /// One side has said that it ends the connection: no frame goes out after that (RFC 6455 5.5.1).
+    var isEnding = false
+    /// An authority has taken its certificate back.
+    var isRevoked = false
     /// What has come of a message.
     var message: [UInt8] = []
     var lastMessage: Double
     /// When the library was told that it lives.
     var lastSign: Double
-    var rate = RateLimit(perSecond: 100, burst: 200)
+    var frames = RateLimit(perSecond: 50, burst: 100)
+    var bytes: RateLimit
+    /// The same as the kernel counts it: control frames and TLS are in there, too.
+    var received: UInt64 = 0
+    let mostReceived: UInt64
 
-    init(_ place: BridgeRole.Place, now: Double) {
+    init(_ socket: OpaquePointer, _ place: BridgeRole.Place, now: Double) {
+      self.socket = socket
       self.place = place
       lastMessage = now
       lastSign = now
-      if case .client(let allowed) = place {
+      let most: Double
+      switch place {
+      case .client(let allowed):
         client = Bridge.Client(allowed: allowed)
-      } else {
+        most = 10 * Double(ClientLocation.longest)
+      case .publisher:
         client = Bridge.Client(allowed: [])
+        // 2,000 objects of 200 bytes, 25 times a second.
+        most = 10e6
       }
+      bytes = RateLimit(perSecond: most, burst: 2 * most)
+      mostReceived = UInt64(2 * most * BridgeServer.pause)
     }
   }
 
@@ -43,6 +60,9 @@ final class BridgeServer {
   private let input: Descriptor
   private var messages = Frames()
   private var assembly = FrameAssembly()
+  /// What is put together next is a list of revoked certificates, and no frame.
+  private var takesList = false
+  private var knowsRevoked = false
   private var chunk = [UInt8](repeating: 0, count: 65_536)
   private let say: (BridgeMessage) -> Void
 
@@ -50,12 +70,17 @@ final class BridgeServer {
   private static let silence: (ask: UInt16, end: UInt16) = (5, 10)
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
+  /// Seconds between two looks at a connection, and for which one may stay that was told to end.
+  private static let pause = 5.0
+  private static let farewell = 1.0
   /// Connections at a time, those that are still in their handshake included.
   static let mostConnections: UInt32 = 4096
   /// Bytes that the kernel may hold for a client that were not sent yet.
   private static let mostUnsent: Int32 = 16_384
+  /// What a part of a message costs beyond its bytes: even an empty one takes time.
+  private static let partCost = 100
 
-  /// - Parameter input: frames to be published, and questions for counts. Its end ends this process.
+  /// - Parameter input: frames to be published, newer lists, and questions for counts. Its end ends this process.
   /// - Returns: nil when TLS cannot be set up with these files, or the port cannot be had.
   init?(
     address: String?, port: UInt16, authorities: String, certificate: String, key: String, map: RoadMap?,
@@ -92,8 +117,17 @@ final class BridgeServer {
     info.ssl_ca_filepath = UnsafePointer(strdup(authorities))
     info.ssl_cert_filepath = UnsafePointer(strdup(certificate))
     info.ssl_private_key_filepath = UnsafePointer(strdup(key))
-    guard let context = lws_create_context(&info) else { return nil }
+    // poll(2) looks at every connection for each message that comes; epoll(7), which libev takes, does not. The library
+    // loads that by itself, where it is installed.
+    info.options |= UInt64(LWS_SERVER_OPTION_LIBEV)
+    var context = lws_create_context(&info)
+    if context == nil {
+      info.options = serve_mutual_tls()
+      context = lws_create_context(&info)
+    }
+    guard let context, let settings else { return nil }
     self.context = context
+    keep_no_sessions(settings)
     // The library waits for it as for everything: in a process of two threads, the kernel counts who uses a connection.
     let file = lws_sock_file_fd_type(filefd: self.input.number)
     let vhost = lws_get_vhost_by_name(context, "default")
@@ -128,8 +162,11 @@ final class BridgeServer {
       return -1
     case LWS_CALLBACK_ESTABLISHED: establish(socket)
     case LWS_CALLBACK_RECEIVE: return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
-    case LWS_CALLBACK_SERVER_WRITEABLE: return write(socket)
-    case LWS_CALLBACK_TIMER: return checkIdleness(socket)
+    case LWS_CALLBACK_SERVER_WRITEABLE: return peer(of: socket).map(write(to:)) ?? 0
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+      peer(of: socket)?.isEnding = true
+      return isFarewell(UnsafeRawBufferPointer(start: bytes, count: count)) ? 0 : -1
+    case LWS_CALLBACK_TIMER: return look(at: socket)
     case LWS_CALLBACK_RAW_RX_FILE: takeInput()
     case LWS_CALLBACK_RAW_CLOSE_FILE: exit(EXIT_SUCCESS)
     case LWS_CALLBACK_CLOSED, LWS_CALLBACK_WSI_DESTROY:
@@ -148,23 +185,30 @@ final class BridgeServer {
       say(.note("refused a connection: \(why)"))
       return answer(socket, "403 Forbidden") ? 1 : -1
     }
+    // The library takes any version.
+    guard let version = header(of: socket, WSI_TOKEN_VERSION), identical(version, "13") else {
+      counts.refused += 1
+      return answer(socket, "426 Upgrade Required\r\nSec-WebSocket-Version: 13") ? 1 : -1
+    }
     // A browser says from which page a connection comes. No page is to use the certificate that a browser has.
     if lws_hdr_total_length(socket, WSI_TOKEN_ORIGIN) > 0 { return refuse("it has an Origin header") }
     guard let name = commonName(of: socket), let role = BridgeRole(commonName: name) else {
       return refuse("its certificate names no role")
     }
+    // A list may have come since the handshake of TLS.
+    guard !knowsRevoked || has_good_certificate(socket) != 0 else { return refuse("\(name)'s certificate was revoked") }
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
     else { return refuse("\(name) may not use this path") }
-    let peer = Peer(place, now: now)
+    let peer = Peer(socket, place, now: now)
     peers[socket] = peer
     lws_set_opaque_user_data(socket, Unmanaged.passUnretained(peer).toOpaque())
     return 0
   }
 
   /// The one that `peers` has for a socket, without a search: this is asked for each frame that each client gets.
-  private func peer(of socket: OpaquePointer) -> Peer? {
-    lws_get_opaque_user_data(socket).map { Unmanaged<Peer>.fromOpaque($0).takeUnretainedValue() }
+  private func peer(of socket: OpaquePointer?) -> Peer? {
+    socket.flatMap { lws_get_opaque_user_data($0) }.map { Unmanaged<Peer>.fromOpaque($0).takeUnretainedValue() }
   }
 
   private func establish(_ socket: OpaquePointer?) {
@@ -179,7 +223,7 @@ final class BridgeServer {
       say(.note("client connected, \(counts.clients) now"))
     }
     keep_little_unsent(socket, Self.mostUnsent)
-    lws_set_timer_usecs(socket, Int64(Self.idle * 1e6))
+    lws_set_timer_usecs(socket, Int64(Self.pause * 1e6))
   }
 
   private func forget(_ socket: OpaquePointer) {
@@ -198,18 +242,21 @@ final class BridgeServer {
 
   private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
     guard let socket, let peer = peer(of: socket) else { return -1 }
+    let now = now
+    guard peer.bytes.take(Double(part.count + Self.partCost), at: now) else {
+      return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "too many bytes a second")
+    }
     guard lws_frame_is_binary(socket) == 0 else {
-      return end(socket, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "text only")
+      return end(peer, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "text only")
     }
     let longest = if case .publisher = peer.place { FeedFrame.longest } else { ClientLocation.longest }
     guard peer.message.count + part.count <= longest else {
-      return end(socket, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "at most \(longest) bytes")
+      return end(peer, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "at most \(longest) bytes")
     }
     peer.message.append(contentsOf: part)
     guard lws_remaining_packet_payload(socket) == 0, lws_is_final_fragment(socket) != 0 else { return 0 }
     let message = peer.message
     peer.message = []
-    let now = now
     peer.lastMessage = now
     // Whoever speaks need not be asked whether it lives. The library sorts whom to ask when, which is not for each message.
     if abs(now - peer.lastSign) > Double(Self.silence.ask) / 2 {
@@ -217,36 +264,36 @@ final class BridgeServer {
       peer.lastSign = now
     }
     switch peer.place {
-    case .publisher(let section): return publish(message, section, socket, peer)
-    case .client: return place(socket, peer, message)
+    case .publisher(let section): return publish(message, section, peer)
+    case .client: return place(peer, message)
     }
   }
 
-  private func publish(_ message: [UInt8], _ section: String, _ socket: OpaquePointer, _ peer: Peer) -> Int32 {
-    guard peer.rate.take(at: now) else { return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "100 frames a second") }
+  private func publish(_ message: [UInt8], _ section: String, _ peer: Peer) -> Int32 {
+    guard peer.frames.take(at: now) else { return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "50 frames a second") }
     do throws(FeedFlaw) {
       let frame = try FeedFrame(parsing: message)
       guard identical(frame.section, section) else {
-        return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "the frame is of another section")
+        return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "the frame is of another section")
       }
       take(frame)
       return 0
     } catch {
       say(.note("publisher of \(section): \(error)"))
-      return end(socket, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
+      return end(peer, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
     }
   }
 
-  private func place(_ socket: OpaquePointer, _ peer: Peer, _ message: [UInt8]) -> Int32 {
+  private func place(_ peer: Peer, _ message: [UInt8]) -> Int32 {
     do throws(FeedFlaw) {
       let location = try ClientLocation(parsing: message)
       guard bridge.place(&peer.client, at: location, now: now) else {
-        return end(socket, LWS_CLOSE_STATUS_POLICY_VIOLATION, "10 locations a second")
+        return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "10 locations a second")
       }
-      if bridge.hasNews(for: &peer.client, now: now) { lws_callback_on_writable(socket) }
+      deliver(to: peer, now)
       return 0
     } catch {
-      return end(socket, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
+      return end(peer, LWS_CLOSE_STATUS_INVALID_PAYLOAD, "\(error)")
     }
   }
 
@@ -254,26 +301,55 @@ final class BridgeServer {
     counts.received += 1
     let now = now
     bridge.take(frame, at: now)
-    for (socket, peer) in peers where peer.isEstablished && bridge.hasNews(for: &peer.client, now: now) {
-      lws_callback_on_writable(socket)
-    }
+    for peer in peers.values where peer.isEstablished { deliver(to: peer, now) }
   }
 
-  /// The socket takes more: the newest frame that this client does not have, and no other.
-  private func write(_ socket: OpaquePointer?) -> Int32 {
-    guard let socket, let peer = peer(of: socket) else { return 0 }
+  /// Sends what is new to a client: at once where all that it got before is on its way, and otherwise when the library
+  /// says that there is room.
+  private func deliver(to peer: Peer, _ now: Double) {
+    guard !peer.isEnding, !peer.isRevoked, bridge.hasNews(for: &peer.client, now: now) else { return }
+    guard has_sent_all(peer.socket) != 0 else {
+      lws_callback_on_writable(peer.socket)
+      return
+    }
+    if write(to: peer) != 0 { cut(peer) }
+  }
+
+  /// Ends a connection without a word, as soon as the library has time: only a socket's own callback may end it at once.
+  private func cut(_ peer: Peer) {
+    peer.isEnding = true
+    lws_set_timeout(peer.socket, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC)
+  }
+
+  /// Sends the newest frame that a client does not have, and no other.
+  ///
+  /// - Returns: what makes the library go on or close the connection.
+  private func write(to peer: Peer) -> Int32 {
+    if peer.isRevoked { return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "its certificate was revoked") }
     guard let hasMore = bridge.write(for: &peer.client, now: now, to: &outgoing) else { return 0 }
-    guard outgoing.withPayload({ lws_write(socket, $0, $1, LWS_WRITE_TEXT) }) >= 0 else { return -1 }
+    guard outgoing.withPayload({ lws_write(peer.socket, $0, $1, LWS_WRITE_TEXT) }) >= 0 else { return -1 }
     counts.sent += 1
-    if hasMore { lws_callback_on_writable(socket) }
+    if hasMore { lws_callback_on_writable(peer.socket) }
     return 0
   }
 
-  private func checkIdleness(_ socket: OpaquePointer?) -> Int32 {
+  /// Whether a connection may stay.
+  private func look(at socket: OpaquePointer?) -> Int32 {
     guard let socket, let peer = peer(of: socket) else { return 0 }
-    let left = Self.idle - (now - peer.lastMessage)
-    guard left > 0 else { return end(socket, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false) }
-    lws_set_timer_usecs(socket, Int64(min(left, Self.idle) * 1e6) + 1)
+    // It had time to say farewell, too.
+    if peer.isEnding {
+      cut(peer)
+      return 0
+    }
+    let received = bytes_received(socket)
+    guard received < peer.received + peer.mostReceived else {
+      return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "too many bytes a second")
+    }
+    peer.received = received
+    guard now - peer.lastMessage < Self.idle else {
+      return end(peer, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false)
+    }
+    lws_set_timer_usecs(socket, Int64(Self.pause * 1e6))
     return 0
   }
 
@@ -288,17 +364,42 @@ final class BridgeServer {
           sayCounts()
           continue
         }
+        if body == BridgeMessage.list {
+          takesList = true
+          continue
+        }
         switch try FeedMessage(body: body) {
         case .part(let part): try assembly.take(part)
         case .frame(_, _, let rest):
           let bytes = try assembly.finish(rest)
-          if let frame = try? FeedFrame(parsing: bytes) { take(frame) }
+          if takesList {
+            takesList = false
+            say(
+              .note(
+                revoke(bytes) ? "took a newer revocation list" : "the revocation list is malformed: the old one counts")
+            )
+          } else if let frame = try? FeedFrame(parsing: bytes) {
+            take(frame)
+          }
         case .connected, .ended: throw MalformedMessage()
         }
       }
     } catch {
       exit(EXIT_SUCCESS)
     }
+  }
+
+  /// Takes lists of revoked certificates, as PEM, and ends the connections whose certificate is not good any more.
+  ///
+  /// - Returns: false where they are none; then nothing changes.
+  func revoke(_ lists: [UInt8]) -> Bool {
+    guard let settings, take_revocation_lists(settings, lists, Int32(lists.count)) > 0 else { return false }
+    knowsRevoked = true
+    for peer in peers.values where peer.isEstablished && has_good_certificate(peer.socket) == 0 {
+      peer.isRevoked = true
+      lws_callback_on_writable(peer.socket)
+    }
+    return true
   }
 
   private func sayCounts() {
@@ -310,13 +411,13 @@ final class BridgeServer {
   // MARK: -
 
   /// - Returns: what makes the library close the connection.
-  private func end(
-    _ socket: OpaquePointer, _ status: lws_close_status, _ reason: String, isRefusal: Bool = true
-  ) -> Int32 {
+  private func end(_ peer: Peer, _ status: lws_close_status, _ reason: String, isRefusal: Bool = true) -> Int32 {
+    peer.isEnding = true
+    lws_set_timer_usecs(peer.socket, Int64(Self.farewell * 1e6))
     if isRefusal { counts.refused += 1 }
     // RFC 6455 5.5: a control frame has at most 125 bytes, of which the status takes two.
     var text = Array(reason.utf8.prefix(100))
-    lws_close_reason(socket, status, &text, text.count)
+    lws_close_reason(peer.socket, status, &text, text.count)
     return -1
   }
 
@@ -350,11 +451,14 @@ final class BridgeServer {
 
 /// The one server of this process; set before the library calls back about a connection, and used on its thread alone.
 nonisolated(unsafe) private var current: BridgeServer?
+/// The server's settings for TLS, an `SSL_CTX`, which the library shows once while it sets up.
+nonisolated(unsafe) private var settings: OpaquePointer?
 
 private func bridgeCallback(
   _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
   _ bytes: UnsafeMutableRawPointer?, _ count: Int
 ) -> Int32 {
+  if reason == LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS { settings = user.map { OpaquePointer($0) } }
   guard let current else {
     // Before anything else is there, no certificate is good.
     return reason == LWS_CALLBACK_OPENSSL_PERFORM_CLIENT_CERT_VERIFICATION ? 1 : 0

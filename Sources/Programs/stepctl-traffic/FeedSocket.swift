@@ -121,6 +121,8 @@ final class FeedSocket {
       return send()
     case LWS_CALLBACK_CLIENT_RECEIVE:
       return receive(socket, UnsafeRawBufferPointer(start: bytes, count: count))
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+      return isFarewell(UnsafeRawBufferPointer(start: bytes, count: count)) ? 0 : -1
     case LWS_CALLBACK_CLIENT_CLOSED:
       self.socket = nil
       if end == nil { end = .ended(.closed, "") }

@@ -12,7 +12,8 @@ import TrafficFeed
 /// sends it writes to standard output, the newest only where that is not read in time.
 ///
 /// As a bridge, its arguments are `serve`, an address, a port, the files with the authorities' certificates, its own
-/// certificate and its key, and the map; address and map may be empty. Frames that come on standard input it publishes.
+/// certificate and its key, the map, and the authorities' lists of revoked certificates; address, map and lists may be
+/// empty. Frames that come on standard input it publishes.
 @main
 enum TrafficProgram {
   /// Bytes of address space and seconds of processor time: a day of a busy road takes a tenth of that.
@@ -69,7 +70,7 @@ enum TrafficProgram {
   // MARK: - Bridge
 
   private static func serve(_ arguments: [String]) -> Int32 {
-    guard arguments.count == 6, let port = UInt16(arguments[1]) else { return EX_USAGE }
+    guard arguments.count == 7, let port = UInt16(arguments[1]) else { return EX_USAGE }
     // It runs for months.
     guard (try? Confinement.limit(memory: limits.memory, seconds: .max)) != nil else { return EXIT_FAILURE }
     // A descriptor for each connection; by default a process has 1024.
@@ -87,24 +88,38 @@ enum TrafficProgram {
       return EXIT_SUCCESS
     }
     let map: RoadMap?
+    let revoked: [UInt8]?
     do {
       map = try arguments[5].isEmpty ? nil : RoadMap(parsing: Files.readRegular(arguments[5]))
+      revoked = try arguments[6].isEmpty ? nil : Files.readRegular(arguments[6])
     } catch {
       return fail(.setup, "; \(error)")
     }
     let address = arguments[0].isEmpty ? nil : arguments[0]
     // The library does not say what it could not have.
     if let error = ListeningPort.problem(address, port) { return fail(.port, error) }
+    // Some versions of the library look for what they load in the working folder first, where anybody may have put it.
+    let identity = arguments[2...4].map(absolute)
+    guard chdir("/") == 0 else { return EXIT_FAILURE }
     guard
       let server = BridgeServer(
-        address: address, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
+        address: address, port: port, authorities: identity[0], certificate: identity[1], key: identity[2], map: map,
         input: Descriptor(adopting: STDIN_FILENO), say: say)
     else { return fail(.setup) }
+    if let revoked, !server.revoke(revoked) { return fail(.setup, "; \(arguments[6]): not a revocation list, as PEM") }
+    // What the library loads for its loop takes SIGINT for itself.
+    ignoreSignals()
     // The key has been read.
     guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
     say(.listening(server.port))
     server.run()
     return EXIT_FAILURE
+  }
+
+  private static func absolute(_ path: String) -> String {
+    guard let found = realpath(path, nil) else { return path }
+    defer { free(found) }
+    return String(cString: found)
   }
 
   // MARK: - Client
@@ -213,6 +228,17 @@ final class Outbox: Sendable {
       guard let messages else { return nil }
       if !messages.isEmpty { return messages }
     }
+  }
+}
+
+/// Whether the other side may end a connection with this: nothing, or a status and a reason (RFC 6455 5.5.1 and 7.4; the
+/// statuses from 1012 to 1014 are IANA's). The library would answer a status that does not exist with the same.
+func isFarewell(_ payload: UnsafeRawBufferPointer) -> Bool {
+  if payload.isEmpty { return true }
+  guard payload.count >= 2 else { return false }
+  switch UInt16(payload[0]) << 8 | UInt16(payload[1]) {
+  case 1000...1003, 1007...1014, 3000...4999: return String(validating: payload[2...], as: UTF8.self) != nil
+  default: return false
   }
 }
 

@@ -3,6 +3,9 @@ import Geography
 import Testing
 import Traffic
 
+import func Glibc.cos
+import func Glibc.sin
+
 /// A street that runs north, with a vehicle that points north, too; its left side is to the west.
 @Suite("Guard") struct GuardTests {
   static let here = Coordinate(latitude: 48.7758, longitude: 9.1829)!
@@ -51,6 +54,87 @@ import Traffic
     /// Just before the next frame comes.
     func verdict(_ side: String = "left", later: Double = 0) -> TrafficGuard.Verdict {
       traffic.verdict(for: StepID(side)!, at: time + delay - 0.001 + later)
+    }
+  }
+
+  struct Bend: CustomTestStringConvertible {
+    let radius: Double
+    /// 1 where the bend goes to the right.
+    let sign: Double
+    let speed: Double
+    var testDescription: String { "\(radius) m to the \(sign > 0 ? "right" : "left") at \(speed) m/s" }
+
+    /// A bicycle 0.6 m to the left of the vehicle, this many seconds before it is at the steps.
+    func object(before: Double) -> RoadObject {
+      let own = radius + sign * (0.95 + 0.6 + 0.3)
+      let angle = (GuardTests.step - before * speed) / own
+      // The bend's centre is beside the vehicle's middle.
+      let place = Vector(x: own * sin(angle), y: sign * (radius - own * cos(angle)))
+      return RoadObject(
+        id: "a", category: .bicycle, position: plane.place(of: place)!,
+        velocity: Vector(direction: sign * angle) * speed, heading: sign * angle, length: 1.8, width: 0.6)
+    }
+  }
+
+  @Test(
+    "what follows a bend is seen two seconds before it comes",
+    arguments: [25.0, 40, 80].flatMap { radius in
+      [-1.0, 1].flatMap { sign in [4.0, 6].map { Bend(radius: radius, sign: sign, speed: $0) } }
+    })
+  func bend(bend: Bend) {
+    var feed = Feed()
+    let first = min(9, 60 / bend.speed)
+    feed.play(first - 2) { [bend.object(before: first - $0)] }
+    for index in 0..<50 {
+      feed.play(0.04) { _ in [bend.object(before: 2 - Double(index) * 0.04)] }
+      #expect(feed.verdict().holds, "\(2 - Double(index) * 0.04) s before")
+    }
+  }
+
+  @Test("what has turned straight is not expected to turn on")
+  func endOfBend() {
+    var feed = Feed()
+    func passing(_ time: Double) -> RoadObject {
+      // Ten degrees within a second, and then along the opposite lane.
+      let turn = max(0, 1 - time) * 0.17
+      return GuardTests.object(
+        .car, ahead: 40 - 8 * time, right: -0.95 - 4.2 - 0.9, speed: -8 * cos(turn), drift: 8 * sin(turn),
+        heading: .pi - turn, length: 4.4, width: 1.8)
+    }
+    feed.play(2.2) { [passing($0)] }
+    feed.play(2.5) { time in
+      [passing(2.2 + time)]
+    }
+    #expect(feed.verdict() == .clear)
+  }
+
+  @Test("a feed that calls the same bicycle something else in each frame does not hide it", arguments: [1, 2])
+  func newIDs(every: Int) {
+    var feed = Feed()
+    feed.play(1)
+    var frame = 0
+    feed.play(2) { time in
+      frame += 1
+      return [Self.object(id: "\(frame / every)", ahead: -25 + 5 * time, right: -1.85, speed: 5)]
+    }
+    for _ in 0..<50 {
+      frame += 1
+      let time = 2 + Double(frame - 50) * 0.04
+      feed.play(0.04) { _ in [Self.object(id: "\(frame / every)", ahead: -25 + 5 * time, right: -1.85, speed: 5)] }
+      if case .approaching(.bicycle, _) = feed.verdict() { continue }
+      Issue.record("\(feed.verdict()) at \(time) s")
+    }
+  }
+
+  @Test("what one or two frames alone show is nothing")
+  func ghosts() {
+    var feed = Feed()
+    feed.play(1)
+    for round in 0..<10 {
+      feed.play(0.08) { _ in [Self.object(id: "\(round)", ahead: -10, right: -1.85, speed: 5)] }
+      #expect(feed.verdict() == .clear)
+      feed.play(0.2)
+      #expect(feed.verdict() == .clear)
     }
   }
 
