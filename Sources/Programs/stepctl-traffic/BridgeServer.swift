@@ -72,7 +72,7 @@ final class BridgeServer {
   private static let idle = 60.0
   /// Seconds between two looks at a connection, and for which one may stay that was told to end.
   private static let pause = 5.0
-  private static let farewell = 1.0
+  private static let farewell = 3.0
   /// Connections at a time, those that are still in their handshake included.
   static let mostConnections: UInt32 = 4096
   /// Bytes that the kernel may hold for a client that were not sent yet.
@@ -117,15 +117,7 @@ final class BridgeServer {
     info.ssl_ca_filepath = UnsafePointer(strdup(authorities))
     info.ssl_cert_filepath = UnsafePointer(strdup(certificate))
     info.ssl_private_key_filepath = UnsafePointer(strdup(key))
-    // poll(2) looks at every connection for each message that comes; epoll(7), which libev takes, does not. The library
-    // loads that by itself, where it is installed.
-    info.options |= UInt64(LWS_SERVER_OPTION_LIBEV)
-    var context = lws_create_context(&info)
-    if context == nil {
-      info.options = serve_mutual_tls()
-      context = lws_create_context(&info)
-    }
-    guard let context, let settings else { return nil }
+    guard let context = lws_create_context(&info), let settings else { return nil }
     self.context = context
     keep_no_sessions(settings)
     // The library waits for it as for everything: in a process of two threads, the kernel counts who uses a connection.

@@ -98,28 +98,17 @@ enum TrafficProgram {
     let address = arguments[0].isEmpty ? nil : arguments[0]
     // The library does not say what it could not have.
     if let error = ListeningPort.problem(address, port) { return fail(.port, error) }
-    // Some versions of the library look for what they load in the working folder first, where anybody may have put it.
-    let identity = arguments[2...4].map(absolute)
-    guard chdir("/") == 0 else { return EXIT_FAILURE }
     guard
       let server = BridgeServer(
-        address: address, port: port, authorities: identity[0], certificate: identity[1], key: identity[2], map: map,
+        address: address, port: port, authorities: arguments[2], certificate: arguments[3], key: arguments[4], map: map,
         input: Descriptor(adopting: STDIN_FILENO), say: say)
     else { return fail(.setup) }
     if let revoked, !server.revoke(revoked) { return fail(.setup, "; \(arguments[6]): not a revocation list, as PEM") }
-    // What the library loads for its loop takes SIGINT for itself.
-    ignoreSignals()
     // The key has been read.
     guard (try? Confinement.dropPrivileges()) != nil else { return EXIT_FAILURE }
     say(.listening(server.port))
     server.run()
     return EXIT_FAILURE
-  }
-
-  private static func absolute(_ path: String) -> String {
-    guard let found = realpath(path, nil) else { return path }
-    defer { free(found) }
-    return String(cString: found)
   }
 
   // MARK: - Client
