@@ -24,7 +24,8 @@ struct Book: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"), transform: { try Lifetime(ofBooking: $0) })
+    help: ArgumentHelp("For how long, as 45m, 2h or 3d.", valueName: "time"), transform: { try Lifetime(ofBooking: $0) }
+  )
   var length: Lifetime
 
   @Option(help: ArgumentHelp("The steps, joined by commas (default: all).", valueName: "ids"))

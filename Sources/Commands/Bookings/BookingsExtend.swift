@@ -15,7 +15,8 @@ struct BookingsExtend: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"), transform: { try Lifetime(ofBooking: $0) })
+    help: ArgumentHelp("How much longer, as 45m, 2h or 3d.", valueName: "time"),
+    transform: { try Lifetime(ofBooking: $0) })
   var length: Lifetime?
 
   @Option(
