@@ -569,6 +569,7 @@ def test_metrics_and_document_are_served(server):
     import requests
 
     get = lambda path: requests.get(server.url + path, verify=server.verify)
+    get("/healthz")
     get("/nowhere/at/all")
     text = get("/metrics").text
     assert 'route="/healthz"' in text and "nowhere" not in text and 'le="+Inf"' in text
