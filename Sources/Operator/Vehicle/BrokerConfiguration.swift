@@ -167,7 +167,7 @@ struct BrokerConfiguration {
   /// what is revoked is read for each connection (Erlang, ssl: `crl_cache`).
   private var rabbitTLS: String {
     // An Erlang string.
-    let folder = folder.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    let folder = folder.substituting("\\", by: "\\\\").substituting("\"", by: "\\\"")
     return """
       %% -*- coding: utf-8 -*-
       %% Mutual TLS for \(VehiclePaths.rabbit), and what `stepctl operator revoke` has revoked: tls/*.r0.

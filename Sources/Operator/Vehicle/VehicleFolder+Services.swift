@@ -1,5 +1,6 @@
 import Configuration
 import Domain
+import Encoding
 import Glibc
 import SystemIO
 
@@ -37,7 +38,7 @@ extension VehicleFolder {
       ] + lists, to: destination
     ) { name, content in
       guard name == VehiclePaths.broker else { return content }
-      return Array(String(decoding: content, as: UTF8.self).replacing("\(own)/", with: "\(destination)/").utf8)
+      return Array(String(decoding: content, as: UTF8.self).substituting("\(own)/", by: "\(destination)/").utf8)
     }
   }
 

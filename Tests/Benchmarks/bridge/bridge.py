@@ -3,10 +3,11 @@
 
     bridge.py --bin .build/release                 # 200 clients, 25 frames a second of 23 objects, 20 s each
 
-In turn, each gets the same frames from one publisher, over mutual TLS, and passes them on to the same clients (clients.c),
-one of which does not read. CPU is the bridge's own, user and system, for a frame that it sends. Where there is perf, the
-instructions count, which other programs disturb less than the time. Memory is what its resident set grows by, for a client. The C one sends on what came without looking at it, and the Python one parses a frame
-once and sends one text to all; neither knows places, sections or stamps.
+In turn, each gets the same frames from one publisher, over mutual TLS, and passes them on to the same clients
+(clients.c), one of which does not read. CPU is the bridge's own, user and system, for a frame that it sends. Where
+there is perf, the instructions count, which other programs disturb less than the time. Memory is what its resident
+set grows by, for a client. The C one sends on what came without looking at it, and the Python one parses a frame once
+and sends one text to all; neither knows places, sections or stamps.
 """
 
 import argparse
