@@ -54,13 +54,16 @@ struct Standing: ContextCommand {
       try KnownVehicle(VehicleFile(reading: path), name: name, bookings, at: context.seconds)
     }
     if settings.vehicle.value != nil { return [try known(settings.vehicleFile(), nil)] }
-    return try settings.folders.vehicles().compactMap { vehicle in
-      do { return try known(vehicle.path, vehicle.name) } catch let error as any Failure {
-        // The others can be used.
-        console.note("vehicle", printable(error.description))
-        return nil
+    var (vehicles, faults) = ([KnownVehicle](), [any Failure]())
+    for vehicle in try settings.folders.vehicles() {
+      do { vehicles.append(try known(vehicle.path, vehicle.name)) } catch let error as any Failure {
+        faults.append(error)
       }
     }
+    if vehicles.isEmpty, let fault = faults.first { throw fault }
+    // The others can be used.
+    for fault in faults { console.note("vehicle", printable(fault.description)) }
+    return vehicles
   }
 
   enum State: String {

@@ -29,7 +29,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env=environment,
+            env={"TERM": "xterm"} | environment,
         )
         os.close(slave)
 

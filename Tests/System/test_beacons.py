@@ -235,7 +235,8 @@ def test_what_a_killed_stepd_left_on_is_put_right(beaming, scan):
 # --- In a kernel that has Bluetooth (see test_rig.py) ---
 
 in_rig = pytest.mark.skipif(not Air.IS_KERNEL, reason="runs in a kernel that another test starts")
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# Who has no folder of their own.
+NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 CAPABILITY = ("--inh-caps=+net_raw", "--ambient-caps=+net_raw")
 
 

@@ -115,7 +115,7 @@ def test_a_client_certificate_of_another_authority_is_refused(shared_vehicle, ne
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)
     for environment in ({}, *[{"LD_PRELOAD": str(library)}] * 5):
         ended = mallory.types("status", **environment)
-        assert (ended.status, ended.stdout) == (69, "")
+        assert (ended.status, ended.stdout) == (77, "")
         assert ended.error == (
             f"the broker localhost:{shared_vehicle.port} refused the TLS connection: "
             "it does not accept the client certificate (alert 48)"

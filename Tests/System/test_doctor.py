@@ -13,7 +13,8 @@ from captures import AWAY, HERE
 from programs import AS_ANYBODY, STEPCTL, blocked, wait_until
 
 VEHICLE = "5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90"
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# Who has no folder of their own.
+NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 @pytest.fixture

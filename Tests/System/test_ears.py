@@ -21,7 +21,8 @@ IS_KERNEL = "STEPCTL_IN_RIG" in os.environ
 in_rig = pytest.mark.skipif(not IS_KERNEL, reason="runs in a kernel that another test starts")
 outside = pytest.mark.skipif(IS_KERNEL, reason="runs without a kernel of its own")
 NAMES = ("left", "right", "rider", "copier")
-NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# Who has no folder of their own.
+NOBODY = ("env", "HOME=/", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 class Air:

@@ -760,7 +760,7 @@ def test_a_revoked_riders_certificate_is_refused_by_the_broker_and_a_new_one_is_
     assert both.next_update_utc == authority.not_valid_after_utc, "a list that ends locks everybody out"
     wait_until(lambda: phone.types("status").status == 5, "the vehicle has the notice")
     vehicle.broker.signal(signal.SIGHUP)
-    wait_until(lambda: phone.types("status").status == 69, "the broker lets the device in no more")
+    wait_until(lambda: phone.types("status").status == 77, "the broker lets the device in no more")
     assert alice.types("status").status == 0
     assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks(), "--for", "3h"))).status == 0
     assert phone.types("status").status == 0
@@ -771,7 +771,7 @@ def test_a_revoked_rider_with_a_folder_gets_another_certificate_with_a_new_token
     before = (alice.folder / "rider.pem").read_bytes()
     assert stepctl("operator", "revoke", vehicle.folder, "--rider", "alice").status == 0
     vehicle.broker.signal(signal.SIGHUP)
-    wait_until(lambda: alice.types("status").status == 69, "the broker lets her in no more")
+    wait_until(lambda: alice.types("status").status == 77, "the broker lets her in no more")
     assert stepctl("provision", "token", vehicle.folder, "--rider", "alice", "--force").status == 0
     assert (alice.folder / "rider.pem").read_bytes() != before
     assert alice.types("status").status == 0

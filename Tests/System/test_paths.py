@@ -165,7 +165,7 @@ def computer(tmp_path, stepctl):
         environment = stepctl.environment | {"PATH": f"{STEPCTL.parent}:{os.environ['PATH']}"}
         ended = subprocess.run(
             ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "-c", setting],
-            capture_output=True, text=True, env=environment, timeout=20)
+            capture_output=True, text=True, env=environment, timeout=60)
         stepctl.transcript.add(ended.stdout, ended.stderr)
         return ended
 

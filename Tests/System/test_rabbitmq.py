@@ -94,7 +94,7 @@ def test_from_a_request_to_a_step_that_moves_to_a_revocation_and_the_log(fleet, 
     assert revoked.status == 0, revoked
     # The broker reads what is revoked for each connection, without a signal.
     refused = phone.types("status")
-    assert (refused.status, "certificate has been revoked" in refused.stderr) == (69, True), refused
+    assert (refused.status, "certificate has been revoked" in refused.stderr) == (77, True), refused
     assert bert.types("status").status == 0
     told = stepctl("operator", "log", folder, "car", "--json")
     assert told.status == 0, told

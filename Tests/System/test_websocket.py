@@ -215,7 +215,7 @@ def test_what_a_client_sends_the_bridge(serve, authority, bytewise):  # noqa: F8
             stamp = next(stamps)
             table = list(cases(make, plain, message))
             for name, sent, expected in table:
-                if bytewise and (make is mixed or len(sent) > 1500):
+                if bytewise and (make is mixed or len(sent) > 500):
                     continue
                 with raw(bridge, authority, "client", "/traffic") as tls:
                     tls.settimeout(5)

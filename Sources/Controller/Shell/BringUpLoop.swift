@@ -42,8 +42,7 @@ package enum BringUpError: Failure, Equatable {
     switch self {
     case .inUse: "stop it first: `systemctl stop stepd`"
     case .stillDriven: "cut the servo's power before you touch the step"
-    case .notCarriedOut: "`man stepd-servo` has the wires, and what switches a computer's outputs on"
-    case .noStep, .noServo, .journal: nil
+    case .noStep, .noServo, .notCarriedOut, .journal: nil
     }
   }
 
