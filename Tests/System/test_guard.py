@@ -417,12 +417,14 @@ def test_a_network_that_turns_bad_in_an_approach_never_hides_a_bicycle(guarded):
     sees(rider, "approaching", 30)
     assert spoils("add", "netem", "delay", "300ms", "150ms", "loss", "5%")
     try:
-        said, end = [], time.monotonic() + 40
-        while time.monotonic() < end:
+        said, start = [], time.monotonic()
+        while time.monotonic() < start + 40:
             asked = rider.types("status", "--json", "--timeout", "30")
             assert asked.status == 0, asked
             said.append(next(line.get("watch") for line in asked.objects if line["step"] == "left"))
-        assert set(said) <= {"approaching", "blind"} and "blind" in said, said
+        # Whether the feed is lost for long enough to be called blind is chance. That the road is never clear is not.
+        assert set(said) <= {"approaching", "blind"}, said
+        assert len(said) < 40, "each question takes several journeys of 300 ms: the network was not spoiled"
         refused = rider.moves("open", "left", "--wait", "0", "--timeout", "30")
         assert refused.status == 5 and vehicle.motions == [], refused
     finally:

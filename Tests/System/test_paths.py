@@ -115,10 +115,12 @@ def test_what_was_mistyped_is_said(phone, arguments, said):
 # --- A technician with a new vehicle ---
 
 # What systemctl does with these units, without systemd: the programs as the units start them, their files given to whom
-# they run as, and what it was asked.
+# they run as, and what it was asked. It returns when a service runs or has ended, and fails where one cannot start.
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >>/run/systemd/asked
 name=$(eval echo "\\${$#}")
+runs() { kill -0 $(cat /run/systemd/pid-$name) 2>/dev/null; }
+says() { until grep -qs "$1" /run/systemd/said-$name; do runs || exit 1; sleep 0.05; done; }
 case $1 in
 cat) case $name in stepd|stepd-broker) exit 0 ;; esac; exit 1 ;;
 enable)
@@ -127,17 +129,21 @@ enable)
   stepd-broker)
     chown -R mosquitto /var/lib/stepd-broker
     setpriv --reuid mosquitto --clear-groups /usr/sbin/mosquitto -c /var/lib/stepd-broker/mosquitto.conf \\
-      >/dev/null 2>/run/systemd/broker &
+      >/dev/null 2>/run/systemd/said-$name &
     echo $! >/run/systemd/pid-$name
-    until grep -q ' running' /run/systemd/broker; do sleep 0.05; done ;;
+    says ' running' ;;
   stepd)
     mkdir -p /var/lib/private && mv /var/lib/stepctl /var/lib/private && ln -s private/stepctl /var/lib/stepctl
     chown -R nobody /var/lib/private/stepctl
-    setpriv --reuid nobody --clear-groups STEPD --config /var/lib/stepctl/stepd.toml >/dev/null 2>/run/systemd/stepd &
+    setpriv --reuid nobody --clear-groups STEPD --config /var/lib/stepctl/stepd.toml \\
+      >/dev/null 2>/run/systemd/said-$name &
     echo $! >/run/systemd/pid-$name
-    until grep -q 'connected' /run/systemd/stepd; do sleep 0.05; done ;;
+    says 'connected' ;;
   esac ;;
-disable) [ ! -e /run/systemd/pid-$name ] || kill $(cat /run/systemd/pid-$name) ;;
+disable)
+  [ -e /run/systemd/pid-$name ] || exit 0
+  kill $(cat /run/systemd/pid-$name)
+  while runs; do sleep 0.05; done ;;
 esac
 """
 
