@@ -2,7 +2,7 @@ import CMosquitto
 import Glibc
 import SystemIO
 
-/// A connection to a broker: MQTT 3.1.1, clean session, QoS 1 both ways.
+/// A connection to a broker: MQTT 3.1.1, clean session; publishes with QoS 1.
 ///
 /// **Threads.** libmosquitto and its sockets live on a thread of their own. Only `close` waits for it, and not for
 /// long. Every method may be called from any thread; only `next` blocks.
@@ -24,11 +24,11 @@ import SystemIO
 /// that refuses, or is refused, after 0.5 s, doubling to 30 s. The TLS files are read for each attempt, so that renewed
 /// certificates are used.
 ///
-/// **What is received** is acknowledged to the broker when it arrives here, not when it is fetched. A message that the
-/// screen refuses costs neither a copy nor a wake-up, and over TLS one read of the socket takes dozens of small ones. A
-/// message with a payload above the limit, or that finds the queue full, is dropped and counted in `discarded`.
-/// libmosquitto has a whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the
-/// connection while it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
+/// **What is received** with QoS 1 is acknowledged to the broker when it arrives here, not when it is fetched. A message
+/// that the screen refuses costs neither a copy nor a wake-up: over TLS the least of all, since one read of the socket takes
+/// dozens of small ones. A message with a payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
+/// whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the connection while
+/// it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
 ///
 /// libmosquitto has the process ignore SIGPIPE.
 package final class MQTTConnection: Sendable {
@@ -42,6 +42,15 @@ package final class MQTTConnection: Sendable {
     case message(Message)
     /// The first PUBACK. See above for its meaning.
     case acknowledged(PublishID)
+  }
+
+  /// The best quality of service that subscriptions ask for (MQTT 3.1.1, 4.3).
+  package enum Quality: Int32, Sendable {
+    /// At most once. Over one TCP connection nothing gets lost before the connection itself, unless the broker's queue is
+    /// full; with a clean session QoS 1 keeps no more, and costs a PUBACK for each message.
+    case zero
+    /// At least once.
+    case one
   }
 
   /// Whether a message is worth being received: its topic, which ends with 0, and its payload, both lent for the call.
@@ -82,7 +91,7 @@ package final class MQTTConnection: Sendable {
   ///   - clientID: 1 to 23 letters and digits (MQTT 3.1.1, 3.1.3.1); a broker drops the older of two clients with
   ///     the same one.
   ///   - keepAlive: whole seconds, at least 5.
-  ///   - subscriptions: topic filters, QoS 1, subscribed on each connection.
+  ///   - subscriptions: topic filters, subscribed on each connection.
   ///   - screen: asked about each message, before anything else is done with it.
   ///   - will: what the broker publishes when it loses the connection without DISCONNECT (MQTT 3.1.1, 3.1.2.5).
   ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
@@ -91,8 +100,8 @@ package final class MQTTConnection: Sendable {
   ///   `disconnected` tells what is wrong. `system` when the process is out of descriptors or threads.
   package init(
     broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
-    subscriptions: [String], screen: Screen? = nil, will: Will? = nil, reconnecting: Reconnecting,
-    patience: Duration = .seconds(10), limits: Limits = Limits()
+    subscriptions: [String], quality: Quality = .one, screen: Screen? = nil, will: Will? = nil,
+    reconnecting: Reconnecting, patience: Duration = .seconds(10), limits: Limits = Limits()
   ) throws(MQTTError) {
     precondition(!broker.host.isEmpty && broker.port != 0, "not an address")
     precondition((5...65535).contains(keepAlive.components.seconds), "not a keep-alive")
@@ -104,8 +113,8 @@ package final class MQTTConnection: Sendable {
       let thread = ConnectionThread(
         exchange: exchange, reconnecting: reconnecting,
         settings: MosquittoClient.Settings(
-          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions, screen: screen,
-          will: will, patience: patience, limits: limits))
+          broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions,
+          quality: quality, screen: screen, will: will, patience: patience, limits: limits))
       try thread.start()
     } catch {
       throw .system(error)

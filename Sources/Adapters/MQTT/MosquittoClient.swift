@@ -12,6 +12,7 @@ final class MosquittoClient {
     let clientID: String
     let keepAlive: Duration
     let subscriptions: [String]
+    let quality: MQTTConnection.Quality
     let screen: MQTTConnection.Screen?
     let will: Will?
     let patience: Duration
@@ -180,7 +181,7 @@ final class MosquittoClient {
   private func subscribe() {
     for filter in unsubscribed {
       var packet: Int32 = 0
-      mosquitto_subscribe(handle, &packet, filter, 1)
+      mosquitto_subscribe(handle, &packet, filter, settings.quality.rawValue)
       subscribing[packet] = filter
     }
     unsubscribed = []

@@ -108,8 +108,9 @@ package struct Daemon {
       Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) }))
     let link = try MQTTConnection(
       broker: setup.broker, subscriptions: screen.steps.keys.sorted() + [setup.topic.availability, setup.topic.notice],
-      screen: screen.admits, will: Will(topic: setup.topic.availability, payload: Availability.offline.payload),
-      reconnecting: .forever, limits: limits)
+      quality: .zero, screen: screen.admits,
+      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
+      limits: limits)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let events = try EventSpool(

@@ -51,12 +51,13 @@ final class Fixture {
 
   /// A connection that is closed at the end of the test.
   func connect(
-    to broker: Broker, subscribing subscriptions: [String] = [], screen: MQTTConnection.Screen? = nil,
-    reconnecting: MQTTConnection.Reconnecting = .never, keepAlive: Duration = .seconds(30),
-    patience: Duration = .seconds(5), limits: MQTTConnection.Limits = .init()
+    to broker: Broker, subscribing subscriptions: [String] = [], quality: MQTTConnection.Quality = .one,
+    screen: MQTTConnection.Screen? = nil, reconnecting: MQTTConnection.Reconnecting = .never,
+    keepAlive: Duration = .seconds(30), patience: Duration = .seconds(5),
+    limits: MQTTConnection.Limits = .init()
   ) throws -> MQTTConnection {
     let connection = try MQTTConnection(
-      broker: broker, keepAlive: keepAlive, subscriptions: subscriptions, screen: screen,
+      broker: broker, keepAlive: keepAlive, subscriptions: subscriptions, quality: quality, screen: screen,
       reconnecting: reconnecting, patience: patience, limits: limits)
     undo { connection.close() }
     return connection

@@ -25,15 +25,17 @@ struct TLSTests {
     }
   }
 
-  @Test("reads what came at once to its end, in order, though nobody fetched it for a while")
-  func ahead() throws {
+  @Test(
+    "reads what came at once to its end, in order, though nobody fetched it for a while",
+    arguments: [MQTTConnection.Quality.zero, .one])
+  func ahead(quality: MQTTConnection.Quality) throws {
     try Fixture.with { fixture in
       let certificates = try Certificates(fixture)
       let mosquitto = try fixture.securedBroker(try certificates.issue("server", alternativeName: "IP:127.0.0.1"))
       let broker = mosquitto.broker("127.0.0.1", Broker.TLS(authority: certificates.authority, identity: nil))
       var limits = MQTTConnection.Limits()
       (limits.payload, limits.queuedMessages, limits.holdsBack) = (100_000, 5, true)
-      let subscriber = try fixture.connect(to: broker, subscribing: ["a"], limits: limits)
+      let subscriber = try fixture.connect(to: broker, subscribing: ["a"], quality: quality, limits: limits)
       try subscriber.wait(for: .connected)
       let publisher = try fixture.connect(to: broker)
       // One and more records of TLS, which have at most 16 KiB, in an order of small and large.
