@@ -3,7 +3,8 @@ import Domain
 import Encoding
 
 /// What was typed: the command in it, and what is wrong with it. ArgumentParser finds out too, but it complains of the
-/// first thing that is missing, where something else was mistyped; and of an option that is there twice it takes the last.
+/// first thing that is missing, where something else was mistyped; and of an option that is there twice it takes the
+/// last.
 package struct CommandTyped {
   package let root: any ParsableCommand.Type
   /// With the options that stood before the command behind it.
@@ -44,7 +45,8 @@ package struct CommandTyped {
     try follow(arguments[...])
   }
 
-  /// The options before the command. They are left where they are if there is no command, or something unknown before it.
+  /// The options before the command. They are left where they are if there is no command, or something unknown before
+  /// it.
   private mutating func takeLeadingOptions() -> [String] {
     guard let first = arguments.first, first.hasPrefix("-"), !root.configuration.subcommands.isEmpty else { return [] }
     var count = 0

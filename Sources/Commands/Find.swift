@@ -151,7 +151,8 @@ struct FindGoal: Equatable {
     (self.name, self.place, self.source) = (name, place, source)
   }
 
-  /// Asks the server of the fleet where the user is logged in. Nil where there is no login, or the server does not know.
+  /// Asks the server of the fleet where the user is logged in. Nil where there is no login, or the server does not
+  /// know.
   fileprivate init?(asking vehicle: Vehicle, _ context: Context, _ interruption: Interruption) throws {
     guard let folder = try? context.fleetFolder(), try folder.login()?.tokens != nil else { return nil }
     let client = try context.fleet(interruption, deadline: context.clocks.steady() + Self.patience)

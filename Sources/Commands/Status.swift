@@ -56,7 +56,8 @@ struct Status: ContextCommand {
       throw RiderError.noAnswer(isOffline: isOffline)
     }
     answered?.note(context.clocks.wall())
-    // Whether the controller was silent when it was asked last, and whether the broker says that it is there all the same.
+    // Whether the controller was silent when it was asked last, and whether the broker says that it is there all the
+    // same.
     var (isSilent, isToBeAsked) = (false, false)
     while watch {
       console.progress.show("waiting for changes")

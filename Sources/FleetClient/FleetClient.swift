@@ -206,10 +206,10 @@ package final class FleetClient {
     return try folder.change(until: deadline.map { min($0, end) } ?? end, world.interruption, body)
   }
 
-  /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and its
-  /// successor is on the disk before anything else happens. Where the answer was lost, the
-  /// next try has the same key, and the server does not take it for a thief's. The key is random, and made only now: whoever
-  /// has the token from somewhere else does not know it.
+  /// The refresh token is good for one use, and whoever uses it twice loses the login: it is used under the lock, and
+  /// its successor is on the disk before anything else happens. Where the answer was lost, the next try has the same
+  /// key, and the server does not take it for a thief's. The key is random, and made only now: whoever has the token
+  /// from somewhere else does not know it.
   private func renew(
     _ login: SavedLogin, _ old: SavedLogin.Tokens, _ save: (SavedLogin) throws(SystemError) -> Void
   ) throws -> SavedLogin.Tokens {

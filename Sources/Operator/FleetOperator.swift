@@ -6,7 +6,8 @@ public import StepProtocol
 import SystemIO
 
 /// The operator of several vehicles, for a server that hands out access by itself: what `stepctl operator` and
-/// `stepctl provision token` do, on the same folder. Its calls read and write files, and `publish` waits for the broker.
+/// `stepctl provision token` do, on the same folder. Its calls read and write files, and `publish` waits for the
+/// broker.
 ///
 /// Errors are `Failure`s whose line an operator understands.
 public struct FleetOperator: Sendable {
@@ -167,8 +168,8 @@ public struct FleetOperator: Sendable {
       certificate: certificate, end: end)
   }
 
-  /// Forgets a vehicle: the broker no longer lets its clients in, from its next look at the access list on. A copy of what
-  /// was public of it stays, as `.removed-NAME`.
+  /// Forgets a vehicle: the broker no longer lets its clients in, from its next look at the access list on. A copy of
+  /// what was public of it stays, as `.removed-NAME`.
   public func remove(_ name: String) throws {
     let record = place.record(of: name)
     let kept = "\(Files.parent(of: record.path))/.removed-\(record.name)"
@@ -209,8 +210,8 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is read
-  /// and written with every one of them.
+  /// Forgets what ended more than a day ago: of a server's tokens each lasts for a day at the most, and the ledger is
+  /// read and written with every one of them.
   public func tidy(now: Int64) throws {
     let known = try place.ledger()
     var left = known
@@ -225,8 +226,8 @@ public struct FleetOperator: Sendable {
     do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
   }
 
-  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle that
-  /// cannot be told keeps no other one from it.
+  /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle
+  /// that cannot be told keeps no other one from it.
   ///
   /// - Parameters:
   ///   - vehicles: those that have to know.
@@ -263,8 +264,8 @@ public struct FleetOperator: Sendable {
     }
   }
 
-  /// Ends a change of keys; `publish` has to tell the vehicles. Refused while a vehicle that was there when the key changed
-  /// has not told by an event that it has the new one: it would obey nobody from the next notice on.
+  /// Ends a change of keys; `publish` has to tell the vehicles. Refused while a vehicle that was there when the key
+  /// changed has not told by an event that it has the new one: it would obey nobody from the next notice on.
   public func retireKey(now: Int64) throws {
     // All obey the present key, so its notices do as well as these last ones by the old key.
     _ = try place.retireKey(now: now, force: false, unheard: false)

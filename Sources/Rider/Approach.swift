@@ -229,8 +229,8 @@ package final class Approach {
     sender?.call(call)
   }
 
-  /// Whether the vehicle is asked once more: something comes towards the step, and the rider has time. The searches go on
-  /// meanwhile, so the next command has a fresh proof.
+  /// Whether the vehicle is asked once more: something comes towards the step, and the rider has time. The searches go
+  /// on meanwhile, so the next command has a fresh proof.
   private func waits(after error: RiderError, at step: StepID) throws -> Bool {
     guard case .refused(let refusal, _) = error, refusal.code == .approaching || refusal.code == .blind,
       refusal.retryCanHelp, goal.wait > .zero

@@ -37,8 +37,8 @@ package enum Confinement {
     _ = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
   }
 
-  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and access to what belongs
-  /// to root. What is open stays open.
+  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and access to what
+  /// belongs to root. What is open stays open.
   package static func dropPrivileges() throws(SystemError) {
     if geteuid() == 0 {
       // As far as possible: a container's root may lack the capability, or there is no other user (user_namespaces(7)).
@@ -69,8 +69,8 @@ package enum Confinement {
   /// - Parameter architecture: what seccomp(2) calls that of this program (`AUDIT_ARCH_…`); 0 where it is not known.
   static func computeOnly(controlsDevices: Bool, architecture: UInt32) throws(SystemError) {
     guard architecture != 0 else { throw SystemError("give up system calls", code: ENOSYS) }
-    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end. The numbers are those of
-    // the architecture that this is compiled for, and arm64 has all of these calls (Linux,
+    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end. The numbers are those
+    // of the architecture that this is compiled for, and arm64 has all of these calls (Linux,
     // include/uapi/asm-generic/unistd.h).
     let calls =
       [

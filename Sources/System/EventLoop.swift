@@ -65,8 +65,8 @@ package final class EventLoop {
     return source.add(Registration(self, handler, source: source))
   }
 
-  /// Calls `handler` once, at that time or as soon after it as the loop is free: never before. Timers that are due run in
-  /// the order of their times, and those for the same time in the order in which they were scheduled.
+  /// Calls `handler` once, at that time or as soon after it as the loop is free: never before. Timers that are due run
+  /// in the order of their times, and those for the same time in the order in which they were scheduled.
   @discardableResult
   package func schedule(
     at time: ContinuousClock.Instant, _ handler: @escaping () throws -> Void

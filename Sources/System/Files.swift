@@ -55,8 +55,8 @@ package enum Files {
 
   /// The same for a file that one program at a time uses, and holds an exclusive flock(2) of.
   ///
-  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked. It is owned as the
-  ///   one before, or else as its folder: what `sudo` writes for a daemon is the daemon's.
+  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked. It is owned as
+  ///   the one before, or else as its folder: what `sudo` writes for a daemon is the daemon's.
   package static func replaceLocked(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) -> Descriptor {

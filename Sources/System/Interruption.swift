@@ -1,7 +1,8 @@
 import CLinux
 import Glibc
 
-/// A descriptor that ends waits: readable from the moment of the interruption on, so that every later wait ends at once.
+/// A descriptor that ends waits: readable from the moment of the interruption on, so that every later wait ends at
+/// once.
 ///
 /// `init()` makes one of SIGINT, SIGTERM and SIGHUP, to wait for in place of handlers that may run anywhere. `manual()`
 /// makes one for a thread that another has to end.

@@ -32,8 +32,9 @@ private func startThread(_ body: sending @escaping () -> Void) throws(SystemErro
   return thread
 }
 
-/// Something that is done on a thread of its own, and whose result is waited for later. It has ended, and its thread with
-/// it, when this goes: a program that ends while libcrypto is used on another thread takes libcrypto from under it.
+/// Something that is done on a thread of its own, and whose result is waited for later. It has ended, and its thread
+/// with it, when this goes: a program that ends while libcrypto is used on another thread takes libcrypto from under
+/// it.
 package final class Meanwhile<Success: Sendable>: Sendable {
   private let outcome: Outcome
   private let thread: Mutex<pthread_t?>

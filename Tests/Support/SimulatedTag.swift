@@ -1,7 +1,7 @@
 package import Tags
 
-/// A Type 2 tag's memory that takes writes as the chip does: bits of pages 2 and 3 and of dynamic lock bytes can only be
-/// set, and locked pages refuse.
+/// A Type 2 tag's memory that takes writes as the chip does: bits of pages 2 and 3 and of dynamic lock bytes can only
+/// be set, and locked pages refuse.
 package struct SimulatedTag: Sendable {
   package let chip: Type2Chip
   package private(set) var memory: Type2Memory
@@ -55,8 +55,8 @@ package struct SimulatedTag: Sendable {
     return tag
   }
 
-  /// What the page may hold when the tag leaves during a write: each byte old or new; from one of them on, if asked for,
-  /// also as it is when it was erased. Bits that can only be set are so or not yet.
+  /// What the page may hold when the tag leaves during a write: each byte old or new; from one of them on, if asked
+  /// for, also as it is when it was erased. Bits that can only be set are so or not yet.
   package func torn(_ write: Type2Plan.Write, erasedFrom: Int? = nil) throws(Refusal) -> [Type2Memory] {
     let old = memory[write.page]!
     var whole = self

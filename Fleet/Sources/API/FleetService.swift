@@ -239,8 +239,8 @@ package final class FleetService: Sendable {
     }
   }
 
-  /// Takes a vehicle out of service, or back into it. Bookings stay; nobody gets access meanwhile, and what was given is
-  /// revoked.
+  /// Takes a vehicle out of service, or back into it. Bookings stay; nobody gets access meanwhile, and what was given
+  /// is revoked.
   package func setService(_ service: Service, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle

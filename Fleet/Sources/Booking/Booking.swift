@@ -31,8 +31,8 @@ package struct Booking: Sendable, Equatable {
     return hasAccess && now >= interval.begin ? .active : .booked
   }
 
-  /// For how long a token for it is valid that is made now: from its begin to 15 minutes after its end, and for 24 hours
-  /// from now at the most.
+  /// For how long a token for it is valid that is made now: from its begin to 15 minutes after its end, and for 24
+  /// hours from now at the most.
   package func validity(at now: Int64) throws(BookingProblem) -> Range<Int64> {
     guard state(at: now).isOpen else { throw .over }
     let end = min(interval.end + BookingRules.grace, now + BookingRules.maximumAccess)

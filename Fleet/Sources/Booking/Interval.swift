@@ -20,7 +20,8 @@ package enum BookingRules {
   package static let patience: Int64 = 300
   /// How long access lasts beyond the booking's end.
   package static let grace: Int64 = 900
-  /// How long access lasts at the most, from when it is given: it cannot be taken back from a vehicle that hears nothing.
+  /// How long access lasts at the most, from when it is given: it cannot be taken back from a vehicle that hears
+  /// nothing.
   package static let maximumAccess: Int64 = 86_400
 
   /// The interval of a new booking: the one that was asked for, or, where that began just now, from now on.

@@ -11,7 +11,8 @@ package enum AccountState: String, Sendable {
   case active
   /// Cannot log in, and none of its tokens counts.
   case suspended
-  /// Its address and password are forgotten; the row remains, so that bookings of the past have an owner without a name.
+  /// Its address and password are forgotten; the row remains, so that bookings of the past have an owner without a
+  /// name.
   case deleted
 }
 
@@ -76,7 +77,8 @@ struct Session: Sendable, Equatable {
   enum Standing: Equatable {
     case current
     case expired
-    /// It was used, by a request that now comes again because its answer was lost: whoever asks has the same key for it.
+    /// It was used, by a request that now comes again because its answer was lost: whoever asks has the same key for
+    /// it.
     case repeated
     /// It was used before: whoever has it has it from somewhere else, or the owner's successor is somewhere else.
     case reused

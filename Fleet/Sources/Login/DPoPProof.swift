@@ -150,7 +150,8 @@ package struct UsedProofs: Sendable {
   /// A proof can be used for this long at the most after it was seen, in seconds.
   private static let lifetime = DPoPProof.maximumAge + DPoPProof.maximumLead
 
-  // Swift's hash has a random key in each process: nobody can look for two proofs with one hash, and 64 bits are enough.
+  // Swift's hash has a random key in each process: nobody can look for two proofs with one hash, and 64 bits are
+  // enough.
   private var recent: Set<Int> = []
   private var older: Set<Int> = []
   private var turned: Int64 = .min

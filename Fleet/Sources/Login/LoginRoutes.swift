@@ -246,9 +246,9 @@ extension LoginService {
 
   /// Refuses what another site makes a browser send.
   ///
-  /// A browser shows itself: it sends `Origin` with every POST, and mostly `Sec-Fetch-Site`. It must then come from our own
-  /// page, and bring the page's token, in the form and in the cookie. A program has none of these, and no cookie that
-  /// somebody else could use.
+  /// A browser shows itself: it sends `Origin` with every POST, and mostly `Sec-Fetch-Site`. It must then come from our
+  /// own page, and bring the page's token, in the form and in the cookie. A program has none of these, and no cookie
+  /// that somebody else could use.
   private func checkOrigin(of request: Request, _ fields: FormFields) throws(Problem) {
     let foreign = Problem(
       .forbidden, "foreign", "this form was not sent by its own page; open it again, and allow cookies")

@@ -32,7 +32,8 @@ package struct LoginSettings: Sendable {
 
 /// What the rest of the server does for accounts.
 package struct AccountHooks: Sendable {
-  /// Ends what an account has in the fleet: its bookings, its access. Returns how many of its tokens vehicles are to refuse.
+  /// Ends what an account has in the fleet: its bookings, its access. Returns how many of its tokens vehicles are to
+  /// refuse.
   package var revoke: @Sendable (_ account: String) async throws -> Int = { _ in 0 }
   /// What else is kept about an account: members of the export.
   package var export: @Sendable (_ account: String) async throws -> [JSON.Member] = { _ in [] }

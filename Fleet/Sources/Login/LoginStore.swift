@@ -2,9 +2,9 @@ package import Store
 
 /// The tables of accounts and logins, and the transactions on them.
 ///
-/// Each method is one transaction. Where two requests could both be the one that counts (a refresh token, a device code, an
-/// attempt at a mailed code), the row itself decides: an UPDATE or DELETE that names the old state, and returns a row to
-/// one of them only.
+/// Each method is one transaction. Where two requests could both be the one that counts (a refresh token, a device
+/// code, an attempt at a mailed code), the row itself decides: an UPDATE or DELETE that names the old state, and
+/// returns a row to one of them only.
 package struct LoginStore: Sendable {
   private let store: any Store
 
@@ -50,8 +50,8 @@ package struct LoginStore: Sendable {
         """,
         "CREATE INDEX session_account ON session (account)",
       ]),
-    // Proofs that were used, for servers that share a database. They last for minutes: a crash may forget them, because a
-    // server takes none from before its start.
+    // Proofs that were used, for servers that share a database. They last for minutes: a crash may forget them, because
+    // a server takes none from before its start.
     Migration(
       "login-2", sqlite: ["CREATE TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"],
       postgres: ["CREATE UNLOGGED TABLE used_proof (proof TEXT NOT NULL PRIMARY KEY, expires BIGINT NOT NULL)"]),

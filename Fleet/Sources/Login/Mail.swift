@@ -7,8 +7,8 @@ import Synchronization
 package struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
-  /// What HTML's `<input type=email>` takes, in ASCII, with a full stop in the domain or without. No character that means
-  /// something in a mail's header is among these.
+  /// What HTML's `<input type=email>` takes, in ASCII, with a full stop in the domain or without. No character that
+  /// means something in a mail's header is among these.
   package init?(_ text: String) {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     guard text.utf8.count <= 254, parts.count == 2, (1...64).contains(parts[0].utf8.count),

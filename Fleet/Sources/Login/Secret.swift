@@ -27,10 +27,10 @@ func constantTimeEqual(_ a: String, _ b: String) -> Bool {
 
 /// An opaque token of the API: the name of its session, and a secret.
 ///
-/// Tokens are random values and not signed ones. Each request then reads one row, but a session that ends, an account that
-/// is suspended and a role that changes count at once, there is no key to rotate, and nothing in a token can be misread.
-/// Because the name of the session is part of it, a refresh token that was used before is recognized without a list of all
-/// that ever were: the session is there, and its present secret is another.
+/// Tokens are random values and not signed ones. Each request then reads one row, but a session that ends, an account
+/// that is suspended and a role that changes count at once, there is no key to rotate, and nothing in a token can be
+/// misread. Because the name of the session is part of it, a refresh token that was used before is recognized without a
+/// list of all that ever were: the session is there, and its present secret is another.
 struct OpaqueToken: Equatable {
   /// The prefix lets programs that search for leaked secrets find them.
   enum Kind: String {
@@ -63,8 +63,8 @@ struct OpaqueToken: Equatable {
   static func newSession(_ random: Randomness) -> String { Base64URL.encode(random(16)) }
 }
 
-/// What a person reads in the terminal and types in the browser (RFC 8628 6.1): eight of twenty letters, without vowels, so
-/// that no word comes out, and without letters and digits that look alike. 34 bits; guesses are limited.
+/// What a person reads in the terminal and types in the browser (RFC 8628 6.1): eight of twenty letters, without
+/// vowels, so that no word comes out, and without letters and digits that look alike. 34 bits; guesses are limited.
 struct UserCode: Equatable, CustomStringConvertible, Sendable {
   private static let alphabet = Array("BCDFGHJKLMNPQRSTVWXZ")
   private let letters: String

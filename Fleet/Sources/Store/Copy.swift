@@ -9,8 +9,8 @@ extension Migration {
 }
 
 extension Store {
-  /// Copies everything, as it is at one moment, into a database that has only just been made: of either kind. Changes that
-  /// were not made yet, as in an older backup, are made in the copy.
+  /// Copies everything, as it is at one moment, into a database that has only just been made: of either kind. Changes
+  /// that were not made yet, as in an older backup, are made in the copy.
   ///
   /// - Returns: how many rows.
   package func copy(to other: any Store, _ migrations: [Migration]) async throws -> Int {

@@ -13,7 +13,8 @@ package struct Body: Sendable {
   /// Reads it.
   ///
   /// - Parameter names: of all members that there can be.
-  /// - Throws: `Problem`: 413 when it is too large, 408 when it does not arrive in time, 415 or 400 when it is no JSON object.
+  /// - Throws: `Problem`: 413 when it is too large, 408 when it does not arrive in time, 415 or 400 when it is no JSON
+  ///   object.
   package init(of request: Request, members names: [String]) async throws {
     let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased()
     bytes = try await Self.bytes(of: request)

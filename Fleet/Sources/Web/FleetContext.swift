@@ -32,7 +32,8 @@ package protocol Authenticator: Sendable {
   /// - Throws: a `Problem` of status 401, with `WWW-Authenticate`, when the request does not prove it.
   func caller(of request: Request, _ context: FleetContext) async throws -> Caller
 
-  /// Ends every login of a device, by its key's thumbprint: none is renewed any more, and what it has lasts for minutes.
+  /// Ends every login of a device, by its key's thumbprint: none is renewed any more, and what it has lasts for
+  /// minutes.
   ///
   /// - Returns: how many there were.
   func endLogins(of device: String) async throws -> Int

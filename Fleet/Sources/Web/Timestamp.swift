@@ -5,8 +5,8 @@ package struct Timestamp: Hashable, Sendable, CustomStringConvertible {
 
   package init(seconds: Int64) { self.seconds = seconds }
 
-  /// `2027-03-01T09:30:00Z`, with a fraction of a second, which is cut off, or an offset instead of the `Z`. Years 1970 to
-  /// 9999; no leap second.
+  /// `2027-03-01T09:30:00Z`, with a fraction of a second, which is cut off, or an offset instead of the `Z`. Years 1970
+  /// to 9999; no leap second.
   package init?(_ text: some StringProtocol) {
     var rest = Array(text.utf8)[...]
     func number(_ digits: Int) -> Int64? {
@@ -49,7 +49,8 @@ package struct Timestamp: Hashable, Sendable, CustomStringConvertible {
     return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Int(month) - 1]
   }
 
-  /// Days since 1970-01-01. A year begins in March here, so that the leap day is its last (H. Hinnant, days_from_civil).
+  /// Days since 1970-01-01. A year begins in March here, so that the leap day is its last (H. Hinnant,
+  /// days_from_civil).
   private static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
     let year = month <= 2 ? year - 1 : year
     let (era, inEra) = (year / 400, year % 400)

@@ -5,8 +5,8 @@ import NIOSSL
 import Provisioning
 import Store
 
-/// A backup is one SQLite database (mode 0600): the server's tables, and the files of its folder. It holds the operator's
-/// private keys. It is the same for both kinds of database, so it is also the way from one to the other.
+/// A backup is one SQLite database (mode 0600): the server's tables, and the files of its folder. It holds the
+/// operator's private keys. It is the same for both kinds of database, so it is also the way from one to the other.
 private enum BackupFile {
   static let migration = Migration(
     "backup-1",
@@ -35,8 +35,8 @@ struct Backup: AsyncParsableCommand {
       let rows = try await source.copy(to: copy, FleetFolder.migrations)
       try await copy.migrate(BackupFile.migrations)
       await source.close()
-      // After the rows: so the operator's ledger has each token that they name, and can take it back. And last of all, so
-      // that a backup that has them is whole.
+      // After the rows: so the operator's ledger has each token that they name, and can take it back. And last of all,
+      // so that a backup that has them is whole.
       let files = try folder.files()
       try await copy.write { transaction in
         for file in files {

@@ -9,7 +9,8 @@ import Store
 
 /// The folder of a server.
 ///
-///     stepfleet.json         how it serves (mode 0600: a database's address may have a password); it is written last, so
+///     stepfleet.json         how it serves (mode 0600: a database's address may have a password); it is written last,
+///     so
 ///                            that what a crash left half made is no server
 ///     terms.txt              what riders accept
 ///     tls/server.pem, .key   who it is to riders; a public authority's files can take their place

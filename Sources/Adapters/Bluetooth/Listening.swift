@@ -27,8 +27,8 @@ struct HeardQueue {
 
   /// Adds the reports of an HCI event, if it has any.
   ///
-  /// Of a torn event, the reports before the tear are added. It is no error: a capture may hold only so many bytes of each
-  /// packet, and the next event does not depend on it.
+  /// Of a torn event, the reports before the tear are added. It is no error: a capture may hold only so many bytes of
+  /// each packet, and the next event does not depend on it.
   mutating func add(_ event: Span<UInt8>, heardAt time: UnixTime) {
     _ = reports.read(event: event) { address, rssi, data in
       waiting.append(Advertisement(time: time, address: address, rssi: rssi, copying: data))
@@ -47,9 +47,9 @@ let longestWait = Duration.milliseconds(500)
 
 /// When a report was heard that is read now.
 ///
-/// A program that was stopped (SIGSTOP), or whose output nobody reads, finds old reports in its socket. Taken as new, an
-/// old report would prove where someone was, not where they are. So a report counts as heard when there was last nothing
-/// to read, which is never later than it was heard.
+/// A program that was stopped (SIGSTOP), or whose output nobody reads, finds old reports in its socket. Taken as new,
+/// an old report would prove where someone was, not where they are. So a report counts as heard when there was last
+/// nothing to read, which is never later than it was heard.
 ///
 /// - Parameter emptied: when there was last nothing to read.
 func timeOfHearing(_ now: ContinuousClock.Instant, emptied: ContinuousClock.Instant) -> ContinuousClock.Instant {

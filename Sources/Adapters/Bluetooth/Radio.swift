@@ -12,14 +12,14 @@ package import Ranging
 /// - A capture's clock is in its records. It starts with the first record, moves on as fast as records can be read, and
 ///   stands still while a pipe is empty. It jumps where the recording clock jumped, in either direction.
 ///
-/// Events come in the order in which they happened. Whoever asks `next(until:)` for one interval after the other gets the
-/// same answers from a replay as from life: what was heard in the interval, then `.deadline`.
+/// Events come in the order in which they happened. Whoever asks `next(until:)` for one interval after the other gets
+/// the same answers from a replay as from life: what was heard in the interval, then `.deadline`.
 ///
 /// ## Waiting
 ///
 /// `next` waits in the kernel only, and hands on a report as soon as it has arrived. A signal ends every wait with
-/// `RadioError.interrupted`, if the radio was opened with an `Interruption`. One wait cannot be ended: the C library's for
-/// a name server, when an H4 stream is opened by a host's name.
+/// `RadioError.interrupted`, if the radio was opened with an `Interruption`. One wait cannot be ended: the C library's
+/// for a name server, when an H4 stream is opened by a host's name.
 ///
 /// ## Threads
 ///
@@ -28,8 +28,8 @@ package import Ranging
 /// ## Closing
 ///
 /// `close` may be called at any time and more than once; `deinit` does the same. A live radio stops its scan first and
-/// waits for the controller to confirm it (1 s at most), also after an error or a signal. After closing, `next` must not
-/// be called.
+/// waits for the controller to confirm it (1 s at most), also after an error or a signal. After closing, `next` must
+/// not be called.
 package protocol Radio: AnyObject {
   /// When the radio's clock started: at opening, or with a capture's first record. A capture without any record
   /// starts and ends at 1970-01-01T00:00:00Z.

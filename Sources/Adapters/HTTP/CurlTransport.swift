@@ -2,7 +2,8 @@ import CCurl
 import Glibc
 package import SystemIO
 
-/// Requests by libcurl: HTTPS only, the certificate always checked, no redirects, no more bytes and no longer than asked.
+/// Requests by libcurl: HTTPS only, the certificate always checked, no redirects, no more bytes and no longer than
+/// asked.
 ///
 /// It keeps its connection, so that a command's requests after the first are quick. One thread uses it.
 package final class CurlTransport: HTTPTransport {

@@ -61,8 +61,8 @@ package protocol HTTPTransport: AnyObject {
   /// - Parameter limit: how long it may take, to the last byte.
   func send(_ request: HTTPRequest, within limit: Duration) throws(HTTPError) -> HTTPResponse
 
-  /// The certificates that a server shows in the handshake, PEM, its own first. Nothing is sent, and nothing is trusted:
-  /// they are for people to look at.
+  /// The certificates that a server shows in the handshake, PEM, its own first. Nothing is sent, and nothing is
+  /// trusted: they are for people to look at.
   func presentedCertificates(by url: String, within limit: Duration) throws(HTTPError) -> [String]
 }
 

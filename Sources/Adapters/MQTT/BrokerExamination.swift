@@ -3,7 +3,8 @@ import Domain
 import Glibc
 package import SystemIO
 
-/// What a connection to a broker is made of, one part after the other: the name, TCP, TLS, and the broker's certificate.
+/// What a connection to a broker is made of, one part after the other: the name, TCP, TLS, and the broker's
+/// certificate.
 ///
 /// Nothing of MQTT is sent: whether the broker lets a client in is seen by connecting.
 package struct BrokerExamination: Sendable {

@@ -24,11 +24,11 @@ import SystemIO
 /// that refuses, or is refused, after 0.5 s, doubling to 30 s. The TLS files are read for each attempt, so that renewed
 /// certificates are used.
 ///
-/// **What is received** with QoS 1 is acknowledged to the broker when it arrives here, not when it is fetched. A message
-/// that the screen refuses costs neither a copy nor a wake-up: over TLS the least of all, since one read of the socket takes
-/// dozens of small ones. A message with a payload above the limit, or that finds the queue full, is dropped and counted in `discarded`. libmosquitto has a
-/// whole packet in memory before it can be dropped, so over TLS a packet above another limit ends the connection while
-/// it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
+/// **What is received** with QoS 1 is acknowledged to the broker when it arrives here, not when it is fetched. A
+/// message that the screen refuses costs neither a copy nor a wake-up, and over TLS one read of the socket takes dozens
+/// of small ones. A message with a payload above the limit, or that finds the queue full, is dropped and counted in
+/// `discarded`. libmosquitto has a whole packet in memory before it can be dropped, so over TLS a packet above another
+/// limit ends the connection while it is being read. (In the clear, only a broker's `max_packet_size` bounds it.)
 ///
 /// libmosquitto has the process ignore SIGPIPE.
 package final class MQTTConnection: Sendable {
@@ -46,8 +46,8 @@ package final class MQTTConnection: Sendable {
 
   /// The best quality of service that subscriptions ask for (MQTT 3.1.1, 4.3).
   package enum Quality: Int32, Sendable {
-    /// At most once. Over one TCP connection nothing gets lost before the connection itself, unless the broker's queue is
-    /// full; with a clean session QoS 1 keeps no more, and costs a PUBACK for each message.
+    /// At most once. Only a full queue of the broker loses a message while the TCP connection lasts. QoS 1 saves none
+    /// from the end of a clean session, and a broker sends no more than 20 ahead of their PUBACKs.
     case zero
     /// At least once.
     case one
@@ -156,8 +156,8 @@ package final class MQTTConnection: Sendable {
   /// It waits neither for acknowledgements nor for messages that were not sent yet. Who needs to know that a message
   /// arrived waits for `acknowledged` first.
   ///
-  /// Idempotent. It waits until the socket is closed, at most a quarter of a second. A thread that is held up longer, as
-  /// by a silent name server, ends later and frees its resources itself.
+  /// Idempotent. It waits until the socket is closed, at most a quarter of a second. A thread that is held up longer,
+  /// as by a silent name server, ends later and frees its resources itself.
   package func close() { exchange.close() }
 
   /// 22 random letters and digits, which tell nothing about the client.

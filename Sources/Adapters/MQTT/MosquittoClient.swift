@@ -89,8 +89,9 @@ final class MosquittoClient {
     // A child process must not hold the connection open.
     _ = fcntl(mosquitto_socket(handle), F_SETFD, FD_CLOEXEC)
     if settings.limits.holdsBack {
-      // What waits in the kernel waits before the controller can see it: megabytes, were it up to the kernel. But a window
-      // that is not several segments wide (loopback's are 64 KiB) opens only when the sender's timer asks, after 200 ms.
+      // What waits in the kernel waits before the controller can see it: megabytes, were it up to the kernel. But a
+      // window that is not several segments wide (loopback's are 64 KiB) opens only when the sender's timer asks, after
+      // 200 ms.
       var size: Int32 = 262_144
       setsockopt(mosquitto_socket(handle), SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
@@ -116,9 +117,9 @@ final class MosquittoClient {
   }
 
   /// Reads before it writes. A write to a connection that the broker has ended fails, and `loop_write` would then close
-  /// the socket while the broker's last word is unread: a CONNACK that refuses, or a TLS alert. So `loop_write` only sends
-  /// what the socket could not take before, and never completes a handshake: in TLS 1.3 the broker judges our certificate
-  /// after that (RFC 8446 2).
+  /// the socket while the broker's last word is unread: a CONNACK that refuses, or a TLS alert. So `loop_write` only
+  /// sends what the socket could not take before, and never completes a handshake: in TLS 1.3 the broker judges our
+  /// certificate after that (RFC 8446 2).
   private func serve(_ ready: Int32) throws(MQTTError) {
     let isBlocked = ready & POLLOUT != 0 && (stage == .greeting || stage == .established)
     if stage == .connecting {

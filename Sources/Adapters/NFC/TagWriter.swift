@@ -8,8 +8,8 @@ package import Tags
 package struct TagWriter {
   /// How far it has come.
   package enum Progress: Equatable, Sendable {
-    /// How many pages, bytes, or parts of a setup are written, of those that the present attempt has to write. It is said
-    /// before the first is written.
+    /// How many pages, bytes, or parts of a setup are written, of those that the present attempt has to write. It is
+    /// said before the first is written.
     case written(Int, of: Int)
     /// The tag is gone; it has this much time to come back.
     case waiting(Duration)

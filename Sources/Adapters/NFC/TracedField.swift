@@ -1,7 +1,8 @@
 import Encoding
 package import Tags
 
-/// Wraps another field, and tells what goes to the tag and what comes back, but nothing that is secret: see `FrameTrace`.
+/// Wraps another field, and tells what goes to the tag and what comes back, but nothing that is secret: see
+/// `FrameTrace`.
 package final class TracedField: TagField {
   private let field: any TagField
   private let trace: (String) -> Void
@@ -42,9 +43,9 @@ package final class TracedField: TagField {
 
 /// Commands to a tag and its answers as people see them.
 ///
-/// Only what is known to be public is shown, byte by byte. Of all else the first bytes say what it is, and `..` and a number
-/// how many bytes follow: passwords, keys and the exchanges in which they are used, and what a dynamic tag puts into its
-/// message, which proves a rider's presence once.
+/// Only what is known to be public is shown, byte by byte. Of all else the first bytes say what it is, and `..` and a
+/// number how many bytes follow: passwords, keys and the exchanges in which they are used, and what a dynamic tag puts
+/// into its message, which proves a rider's presence once.
 struct FrameTrace {
   /// How much of the next answer may be shown.
   private enum Shown {

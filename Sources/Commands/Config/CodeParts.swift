@@ -2,8 +2,8 @@ import Cryptography
 import Domain
 import Encoding
 
-/// A text that is too long for one QR code, as several: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes of
-/// the SHA-256 of the whole text in base64url (PROTOCOL.md, section 9.2).
+/// A text that is too long for one QR code, as several: `stepctl-part:2/3/HASH:TEXT`, where HASH is the first 16 bytes
+/// of the SHA-256 of the whole text in base64url (PROTOCOL.md, section 9.2).
 struct CodeParts {
   /// A code with so many bytes more than its head is read by any camera.
   static let size = 1200

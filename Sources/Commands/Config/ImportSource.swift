@@ -8,8 +8,8 @@ import Terminal
 
 /// Where a vehicle is imported from.
 enum ImportSource {
-  /// A file that `provision token` made, the text of a vehicle's code, or a picture or a camera that shows one. `-` is a
-  /// text on standard input.
+  /// A file that `provision token` made, the text of a vehicle's code, or a picture or a camera that shows one. `-` is
+  /// a text on standard input.
   case file(String)
   /// Pictures of a vehicle's code or of an access file, or a camera, as `--qr` takes them. An access file may have
   /// several codes, in any order.
@@ -26,8 +26,8 @@ enum ImportSource {
     }
   }
 
-  /// Whether it is a camera, or begins as a picture does (PNG, third edition, 5.2; ITU-T T.81, B.1.1.3). What comes from a
-  /// pipe could not be read a second time.
+  /// Whether it is a camera, or begins as a picture does (PNG, third edition, 5.2; ITU-T T.81, B.1.1.3). What comes
+  /// from a pipe could not be read a second time.
   private static func isPicture(_ path: String) -> Bool {
     var status = stat()
     guard stat(path, &status) == 0 else { return false }
@@ -78,7 +78,8 @@ enum ImportSource {
   private static func scan(
     _ sources: [String], _ context: Context, _ patience: Duration, _ progress: ProgressLine
   ) throws -> ImportedVehicle {
-    // It is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to end the process.
+    // It is made for a picture only. A file can be a pipe that nobody writes to, and then a signal has to end the
+    // process.
     let interruption = try context.interruption()
     defer { progress.clear() }
     var parts = CodeParts()

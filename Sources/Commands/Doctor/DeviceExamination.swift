@@ -6,7 +6,8 @@ import SystemIO
 
 /// Looks at what reads tags and codes.
 enum DeviceExamination {
-  /// The reader that the settings name: libnfc takes whatever it finds where none is named, and looking for that takes time.
+  /// The reader that the settings name: libnfc takes whatever it finds where none is named, and looking for that takes
+  /// time.
   static func reader(_ settings: Settings, _ interruption: Interruption) throws -> Examination {
     var part = Examination("reader")
     examineHelper("stepctl-nfc", &part)

@@ -147,7 +147,8 @@ struct EvaluationReport {
     }
   }
 
-  /// What the positions file calls something, as much of it as a column has room for: the end says more than the folders.
+  /// What the positions file calls something, as much of it as a column has room for: the end says more than the
+  /// folders.
   private static func name(_ text: String) -> String {
     let text = printable(text)
     return text.columns <= 15 ? text : "..." + text.suffix(12)

@@ -108,8 +108,8 @@ extension VehicleFile {
 }
 
 extension Settings {
-  /// The path of the vehicle file that is meant: the one that was named, that of the active booking, the only one, or of
-  /// several the only one that can be opened now.
+  /// The path of the vehicle file that is meant: the one that was named, that of the active booking, the only one, or
+  /// of several the only one that can be opened now.
   func chosenVehicleFile(_ context: Context) throws -> String {
     try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
   }

@@ -20,8 +20,8 @@ struct ServerOptions: ParsableArguments {
 
   /// A client of the server at that address, or of the one that is known.
   ///
-  /// A server whose authority this computer does not know is trusted when somebody says so who has seen its fingerprint,
-  /// and then it is known by that authority only.
+  /// A server whose authority this computer does not know is trusted when somebody says so who has seen its
+  /// fingerprint, and then it is known by that authority only.
   func client(
     at address: FleetAddress?, _ context: Context, _ interruption: Interruption, _ input: InputOptions
   ) throws -> FleetClient {

@@ -28,8 +28,8 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
   }
 
-  /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of several
-  /// the one that is heard.
+  /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of
+  /// several the one that is heard.
   func vehicleFile(
     _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile {

@@ -8,8 +8,8 @@ import StepProtocol
 import SystemIO
 import Terminal
 
-/// A rider's way to a step as it is shown: in a line that changes, in lines, or in a picture with keys; and then the chain
-/// from the proof to the step.
+/// A rider's way to a step as it is shown: in a line that changes, in lines, or in a picture with keys; and then the
+/// chain from the proof to the step.
 final class Ride {
   private let vehicle: Vehicle
   private let radio: RadioSpec?
@@ -29,7 +29,8 @@ final class Ride {
   /// What the vehicle waited for last.
   private var awaited: Refusal?
 
-  /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a hurry.
+  /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a
+  /// hurry.
   private var links: [(label: String, text: String)] = []
   private var target: Command.Move.Target?
   private var step: StepID?
@@ -114,8 +115,8 @@ final class Ride {
     }
   }
 
-  /// The failure with which it ended, and what a program has to know of it: at which step, with what the rider was found,
-  /// how long it took, and whether the step may have moved.
+  /// The failure with which it ended, and what a program has to know of it: at which step, with what the rider was
+  /// found, how long it took, and whether the step may have moved.
   ///
   /// - Parameter duration: seconds since the command began.
   func told(_ failure: any Failure, after duration: Double) -> any Failure {

@@ -6,8 +6,8 @@ import func Glibc.sin
 
 /// An arrow to a vehicle, for a rider who walks there.
 ///
-/// Upward is where the rider goes; for one who stands it is north, and then the picture says so. There is no arrow while
-/// the receiver has not settled: a wrong one would be worse.
+/// Upward is where the rider goes; for one who stands it is north, and then the picture says so. There is no arrow
+/// while the receiver has not settled: a wrong one would be worse.
 struct FindFrame {
   private let report: FindReport
   private let keys: String

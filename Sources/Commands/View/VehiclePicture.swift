@@ -5,8 +5,8 @@ import Terminal
 
 /// The vehicle from above with its front upward, and the rider on the way to a step.
 ///
-/// Each step has a scale beside it, logarithmic as radio levels are. The rider stands on the scale of the step that they
-/// face. While they face none, a question mark stands on both.
+/// Each step has a scale beside it, logarithmic as radio levels are. The rider stands on the scale of the step that
+/// they face. While they face none, a question mark stands on both.
 struct VehiclePicture {
   static let leastRows = 7
   private static let mostRows = 33

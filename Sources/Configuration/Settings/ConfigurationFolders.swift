@@ -5,8 +5,8 @@ package struct ConfigurationFolders: Equatable, Sendable {
   /// `$XDG_CONFIG_HOME/stepctl`, else `~/.config/stepctl`; nil for a process without a home.
   package let user: String?
   package let system: String
-  /// What a user's programs note by themselves: `$XDG_STATE_HOME/stepctl`, else `~/.local/state/stepctl`; nil for a process
-  /// without a home.
+  /// What a user's programs note by themselves: `$XDG_STATE_HOME/stepctl`, else `~/.local/state/stepctl`; nil for a
+  /// process without a home.
   package let state: String?
   private let home: String?
 

@@ -106,8 +106,8 @@ extension Settings {
 
   /// The path of the vehicle file: the given file, the one of the given name, or the only one.
   ///
-  /// - Parameter isMeant: whether a file is probably the one that is meant; where several are known, it decides if it says
-  ///   so of exactly one.
+  /// - Parameter isMeant: whether a file is probably the one that is meant; where several are known, it decides if it
+  ///   says so of exactly one.
   /// - Throws: when there is no file of that name, or nobody named one and there is not exactly one.
   package func vehicleFile(among isMeant: (_ path: String) -> Bool = { _ in false }) throws -> String {
     if let given = vehicle.value {

@@ -40,7 +40,8 @@ struct TOMLTable<Key: TOMLKey>: Sendable {
     }
   }
 
-  /// A key's entry. There are few; and for each kind of dictionary the Swift runtime has to look up whether it may exist.
+  /// A key's entry. There are few; and for each kind of dictionary the Swift runtime has to look up whether it may
+  /// exist.
   private func node(_ key: Key) -> TOMLDocument.Node? { entries.first { $0.key == key.rawValue } }
 
   /// The value of a key; nil when the key is not there.

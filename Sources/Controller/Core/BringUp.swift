@@ -3,9 +3,9 @@ package import StepProtocol
 
 /// The servo of one step in the hands of a technician: it is led in small increments, its ends are noted and tried.
 ///
-/// The controller does not run meanwhile. What holds for its motions holds here: one tick's worth at the most, along the
-/// slowest ramp that there is; no motion against an input; a place that nobody knows is approached by single pulses.
-/// Times in milliseconds, on a clock of the caller's.
+/// The controller does not run meanwhile. What holds for its motions holds here: one tick's worth at the most, along
+/// the slowest ramp that there is; no motion against an input; a place that nobody knows is approached by single
+/// pulses. Times in milliseconds, on a clock of the caller's.
 package struct BringUp: Sendable {
   /// Where a servo may be led, microseconds of its pulse: what an SG90 takes.
   package static let range = 500...2500

@@ -120,8 +120,8 @@ extension Controller {
     tell(motion)
   }
 
-  /// The rider for whom a step moves wants its other end. The journal already says that a motion began, and that is what
-  /// counts after a crash. So the step turns at once, and does not wait for the journal.
+  /// The rider for whom a step moves wants its other end. The journal already says that a motion began, and that is
+  /// what counts after a crash. So the step turns at once, and does not wait for the journal.
   mutating func turnRound(_ motion: Motion, for undertaking: Undertaking) {
     var motion = motion
     motion.turnRound(for: undertaking, at: now.clock)
@@ -245,16 +245,16 @@ extension Controller {
     finish(motion, .unknown, hindrance.fault)
   }
 
-  /// After a fault of the driver nobody knows what the servo does, so it is let go. Otherwise it is held where it is, so
-  /// that whoever stands on the step does not fall.
+  /// After a fault of the driver nobody knows what the servo does, so it is let go. Otherwise it is held where it is,
+  /// so that whoever stands on the step does not fall.
   private mutating func fail(_ motion: Motion, _ fault: Fault, _ reason: String) {
     record(.failed(motion.step, fault, reason, by: motion.undertaking.sender?.asker))
     if fault == .driver { order(motion.step, .release) }
     finish(motion, .unknown, fault)
   }
 
-  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the motion
-  /// was interrupted, which errs on the safe side.
+  /// Tells the end at once, and does not wait for the journal: after a crash in between, the journal says that the
+  /// motion was interrupted, which errs on the safe side.
   ///
   /// - Parameter position: where the step is, as far as its switches do not say otherwise.
   mutating func finish(_ motion: Motion, _ position: Position, _ fault: Fault?) {

@@ -135,7 +135,8 @@ extension Controller {
     commit(.motion(undertaking))
   }
 
-  /// Ends whatever the step does or is about to do. It needs neither a challenge nor a proof, because it starts nothing.
+  /// Ends whatever the step does or is about to do. It needs neither a challenge nor a proof, because it starts
+  /// nothing.
   private mutating func stop(for sender: Sender) {
     let step = sender.step
     session.void(for: step)

@@ -229,7 +229,8 @@ struct Motion: Sendable {
     (isTurning, isAtEnd, waitsForEnd, began) = (false, false, nil, turned)
   }
 
-  /// Whether it may go to the other end for this device: for the one whose command it obeys, while nothing is in its way.
+  /// Whether it may go to the other end for this device: for the one whose command it obeys, while nothing is in its
+  /// way.
   func canTurnRound(to end: Command.Move.Target, for device: VerificationKey) -> Bool {
     undertaking.sender?.device == device && end != target && obstacle == nil
   }

@@ -3,8 +3,8 @@ import StepProtocol
 
 /// An input of the vehicle.
 ///
-/// One rule holds for all of them: *active is the state in which motion is allowed, and a cut wire reads inactive*. So a
-/// fault of the wire is on the safe side.
+/// One rule holds for all of them: *active is the state in which motion is allowed, and a cut wire reads inactive*. So
+/// a fault of the wire is on the safe side.
 package enum SensorID: Hashable, Sendable, CustomStringConvertible {
   /// Nothing is in the step's way.
   case clear(StepID)

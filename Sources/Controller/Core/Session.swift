@@ -22,7 +22,8 @@ package struct Session: Sendable {
   private var named: [Challenge] = []
   private var used: RecentSet<[UInt8]>
   private var seen: RecentSet<CommandDigest>
-  /// Stops need no challenge, so only this keeps an old one from being delivered again. No other command pushes one out.
+  /// Stops need no challenge, so only this keeps an old one from being delivered again. No other command pushes one
+  /// out.
   private var stops: RecentSet<CommandDigest>
 
   private struct Challenge: Sendable {

@@ -106,8 +106,8 @@ package struct TrafficWatch: MotionGuard, Sendable {
 
   func isWatching(at clock: Int64) -> Bool { clock < until }
 
-  /// Until when the feed is watched, on the controller's clock, and where; nil while it is not, or while the vehicle's place
-  /// is not known even roughly.
+  /// Until when the feed is watched, on the controller's clock, and where; nil while it is not, or while the vehicle's
+  /// place is not known even roughly.
   func wish(at clock: Int64) -> WatchedRoad? {
     guard clock < until, let here = place.rough(at: seconds(clock)) else { return nil }
     return WatchedRoad(until: until, position: here.position, error: here.error)

@@ -71,7 +71,8 @@ package final class BringUpLoop {
     case quit
   }
 
-  /// How long the inputs may take to be read before the first order is obeyed: one that was not read counts as inactive.
+  /// How long the inputs may take to be read before the first order is obeyed: one that was not read counts as
+  /// inactive.
   private static let inputPatience = Duration.seconds(1)
   /// How long the journal may take.
   private static let journalPatience = Duration.seconds(5)

@@ -5,11 +5,11 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Takes what comes over a link, on a thread of its own, and opens riders' commands there: what a stranger sends costs the
-/// loop nothing, and what one device sends takes no other device's turn.
+/// Takes what comes over a link, on a thread of its own, and opens riders' commands there: what a stranger sends costs
+/// the loop nothing, and what one device sends takes no other device's turn.
 ///
-/// Until a message is decrypted nobody can tell whose it is. Everything behind that is bounded: what one device may send
-/// (`DeviceAllowance`), and what waits for the loop. While too much does, nothing more is taken from the link.
+/// Until a message is decrypted nobody can tell whose it is. Everything behind that is bounded: what one device may
+/// send (`DeviceAllowance`), and what waits for the loop. While too much does, nothing more is taken from the link.
 final class CommandOpener: Sendable {
   enum Arrival: Sendable {
     /// Whatever is no command for a step.
@@ -108,7 +108,8 @@ final class CommandOpener: Sendable {
   }
 }
 
-/// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported yet.
+/// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported
+/// yet.
 private struct Opening: Sendable {
   private let screen: CommandScreen
   private var reader: CommandReader

@@ -4,8 +4,8 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Judges what comes for the steps by what costs nothing, on the connection's thread: what cannot be a command is neither
-/// copied nor does it wake anyone. How much that was `CommandOpener` tells a few times a second.
+/// Judges what comes for the steps by what costs nothing, on the connection's thread: what cannot be a command is
+/// neither copied nor does it wake anyone. How much that was `CommandOpener` tells a few times a second.
 final class CommandScreen: Sendable {
   /// By the topics that commands for them come on.
   let steps: [String: StepID]

@@ -78,8 +78,8 @@ final class ControllerLoop {
     holdUps = (0, start)
   }
 
-  /// Runs until the interruption; a motion that is under way is brought to its end first, and the last statements to the
-  /// broker, if there is one.
+  /// Runs until the interruption; a motion that is under way is brought to its end first, and the last statements to
+  /// the broker, if there is one.
   func run(until interruption: Interruption) throws {
     var registrations = [
       try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
@@ -346,7 +346,8 @@ final class ControllerLoop {
     }
   }
 
-  /// Whoever may write to the topic must not be able to keep the loop busy: of more than five in a second the last counts.
+  /// Whoever may write to the topic must not be able to keep the loop busy: of more than five in a second the last
+  /// counts.
   private func take(notice payload: [UInt8]) {
     guard noticePause == nil else {
       waitingNotice = payload

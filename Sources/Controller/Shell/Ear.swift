@@ -16,8 +16,8 @@ final class AwaitedFrames: Sendable {
 
 /// An adapter at a step that listens for riders' devices, until it is closed.
 ///
-/// It has a thread of its own, which passes over whatever is not awaited: what strangers send costs the loop nothing. An
-/// adapter that is lost is tried again, after half a second at first and half a minute at last.
+/// It has a thread of its own, which passes over whatever is not awaited: what strangers send costs the loop nothing.
+/// An adapter that is lost is tried again, after half a second at first and half a minute at last.
 final class Ear: Sendable {
   enum Event: Sendable {
     case listening

@@ -5,12 +5,12 @@ import StepProtocol
 import Synchronization
 import SystemIO
 
-/// Keeps the controller's events until the operator has them, and publishes them: on a thread of its own, so that neither
-/// its disk nor its signatures hold up a motion.
+/// Keeps the controller's events until the operator has them, and publishes them: on a thread of its own, so that
+/// neither its disk nor its signatures hold up a motion.
 ///
-/// The file has a signed event a line, and is only added to, until most of it is acknowledged. An event is published when
-/// it is on the medium and not before: so no crash makes the controller tell one number twice. A line that a crash cut off
-/// was never told to anybody, and is dropped.
+/// The file has a signed event a line, and is only added to, until most of it is acknowledged. An event is published
+/// when it is on the medium and not before: so no crash makes the controller tell one number twice. A line that a crash
+/// cut off was never told to anybody, and is dropped.
 final class EventSpool: Sendable {
   /// How many events wait for the operator.
   struct Room: Sendable {
@@ -380,8 +380,8 @@ struct EventFile: Sendable {
     return bytes.count == count ? bytes : nil
   }
 
-  /// The operator has these. A place that is not in this chain changes nothing: then the operator has another chain, and
-  /// has to see this one.
+  /// The operator has these. A place that is not in this chain changes nothing: then the operator has another chain,
+  /// and has to see this one.
   mutating func forget(upTo place: EventPlace) {
     guard let index = entries.firstIndex(where: { $0.place == place }) else { return }
     entries.removeFirst(index + 1)

@@ -23,8 +23,8 @@ final class Log {
     case debug = 7
   }
 
-  /// What the journal keeps beside a line (systemd.journal-fields(7)): words and numbers that nobody but the operator has
-  /// chosen, and no name of a person's.
+  /// What the journal keeps beside a line (systemd.journal-fields(7)): words and numbers that nobody but the operator
+  /// has chosen, and no name of a person's.
   struct Field: Sendable, Equatable {
     enum Name: String, CaseIterable, Sendable {
       case step = "STEPCTL_STEP"

@@ -6,7 +6,8 @@ import SystemIO
 
 /// What `stepd` counts and how it stands, for Prometheus (its text format, 0.0.4).
 ///
-/// Labels are words of the program, the steps' names and the inputs' names: nobody who sends something can make more of them.
+/// Labels are words of the program, the steps' names and the inputs' names: nobody who sends something can make more of
+/// them.
 struct Metrics: Sendable {
   /// In the order in which they are written.
   enum Name: String, CaseIterable, Sendable {

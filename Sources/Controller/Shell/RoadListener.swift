@@ -189,8 +189,8 @@ private struct RecordingEnd: Failure {
   var exitStatus: ExitStatus { .noInput }
 }
 
-/// What reads the vehicle's place from gpsd, for as long as stepd runs: a vehicle that stands has its heading from the last
-/// drive. A connection that is lost is made again.
+/// What reads the vehicle's place from gpsd, for as long as stepd runs: a vehicle that stands has its heading from the
+/// last drive. A connection that is lost is made again.
 final class ReceiverListener: Sendable {
   enum Event: Sendable {
     case fix(VehiclePlace.Fix?)

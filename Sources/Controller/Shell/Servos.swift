@@ -155,8 +155,8 @@ private final class PulsedServo: Sendable {
   private func inch(toward place: Double, _ state: inout State) throws {
     let pulse = pulse(at: place)
     try move(to: place, &state)
-    // The pulse comes at the beginning of the frame. Where nobody knows when that is, it takes a frame more until one is
-    // over, and one in ten is cut short: the servo takes that for nothing, or for one small step the other way.
+    // The pulse comes at the beginning of the frame. Where nobody knows when that is, it takes a frame more until one
+    // is over, and one in ten is cut short: the servo takes that for nothing, or for one small step the other way.
     let time = output.knowsItsFrame ? max(output.period / 2, pulse + 200_000) : output.period + pulse
     usleep(useconds_t(time / 1000))
     try disable(&state)

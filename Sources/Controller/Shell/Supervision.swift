@@ -5,8 +5,8 @@ import SystemIO
 
 /// Tells systemd, the computer's watchdog, or both, that stepd's loop turns in time.
 ///
-/// It is told by a timer of the loop, and only when that timer was not late: a loop that is held up is worth as little as
-/// one that hangs.
+/// It is told by a timer of the loop, and only when that timer was not late: a loop that is held up is worth as little
+/// as one that hangs.
 final class Supervision {
   /// How late a turn may be. Then a motion is late by five ticks.
   static let longestDelay = Duration.milliseconds(100)

@@ -1,7 +1,7 @@
 import CLibcrypto
 
-/// A key of Ed25519 or X25519 as libcrypto holds it (EVP_PKEY(3)), and its one owner. libcrypto clears a private key when
-/// it frees it.
+/// A key of Ed25519 or X25519 as libcrypto holds it (EVP_PKEY(3)), and its one owner. libcrypto clears a private key
+/// when it frees it.
 ///
 /// Nothing changes a key after it was made, so threads may share it (openssl-threads(7)).
 final class KeyHandle: Sendable {

@@ -36,8 +36,8 @@ enum Libcrypto {
     return object
   }
 
-  /// Whether a call that judges its input returned 1. If not, its reason is removed from the thread's error queue, where
-  /// TLS would take it for its own.
+  /// Whether a call that judges its input returned 1. If not, its reason is removed from the thread's error queue,
+  /// where TLS would take it for its own.
   static func isRight(_ status: Int32) -> Bool {
     if status == 1 { return true }
     ERR_clear_error()

@@ -1,4 +1,5 @@
-/// A length of time as people type it: a number of seconds, or a number and its unit (`500ms`, `10s`, `2m`, `8h`, `7d`).
+/// A length of time as people type it: a number of seconds, or a number and its unit (`500ms`, `10s`, `2m`, `8h`,
+/// `7d`).
 ///
 /// - Returns: seconds; nil for anything else.
 package func seconds(typed text: String) -> Double? {

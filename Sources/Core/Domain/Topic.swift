@@ -33,7 +33,8 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   public var availability: String { "\(self)/availability" }
 }
 
-/// What is retained on `TopicPrefix.availability`. Nobody signs it: it is a courtesy of the broker's, and proves nothing.
+/// What is retained on `TopicPrefix.availability`. Nobody signs it: it is a courtesy of the broker's, and proves
+/// nothing.
 public enum Availability: String, Sendable, CaseIterable {
   /// The controller is connected.
   case online

@@ -61,8 +61,8 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
 
 /// Whether two texts are the same, scalar by scalar.
 ///
-/// Swift's `==` takes canonically equivalent texts for equal, so that `HP\u{212A}E` with a Kelvin sign is `HPKE`. Nothing
-/// that was signed may be read in such a way (RFC 8259 8.3).
+/// Swift's `==` takes canonically equivalent texts for equal, so that `HP\u{212A}E` with a Kelvin sign is `HPKE`.
+/// Nothing that was signed may be read in such a way (RFC 8259 8.3).
 public func identical(_ a: String, _ b: String) -> Bool {
   a.utf8.count == b.utf8.count && a.utf8.elementsEqual(b.utf8)
 }

@@ -122,7 +122,8 @@ private struct JSONParser {
       position += 1
     }
     if next == 0x22 {
-      // Without escapes, which few have, the text is what is there; ASCII, which most are, is UTF-8 without a look at it.
+      // Without escapes, which few have, the text is what is there; ASCII, which most are, is UTF-8 without a look at
+      // it.
       let content = bytes[start..<position]
       let valid = isASCII ? String(decoding: content, as: UTF8.self) : String(validating: content, as: UTF8.self)
       guard let text = valid else { throw error("UTF-8") }

@@ -2,8 +2,8 @@ import func Glibc.log10
 
 /// The log-distance law: level(d) = level(1 m) − 10·n·log₁₀(d / 1 m), fitted by least squares.
 ///
-/// One point is one position: what shadows a place shadows each of its packets, so many packets are no more evidence than
-/// a few.
+/// One point is one position: what shadows a place shadows each of its packets, so many packets are no more evidence
+/// than a few.
 package struct DistanceLaw: Sendable {
   package let positions: Int
   /// n. In free space it is 2.

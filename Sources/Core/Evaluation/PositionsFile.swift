@@ -18,7 +18,8 @@ package struct SurveyedPosition: Sendable {
   package let line: Int
 }
 
-/// Where captures were taken: CSV (RFC 4180) with a line of column names, as spreadsheets and statistics programs write it.
+/// Where captures were taken: CSV (RFC 4180) with a line of column names, as spreadsheets and statistics programs write
+/// it.
 ///
 /// `capture`, `side` and `distance_m` are required; `x_m` with `y_m`, `body` and `method` may be left out.
 package enum PositionsFile {

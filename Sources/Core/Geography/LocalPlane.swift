@@ -3,8 +3,8 @@ import func Glibc.sin
 
 /// The plane that touches the earth at a place: x to the north, y to the east, metres.
 ///
-/// It counts degrees as metres with the two radii of curvature that WGS 84 has there, along the meridian and across it. It
-/// differs from the topocentric coordinates of a geodetic library by 1 mm at 100 m, 1 cm at 300 m and 0.1 m at 1 km.
+/// It counts degrees as metres with the two radii of curvature that WGS 84 has there, along the meridian and across it.
+/// It differs from the topocentric coordinates of a geodetic library by 1 mm at 100 m, 1 cm at 300 m and 0.1 m at 1 km.
 public struct LocalPlane: Equatable, Sendable {
   public let origin: Coordinate
   /// Metres a degree.

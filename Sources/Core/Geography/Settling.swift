@@ -22,8 +22,8 @@ public struct Fix: Equatable, Sendable {
 
 /// Whether what a receiver says can be relied on yet.
 ///
-/// A receiver that was just switched on gives places that wander by tens of metres for half a minute, and what it says of
-/// their accuracy is no better. So it counts only when it has said much the same for a while.
+/// A receiver that was just switched on gives places that wander by tens of metres for half a minute, and what it says
+/// of their accuracy is no better. So it counts only when it has said much the same for a while.
 public struct Settling: Equatable, Sendable {
   /// What is known of the place.
   public enum State: Equatable, Sendable {

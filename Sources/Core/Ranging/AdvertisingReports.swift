@@ -13,8 +13,8 @@ public struct AdvertisingReports: Sendable {
   public enum Outcome: Sendable {
     /// Advertising reports, all of them whole.
     case whole
-    /// Advertising reports, one of which is too short or too long. Those before it were handed over: each report carries
-    /// its own length, so damage behind a report does not affect it.
+    /// Advertising reports, one of which is too short or too long. Those before it were handed over: each report
+    /// carries its own length, so damage behind a report does not affect it.
     case torn
     /// Another event.
     case unrelated
@@ -125,8 +125,8 @@ public struct AdvertisingReports: Sendable {
     return DeviceAddress(UInt64(littleEndian: word))
   }
 
-  /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more: a controller that says so
-  /// does not know.
+  /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more: a controller that says
+  /// so does not know.
   @inlinable @inline(__always)
   static func rssi(_ byte: UInt8) -> Int8? {
     let value = Int8(bitPattern: byte)

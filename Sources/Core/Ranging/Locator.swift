@@ -208,8 +208,8 @@ public struct Locator: Sendable {
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks away,
-  /// or is still that of a rider who has only turned.
+  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks
+  /// away, or is still that of a rider who has only turned.
   private mutating func isSteady(_ index: Int, _ last: Int, of frames: Int) -> Bool {
     guard last < frames else { return true }
     let before = histories[index].meanLevel(of: last..<frames)

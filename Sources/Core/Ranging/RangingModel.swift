@@ -69,8 +69,8 @@ package enum RangingModel {
   /// decibels their mean may lie below the one of the window's other frames.
   static let momentLeast = 2
   static let momentFall = 7.0
-  /// The certain level of the last moment at which a fall does not count, 1 m in free space. The moment is a second old on
-  /// average, in which a rider who leaves walks another metre.
+  /// The certain level of the last moment at which a fall does not count, 1 m in free space. The moment is a second old
+  /// on average, in which a rider who leaves walks another metre.
   static let momentNearLevel = 0.0
   /// What a body takes that stands between: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
   static let body = 8.0

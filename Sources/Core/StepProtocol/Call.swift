@@ -15,10 +15,11 @@ public struct CallKey: Sendable, Equatable {
   init(_ exporter: HPKE.Exporter) { key = exporter.export(Self.exporterContext, count: Self.size) }
 
   /// What the device advertises in a slot: a service UUID of version 4 (RFC 9562 5.4), that is 122 bits of
-  /// HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from one that is random.
+  /// HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from one that is
+  /// random.
   ///
-  /// The challenge is there because a controller that was restarted takes an old question once more: then a recording of
-  /// the frames of that time must be worth nothing.
+  /// The challenge is there because a controller that was restarted takes an old question once more: then a recording
+  /// of the frames of that time must be worth nothing.
   public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
     var message = challenge
     for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: slot >> shift)) }

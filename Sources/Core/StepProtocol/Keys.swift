@@ -98,7 +98,8 @@ public struct SigningKey: Sendable {
     try! VerificationKey(key.publicKey.bytes)
   }
 
-  /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them has.
+  /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them
+  /// has.
   package func signature(for bytes: [UInt8]) -> [UInt8] { key.signature(for: bytes) }
 }
 
@@ -108,8 +109,8 @@ public struct EncryptionKey: Hashable, Sendable {
   public let bytes: [UInt8]
   let key: X25519.PublicKey
 
-  /// - Parameter bytes: the 32 bytes of RFC 7748. The points that make every shared secret zero are refused, and so is a
-  ///   number that is not below p, because each key has one name.
+  /// - Parameter bytes: the 32 bytes of RFC 7748. The points that make every shared secret zero are refused, and so is
+  ///   a number that is not below p, because each key has one name.
   public init(_ bytes: [UInt8]) throws(KeyError) {
     guard let key = X25519.PublicKey(bytes) else {
       throw .unusable("an X25519 key has 32 bytes")
@@ -194,8 +195,8 @@ public struct BeaconSecret: Sendable {
   public var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
 }
 
-/// The y coordinates, the low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and the two
-/// of order 8. Those of order 8 and of y = 0 come in pairs that differ in the sign of x.
+/// The y coordinates, the low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and the
+/// two of order 8. Those of order 8 and of y = 0 come in pairs that differ in the sign of x.
 private let smallOrder: [[UInt8]] = [
   [UInt8](repeating: 0, count: 32),
   [1] + [UInt8](repeating: 0, count: 31),

@@ -4,13 +4,15 @@ import Encoding
 /// Reads the members of an object, each once, and then insists that none is left.
 ///
 /// A member that a version 1 reader does not know could change the meaning of a message, so it is refused, not skipped.
-/// What may be skipped stands in `ext`; what may not, though it stands there, is named in `crit` (as in RFC 7515 4.1.11).
+/// What may be skipped stands in `ext`; what may not, though it stands there, is named in `crit` (as in RFC 7515
+/// 4.1.11).
 struct ObjectReader {
   private var rest: [JSON.Member]
   /// The value of `ext`, an object; nil where there is none.
   let extensions: JSON?
 
-  /// - Parameter isExtensible: whether it may have `ext` and `crit`. The objects of other standards may not, nor labels.
+  /// - Parameter isExtensible: whether it may have `ext` and `crit`. The objects of other standards may not, nor
+  ///   labels.
   /// - Throws: `malformed` also for a `crit` that names what this version does not understand.
   init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
     guard let members = value.object else { throw .malformed("\(what) is not an object") }

@@ -55,8 +55,9 @@ public struct CommandReader: Sendable {
     tokens = [:]
   }
 
-  /// What is wrong with a payload, as far as that shows without decoding or decrypting anything: its size, and the form of
-  /// a compact JWE with integrated encryption, `header.enc..ciphertext.`, where 32 bytes make 43 characters of `enc`.
+  /// What is wrong with a payload, as far as that shows without decoding or decrypting anything: its size, and the form
+  /// of a compact JWE with integrated encryption, `header.enc..ciphertext.`, where 32 bytes make 43 characters of
+  /// `enc`.
   package static func fault(of payload: UnsafeRawBufferPointer) -> ProtocolError? {
     guard payload.count <= Command.maximumSize else { return .malformed("larger than \(Command.maximumSize) bytes") }
     guard payload.reduce(UInt8(0), |) < 0x80 else { return .malformed("not ASCII") }
@@ -69,8 +70,8 @@ public struct CommandReader: Sendable {
 
   /// Reads a payload.
   ///
-  /// - Parameter admits: asked once the operator's signature shows whose token it is, and before the device's is checked.
-  ///   Nobody but the device, and the operator, has ever seen the token in the clear.
+  /// - Parameter admits: asked once the operator's signature shows whose token it is, and before the device's is
+  ///   checked. Nobody but the device, and the operator, has ever seen the token in the clear.
   /// - Returns: nil when it was not admitted.
   public mutating func read(_ payload: [UInt8], admits: (Token) -> Bool) -> ReceivedCommand? {
     let claims: JSON

@@ -5,8 +5,8 @@ import Encoding
 ///
 ///     stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left
 ///
-/// A telephone shows this as it is, and a program may register for the scheme; no telephone goes to a web page that is not
-/// there. Labels written before are JSON, and are read as well: `{"uuid":"…","stepId":"left"}`.
+/// A telephone shows this as it is, and a program may register for the scheme; no telephone goes to a web page that is
+/// not there. Labels written before are JSON, and are read as well: `{"uuid":"…","stepId":"left"}`.
 ///
 /// It names the step and proves nothing by itself: whoever has seen it can copy it.
 public struct StepLabel: Hashable, Sendable {

@@ -10,7 +10,8 @@ public struct StepName: Hashable, Sendable {
     case dynamicTag(DynamicTag)
   }
 
-  /// Why a tag or a code does not say at which step the rider is: what it does, to be put behind `the tag` or `the code`.
+  /// Why a tag or a code does not say at which step the rider is: what it does, to be put behind `the tag` or `the
+  /// code`.
   public enum Problem: Error, Equatable, CustomStringConvertible {
     case isEmpty
     case namesNoStep

@@ -9,7 +9,8 @@ import Encoding
 public struct VehicleCode: Sendable, Equatable {
   /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
   public static let maximumSize = 2953
-  /// How far ahead of a reader's clock a code may be signed, seconds. Later codes would be taken for older than this one.
+  /// How far ahead of a reader's clock a code may be signed, seconds. Later codes would be taken for older than this
+  /// one.
   static let longestLead: Int64 = 86_400
 
   /// With measured powers and fixed minors, and without the tags of the steps.

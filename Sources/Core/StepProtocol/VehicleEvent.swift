@@ -2,8 +2,8 @@ import Cryptography
 public import Domain
 public import Encoding
 
-/// What a vehicle's controller did or refused, for its operator: signed by the controller, and chained to the event before
-/// it, so that nobody can change, leave out or reorder events without that being seen.
+/// What a vehicle's controller did or refused, for its operator: signed by the controller, and chained to the event
+/// before it, so that nobody can change, leave out or reorder events without that being seen.
 ///
 /// It names no person: the token's `jti` is enough for the operator who issued it. (PROTOCOL.md, section 9.3)
 public struct VehicleEvent: Sendable, Equatable {

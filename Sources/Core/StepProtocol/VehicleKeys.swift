@@ -2,8 +2,8 @@ import Encoding
 
 /// The public keys of a vehicle whose private ones were made on it, for its operator. It contains no secret.
 ///
-/// A JWS that the vehicle's controller signs. Its header has the key that statements will be signed with. It shows that the
-/// sender holds the private key, and not whose vehicle it is. (PROTOCOL.md, section 9.4)
+/// A JWS that the vehicle's controller signs. Its header has the key that statements will be signed with. It shows that
+/// the sender holds the private key, and not whose vehicle it is. (PROTOCOL.md, section 9.4)
 public struct VehicleKeys: Sendable, Equatable {
   /// The most that a QR code holds, bytes.
   public static let maximumSize = VehicleCode.maximumSize

@@ -24,8 +24,8 @@ package struct NFCTarget: Hashable, Sendable {
   package var speaksISODEP: Bool { sak & 0x20 != 0 }
 }
 
-/// What stepctl asks of `stepctl-nfc`, each as a message of `Frames`. Each request gets one `NFCReply` before the next is
-/// sent. At the end of its input, stepctl-nfc switches off the field and ends.
+/// What stepctl asks of `stepctl-nfc`, each as a message of `Frames`. Each request gets one `NFCReply` before the next
+/// is sent. At the end of its input, stepctl-nfc switches off the field and ends.
 package enum NFCRequest: Equatable, Sendable {
   /// Says which reader libnfc takes where none is named. Answered with `found` or `nothing`.
   case find

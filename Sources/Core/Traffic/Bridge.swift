@@ -4,8 +4,8 @@ import Geography
 
 /// What a bridge knows of the road, and what each of its clients is to get of it.
 ///
-/// Pure: time is passed in, seconds since 1970 on the bridge's clock. FEED.md has the rules. Of a client it knows the last
-/// place, as long as that counts.
+/// Pure: time is passed in, seconds since 1970 on the bridge's clock. FEED.md has the rules. Of a client it knows the
+/// last place, as long as that counts.
 public struct Bridge: Sendable {
   private let map: RoadMap?
   /// The newest frame of each section, in the order in which the sections were first published.

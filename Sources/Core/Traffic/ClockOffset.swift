@@ -1,7 +1,7 @@
 /// How far another clock is ahead of this one, from the four stamps of a question and its answer (RFC 5905, 8).
 ///
-/// Of the samples of the last minute the one with the shortest way there and back counts: where nothing waited in a queue,
-/// the two ways are most alike.
+/// Of the samples of the last minute the one with the shortest way there and back counts: where nothing waited in a
+/// queue, the two ways are most alike.
 public struct ClockOffset: Sendable {
   /// Seconds that the other clock is ahead, and how far that can be off: half the time of both ways.
   public struct Estimate: Equatable, Sendable {

@@ -20,8 +20,8 @@ public struct DelayStatistics: Equatable, Sendable {
   public let longestGap: Double
   /// How many frames are missing between the others, by their stamps.
   public let dropped: Int
-  /// By how many seconds the delay grows each second, and how likely chance alone would have it grow or fall as much; nil
-  /// for fewer than 30 frames.
+  /// By how many seconds the delay grows each second, and how likely chance alone would have it grow or fall as much;
+  /// nil for fewer than 30 frames.
   public let slope: Slope?
   public let histogram: Histogram
 
@@ -74,7 +74,8 @@ public struct DelayStatistics: Equatable, Sendable {
     histogram = Self.histogram(sorted)
   }
 
-  /// The line of least squares, and a test of its slope. With 30 values, Student's distribution is as good as the normal.
+  /// The line of least squares, and a test of its slope. With 30 values, Student's distribution is as good as the
+  /// normal.
   private static func slope(of delays: [Double], over times: [Double], _ mean: Double, _ squares: Double) -> Slope? {
     let number = Double(delays.count)
     let middle = times.reduce(0, +) / number

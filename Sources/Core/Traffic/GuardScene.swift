@@ -119,13 +119,15 @@ public struct GuardScene: Equatable, Sendable {
 /// How a guard did at one step.
 public struct StepScore: Equatable, Sendable {
   public let step: StepID
-  /// How often something came within 0.75 m of the step, and how often of these the guard did not hold all the 2 s before.
+  /// How often something came within 0.75 m of the step, and how often of these the guard did not hold all the 2 s
+  /// before.
   public var approaches = 0
   public var gaps = 0
   /// The same for what had stood within 3 s before: nothing tells that it will pull out.
   public var departures = 0
   public var departureGaps = 0
-  /// Of each departure, for how many seconds the guard had held, without a break, when it came near; 0 where it did not.
+  /// Of each departure, for how many seconds the guard had held, without a break, when it came near; 0 where it did
+  /// not.
   public var departureWarnings: [Double] = []
   /// When the gaps ended: seconds after the recording's beginning.
   public var gapTimes: [Double] = []

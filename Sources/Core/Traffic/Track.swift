@@ -48,8 +48,8 @@ struct Track: Sendable {
   /// Follows the object to the next frame.
   ///
   /// - Parameter noise: standard deviation of a position in the feed, metres.
-  /// - Returns: how far the position is from where the one before and the feed's speed would have it; nil when this cannot
-  ///   be the same object: its id was given to another one.
+  /// - Returns: how far the position is from where the one before and the feed's speed would have it; nil when this
+  ///   cannot be the same object: its id was given to another one.
   mutating func follow(_ object: RoadObject, at measured: Vector, time: Double, noise: Double) -> Vector? {
     let step = time - self.time
     // It is predicted,
@@ -97,8 +97,8 @@ struct Track: Sendable {
     turn.rate.map { min(max($0, -4 / velocity.length), 4 / velocity.length) }
   }
 
-  /// The same where the object goes on to turn: on an arc, and straight on once it has turned as far as it has by now. Of
-  /// what has lasted so far, nobody knows more than that it may last as long again.
+  /// The same where the object goes on to turn: on an arc, and straight on once it has turned as far as it has by now.
+  /// Of what has lasted so far, nobody knows more than that it may last as long again.
   func box(later: Double, turning rate: Double, doubt: Double) -> Box {
     var box = box(later: later, doubt: doubt)
     let most = min(abs(turn.turned), .pi / 2)

@@ -1,5 +1,5 @@
-// What swift-argument-parser 1.8 takes from Foundation's essentials: a protocol for errors, and an encoder, with which a
-// command describes itself (stepctl looks there for what was probably mistyped). `make` compiles the programs for use
+// What swift-argument-parser 1.8 takes from Foundation's essentials: a protocol for errors, and an encoder, with which
+// a command describes itself (stepctl looks there for what was probably mistyped). `make` compiles the programs for use
 // against this module: the real one would add 4 MB and 2,000 protocol conformances, which the runtime searches at each
 // start.
 

@@ -3,8 +3,8 @@ package import Domain
 import Encoding
 package import StepProtocol
 
-/// A device's key that a passphrase protects: PKCS #8 (RFC 5958) with PBES2 (RFC 8018), scrypt (RFC 7914) and AES-256-CBC,
-/// as PEM. The public key stands after it, so that it can be read without the passphrase.
+/// A device's key that a passphrase protects: PKCS #8 (RFC 5958) with PBES2 (RFC 8018), scrypt (RFC 7914) and
+/// AES-256-CBC, as PEM. The public key stands after it, so that it can be read without the passphrase.
 package enum ProtectedKey {
   /// scrypt's N, r and p: a guess takes 16 MB, and a fifth of a second.
   private static let cost: (UInt64, UInt64, UInt64) = (16_384, 8, 5)

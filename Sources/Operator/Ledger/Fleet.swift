@@ -59,8 +59,8 @@ extension OperatorPlace {
     JSON.object([.init("host", .string(host.description)), .init("port", .integer(Int64(port)))]).text + "\n"
   }
 
-  /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and the
-  /// vehicles' files here. No key changes, and no token.
+  /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and
+  /// the vehicles' files here. No key changes, and no token.
   ///
   /// - Parameter now: Unix time, from which the broker's new certificate is valid.
   /// - Returns: the vehicles' folders, and the riders who have to learn of it.

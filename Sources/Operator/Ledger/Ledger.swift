@@ -109,8 +109,8 @@ package struct Ledger: Sendable, Equatable {
     return concerned
   }
 
-  /// Revokes all certificates of devices that have no token any more for a vehicle: also those of earlier tokens, because
-  /// they last longer than these.
+  /// Revokes all certificates of devices that have no token any more for a vehicle: also those of earlier tokens,
+  /// because they last longer than these.
   private mutating func revokeCertificates(of concerned: [Entry], now: Int64) {
     let current = current(at: now)
     revokedCertificates.removeAll { $0.certificate.end <= now }
@@ -124,8 +124,8 @@ package struct Ledger: Sendable, Equatable {
     }
   }
 
-  /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup, not
-  /// below the time.
+  /// A notice for a vehicle, with a new number: greater than the last, and, because a ledger can come from a backup,
+  /// not below the time.
   mutating func notice(
     for vehicle: UUID, keys: [VerificationKey], eventKey: EncryptionKey? = nil, acknowledged: EventPlace? = nil,
     now: Int64

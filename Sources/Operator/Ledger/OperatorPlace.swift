@@ -112,11 +112,11 @@ package struct OperatorPlace: Sendable {
   /// Ends a change of keys: the key before counts no more.
   ///
   /// - Parameters:
-  ///   - force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the present
-  ///     key.
+  ///   - force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the
+  ///     present key.
   ///   - unheard: whether that may be unknown of a vehicle that was there when the key changed.
-  /// - Returns: the last notices by that key, which take it away, and the vehicles that have never sent an event, so that
-  ///   nobody knows whether they have the present key.
+  /// - Returns: the last notices by that key, which take it away, and the vehicles that have never sent an event, so
+  ///   that nobody knows whether they have the present key.
   /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
   package func retireKey(
     now: Int64, force: Bool, unheard isAllowed: Bool = true

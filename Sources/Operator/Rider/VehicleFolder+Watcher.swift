@@ -3,8 +3,8 @@ import Domain
 import Encoding
 import SystemIO
 
-/// Who may see how the steps stand, and nothing else: a gateway, a dashboard, a home. It has no token, so it cannot ask,
-/// and the broker's access list lets it read alone.
+/// Who may see how the steps stand, and nothing else: a gateway, a dashboard, a home. It has no token, so it cannot
+/// ask, and the broker's access list lets it read alone.
 package struct WatcherPlan: Sendable {
   package var name: RiderName
   /// Seconds.
@@ -68,8 +68,8 @@ extension VehicleFolder {
       topics: steps.map { topic.status($0.id) } + [topic.availability], end: end)
   }
 
-  /// A message by which Home Assistant finds a step (MQTT discovery), and where it is to be published. The template reads
-  /// a statement (a compact JWS) without checking who signed it: nothing else may write to that topic.
+  /// A message by which Home Assistant finds a step (MQTT discovery), and where it is to be published. The template
+  /// reads a statement (a compact JWS) without checking who signed it: nothing else may write to that topic.
   private static func discovery(of step: Step, _ vehicle: Vehicle, _ topic: TopicPrefix) -> JSON {
     let statement = "(value.split('.')[1] | replace('-', '+') | replace('_', '/') ~ '==') | base64_decode | from_json"
     let identifier = "stepctl_\(vehicle.uuid)_\(step.id)"

@@ -163,8 +163,8 @@ struct BrokerConfiguration {
     """
   }
 
-  /// What rabbitmq.conf has no words for, and with it all of TLS: these options take the place of those there. The list of
-  /// what is revoked is read for each connection (Erlang, ssl: `crl_cache`).
+  /// What rabbitmq.conf has no words for, and with it all of TLS: these options take the place of those there. The list
+  /// of what is revoked is read for each connection (Erlang, ssl: `crl_cache`).
   private var rabbitTLS: String {
     // An Erlang string.
     let folder = folder.substituting("\\", by: "\\\\").substituting("\"", by: "\\\"")
@@ -340,7 +340,8 @@ struct AccessList {
     return definitions.text + "\n"
   }
 
-  /// A topic as RabbitMQ routes it: with `.` and `/` exchanged. Of what a topic has, only `.` has a meaning in a pattern.
+  /// A topic as RabbitMQ routes it: with `.` and `/` exchanged. Of what a topic has, only `.` has a meaning in a
+  /// pattern.
   private static func routingPattern(_ topic: String) -> String {
     topic.map { $0 == "/" ? "\\." : $0 == "." ? "/" : String($0) }.joined()
   }

@@ -117,8 +117,8 @@ extension VehicleFolder {
     try Files.replace(path, with: file.render().utf8, mode: 0o600)
   }
 
-  /// The dynamic tags' keys; none when there is no file. A file that cannot be read is an error: taken for none, it would
-  /// be replaced, and its keys lost.
+  /// The dynamic tags' keys; none when there is no file. A file that cannot be read is an error: taken for none, it
+  /// would be replaced, and its keys lost.
   func tagKeys() throws -> TagKeyFile {
     let path = path(VehiclePaths.tagKeys)
     do { return try TagKeyFile(reading: path) } catch let error as SystemError where error.code == ENOENT {

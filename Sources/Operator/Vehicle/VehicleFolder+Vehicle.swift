@@ -139,8 +139,8 @@ extension VehicleFolder {
     return status.st_uid
   }
 
-  /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from their
-  /// next start on.
+  /// Replaces the certificates of broker and controller by new ones for the same keys. Both programs use them from
+  /// their next start on.
   ///
   /// - Parameter now: Unix time, from which they are valid.
   /// - Returns: when they end, Unix time.

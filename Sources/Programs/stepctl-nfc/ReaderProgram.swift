@@ -17,8 +17,8 @@ enum ReaderProgram {
   /// `EX_PROTOCOL` of sysexits.h: a request was no message of ours.
   private static let protocolError: Int32 = 76
 
-  // Never closed before the process ends: stepctl takes the end of our output for our end, and `Reader` has yet to switch
-  // off the field.
+  // Never closed before the process ends: stepctl takes the end of our output for our end, and `Reader` has yet to
+  // switch off the field.
   private static let input = Descriptor(adopting: STDIN_FILENO)
   private static let output = Descriptor(adopting: STDOUT_FILENO)
 

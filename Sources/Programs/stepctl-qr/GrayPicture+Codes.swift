@@ -90,8 +90,8 @@ extension GrayPicture {
   var sharpened: GrayPicture {
     let radius = 4
     let area = (2 * radius + 1) * (2 * radius + 1)
-    // Beyond the edges, the outermost pixels are repeated. The sums of a window's columns change by two rows from line to line,
-    // and the sum of the window by two columns from pixel to pixel.
+    // Beyond the edges, the outermost pixels are repeated. The sums of a window's columns change by two rows from line
+    // to line, and the sum of the window by two columns from pixel to pixel.
     func column(_ x: Int) -> Int { min(max(x, 0), width - 1) }
     func row(_ y: Int) -> Int { min(max(y, 0), height - 1) * width }
     let sharp = [UInt8](unsafeUninitializedCapacity: pixels.count) { sharp, count in

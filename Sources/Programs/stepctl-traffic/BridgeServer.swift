@@ -250,7 +250,8 @@ final class BridgeServer {
     let message = peer.message
     peer.message = []
     peer.lastMessage = now
-    // Whoever speaks need not be asked whether it lives. The library sorts whom to ask when, which is not for each message.
+    // Whoever speaks need not be asked whether it lives. The library sorts whom to ask when, which is not for each
+    // message.
     if abs(now - peer.lastSign) > Double(Self.silence.ask) / 2 {
       lws_validity_confirmed(socket)
       peer.lastSign = now
@@ -307,7 +308,8 @@ final class BridgeServer {
     if write(to: peer) != 0 { cut(peer) }
   }
 
-  /// Ends a connection without a word, as soon as the library has time: only a socket's own callback may end it at once.
+  /// Ends a connection without a word, as soon as the library has time: only a socket's own callback may end it at
+  /// once.
   private func cut(_ peer: Peer) {
     peer.isEnding = true
     lws_set_timeout(peer.socket, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC)

@@ -7,9 +7,9 @@ import TrafficFeed
 
 /// `stepctl-traffic`: libwebsockets in a process of its own.
 ///
-/// As a client, its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its own certificate
-/// and its key; each may be empty. What comes on standard input it sends to the bridge, the newest only; what the bridge
-/// sends it writes to standard output, the newest only where that is not read in time.
+/// As a client, its arguments are a bridge's host, port and path, and the files with the authorities' certificates, its
+/// own certificate and its key; each may be empty. What comes on standard input it sends to the bridge, the newest
+/// only; what the bridge sends it writes to standard output, the newest only where that is not read in time.
 ///
 /// As a bridge, its arguments are `serve`, an address, a port, the files with the authorities' certificates, its own
 /// certificate and its key, the map, and the authorities' lists of revoked certificates; address, map and lists may be
@@ -220,8 +220,8 @@ final class Outbox: Sendable {
   }
 }
 
-/// Whether the other side may end a connection with this: nothing, or a status and a reason (RFC 6455 5.5.1 and 7.4; the
-/// statuses from 1012 to 1014 are IANA's). The library would answer a status that does not exist with the same.
+/// Whether the other side may end a connection with this: nothing, or a status and a reason (RFC 6455 5.5.1 and 7.4;
+/// the statuses from 1012 to 1014 are IANA's). The library would answer a status that does not exist with the same.
 func isFarewell(_ payload: UnsafeRawBufferPointer) -> Bool {
   if payload.isEmpty { return true }
   guard payload.count >= 2 else { return false }

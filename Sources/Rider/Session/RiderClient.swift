@@ -5,8 +5,8 @@ package import SystemIO
 
 /// A rider's connection to one vehicle: asks, commands, and believes only what the controller signed.
 ///
-/// **Threads.** One thread makes the client, asks it and closes it; its callbacks run on that thread. `perform`, `status`
-/// and `watch` run the event loop until they are done, so whatever else the loop watches is served meanwhile.
+/// **Threads.** One thread makes the client, asks it and closes it; its callbacks run on that thread. `perform`,
+/// `status` and `watch` run the event loop until they are done, so whatever else the loop watches is served meanwhile.
 ///
 /// **A lost connection** ends the request that is under way, and is not made again: the error says whether the step may
 /// have moved.
@@ -83,15 +83,15 @@ public final class RiderClient {
 
   /// Carries out what is wished of one step or of several at the same time, and waits until every request has ended.
   ///
-  /// A step that is moved is done when the vehicle confirms that it stands where it should, one that is stopped when the
-  /// vehicle confirms that it is at rest.
+  /// A step that is moved is done when the vehicle confirms that it stands where it should, one that is stopped when
+  /// the vehicle confirms that it is at rest.
   ///
   /// - Parameters:
   ///   - goals: at most one for a step.
   ///   - tell: gets what happens on the way, and of which step.
   /// - Returns: the statement with which each request ended, in the order of the goals.
-  /// - Throws: `RiderError`, which says whether a step may have moved. Where several requests fail, it is the error of one
-  ///   that leaves a doubt, if there is one; `tell` gets them all.
+  /// - Throws: `RiderError`, which says whether a step may have moved. Where several requests fail, it is the error of
+  ///   one that leaves a doubt, if there is one; `tell` gets them all.
   @discardableResult
   public func perform(
     _ goals: [StepRequest.Goal], tell: @escaping (StepID, StepRequest.Update) throws -> Void = { _, _ in }
@@ -127,8 +127,8 @@ public final class RiderClient {
     for index in requests.indices where !requests[index].hasEnded { try handle(questions[index], of: index) }
   }
 
-  /// Has a step moved that was prepared (`StepRequest.Goal.prepare`), and lets go of the other requests. Once; it may be
-  /// called from `tell`.
+  /// Has a step moved that was prepared (`StepRequest.Goal.prepare`), and lets go of the other requests. Once; it may
+  /// be called from `tell`.
   package func present(_ sighting: Sighting, to target: Command.Move.Target) throws {
     for index in requests.indices {
       if requests[index].step != sighting.step.id {
@@ -153,8 +153,8 @@ public final class RiderClient {
 
   /// Asks how a step stands, and what the controller says of itself. Nothing moves.
   ///
-  /// - Returns: what it says, nil from a controller of an earlier version; its own clock, milliseconds since it was started;
-  ///   and the time that question and answer took.
+  /// - Returns: what it says, nil from a controller of an earlier version; its own clock, milliseconds since it was
+  ///   started; and the time that question and answer took.
   package func examine(_ step: StepID) throws -> (about: About?, clock: Int64, roundTrip: Duration) {
     let began = ContinuousClock.now
     let statement = try perform([.examine(step)])[0]
@@ -163,8 +163,8 @@ public final class RiderClient {
     return (challenge.about, statement.clock, roundTrip)
   }
 
-  /// Gives every statement that arrives from now on to `body`, until it returns false, or until the broker says that the
-  /// controller has come or gone. Nobody signs that: a program that wants to know asks.
+  /// Gives every statement that arrives from now on to `body`, until it returns false, or until the broker says that
+  /// the controller has come or gone. Nobody signs that: a program that wants to know asks.
   ///
   /// - Throws: what `body` throws, `RiderError.interrupted`, and why the connection was lost.
   public func watch(_ body: @escaping (Answer) throws -> Bool) throws {
@@ -248,8 +248,8 @@ public final class RiderClient {
     if isWaiting, areDone { loop.stop() }
   }
 
-  /// Sets the timer to the first limit of a request. The connection's own patience ends at about the same time, and knows
-  /// how far the connection had come.
+  /// Sets the timer to the first limit of a request. The connection's own patience ends at about the same time, and
+  /// knows how far the connection had come.
   private func scheduleLimit() {
     timer?.cancel()
     guard let limit = requests.filter({ !$0.hasEnded }).map(\.limit).min() else { return }

@@ -191,8 +191,8 @@ public struct StepRequest: Sendable {
     }
   }
 
-  /// Gives a request that is to `prepare` what the step is to be moved for. Once; the command leaves as soon as there is a
-  /// challenge.
+  /// Gives a request that is to `prepare` what the step is to be moved for. Once; the command leaves as soon as there
+  /// is a challenge.
   public mutating func present(
     _ sighting: Sighting, to target: Command.Move.Target, at now: ContinuousClock.Instant
   ) -> [Update] {

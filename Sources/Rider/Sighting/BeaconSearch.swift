@@ -38,8 +38,8 @@ package struct BeaconSearch: StepSearch {
     self.trace = trace
   }
 
-  /// When a search that goes on at a step ends. A rider who is located has arrived, and the zone can take as long as its
-  /// window to show how near that is.
+  /// When a search that goes on at a step ends. A rider who is located has arrived, and the zone can take as long as
+  /// its window to show how near that is.
   package static func end(of limit: Double, _ location: Location) -> Double {
     location.isLocated ? limit + RangingModel.zoneWindow : limit
   }

@@ -11,8 +11,8 @@ package protocol StepSearch: Sendable {
 
   /// Searches until its own time is up, the interruption ends it, or it has nothing more to find.
   ///
-  /// A tag or a code that names a step ends its search. The radio goes on: where a rider is changes, and a vehicle may ask
-  /// for more than that the rider is located.
+  /// A tag or a code that names a step ends its search. The radio goes on: where a rider is changes, and a vehicle may
+  /// ask for more than that the rider is located.
   ///
   /// - Parameter tell: gets what happens meanwhile, on the search's thread.
   /// - Throws: `Failure`: `SightingError` where there was nothing to find, or the device's error.

@@ -9,8 +9,8 @@ import StepProtocol
 ///
 ///     kiosk VEHICLE.code RIDER-FOLDER LABEL
 ///
-/// It needs to know: the vehicle's signed code (`stepctl provision qr`), the files that the operator made for the rider, and
-/// what the label says. Everything else is in the library.
+/// It needs to know: the vehicle's signed code (`stepctl provision qr`), the files that the operator made for the
+/// rider, and what the label says. Everything else is in the library.
 @main enum Kiosk {
   static func main() throws {
     let arguments = CommandLine.arguments.dropFirst()

@@ -8,8 +8,8 @@ import Testing
 /// What holds for every radio, in front of the same beacons: minors 1 and 2 at -60 dBm, and 3, of which the RSSI is
 /// not available.
 struct RadioContract {
-  /// The same for `beaconctl`, 20 times a second each. What comes first is no beacon: it is sent while the scan is being
-  /// started, and who hears it there is chance.
+  /// The same for `beaconctl`, 20 times a second each. What comes first is no beacon: it is sent while the scan is
+  /// being started, and who hears it there is chance.
   ///
   /// - Parameter seconds: how long they are on the air, from the beginning of a scan.
   static func scenario(seconds: Int = 1_000_000) -> String {

@@ -16,7 +16,8 @@ struct TagLayout: Sendable, CustomTestStringConvertible {
   var start: Int { 16 + before.count }
   var capacity: Int { Type2Plan.capacity(Int(chip.container[2]) * 8 - before.count - (hole?.count ?? 0)) }
 
-  /// The tag with an NDEF block that holds a message, or nothing when that is nil; both without terminator if it does not fit.
+  /// The tag with an NDEF block that holds a message, or nothing when that is nil; both without terminator if it does
+  /// not fit.
   func tag(_ message: NDEFMessage?) throws -> SimulatedTag {
     var bytes = factory(chip)
     bytes.replaceSubrange(16..<chip.userPages.upperBound * 4, with: repeatElement(0, count: chip.userPages.count * 4))

@@ -3,14 +3,14 @@ import SystemIO
 
 /// A controller that sends iBeacon frames, each every 100 ms, until it has to stop.
 ///
-/// A Bluetooth 5 controller has an advertising set for each beacon; an older controller can send one beacon. The commands
-/// are of the same kind as those for scanning, extended or legacy: after one kind, a controller refuses the other (Core
-/// 5.4, Vol 4, Part E, 3.1.1).
+/// A Bluetooth 5 controller has an advertising set for each beacon; an older controller can send one beacon. The
+/// commands are of the same kind as those for scanning, extended or legacy: after one kind, a controller refuses the
+/// other (Core 5.4, Vol 4, Part E, 3.1.1).
 ///
-/// **An adapter of this machine** is shared with bluetoothd and with every program that has a raw socket. So its sets get
-/// handles that other programs are unlikely to use, and only those are touched. A Bluetooth 4 controller can advertise
-/// for one program only: the last that asked. If something ended the advertising meanwhile (a reset, or bluetoothd), the
-/// next `update` begins it again.
+/// **An adapter of this machine** is shared with bluetoothd and with every program that has a raw socket. So its sets
+/// get handles that other programs are unlikely to use, and only those are touched. A Bluetooth 4 controller can
+/// advertise for one program only: the last that asked. If something ended the advertising meanwhile (a reset, or
+/// bluetoothd), the next `update` begins it again.
 ///
 /// **Threads.** It has none. One thread makes it, updates it and closes it.
 package final class Advertiser {

@@ -19,8 +19,8 @@ package protocol Caller: AnyObject {
 }
 
 extension RadioSpec {
-  /// Prepares to call; nothing is on the air yet. The same adapter may scan meanwhile, but for a controller at the end of
-  /// a stream, which has one connection.
+  /// Prepares to call; nothing is on the air yet. The same adapter may scan meanwhile, but for a controller at the end
+  /// of a stream, which has one connection.
   ///
   /// - Throws: `RadioError`, also `cannotAdvertise` and `tooFewSets`.
   package func caller(interruption: Interruption? = nil) throws(RadioError) -> any Caller {
@@ -106,8 +106,8 @@ final class HCICaller: Caller {
     do {
       try controller.request(address, interruption)
     } catch .refused {
-      // While it scans, an old controller takes no new address (7.8.4). The adapter's own would name the device for ever,
-      // so the scan pauses. The kernel takes note of the address, and sets its own before it uses one.
+      // While it scans, an old controller takes no new address (7.8.4). The adapter's own would name the device for
+      // ever, so the scan pauses. The kernel takes note of the address, and sets its own before it uses one.
       try controller.request(.setScanEnable(false, extended: false), interruption)
       defer { _ = try? controller.request(.setScanEnable(true, extended: false), interruption) }
       try controller.request(address, interruption)

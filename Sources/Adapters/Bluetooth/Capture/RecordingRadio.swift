@@ -4,8 +4,8 @@ import SystemIO
 
 /// Wraps another radio, and writes everything that it tells to a btsnoop file before handing it on.
 ///
-/// The file keeps the radio's clock: it has a mark at the radio's start, at each deadline that passed, and at the radio's
-/// end. So a replay that is asked for the same deadlines gives the same answers at the same times.
+/// The file keeps the radio's clock: it has a mark at the radio's start, at each deadline that passed, and at the
+/// radio's end. So a replay that is asked for the same deadlines gives the same answers at the same times.
 package final class RecordingRadio: Radio {
   private let radio: any Radio
   private let path: String

@@ -5,7 +5,8 @@ protocol HCILink: AnyObject {
   /// What the user calls the radio.
   var name: String { get }
 
-  /// Whether the controller is ours alone, so that we have to initialise it. A shared one was initialised by the kernel.
+  /// Whether the controller is ours alone, so that we have to initialise it. A shared one was initialised by the
+  /// kernel.
   var needsInitialization: Bool { get }
 
   /// Readable when an event has arrived: lent to `waitReadable`.

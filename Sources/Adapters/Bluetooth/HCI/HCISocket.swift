@@ -16,8 +16,8 @@ final class HCISocket: HCILink {
   private var untilWait = 0
   private(set) var emptied = ContinuousClock.now
 
-  /// After how long a silence the kernel is asked whether the adapter is still there. An adapter goes down silently, also
-  /// for a moment when bluetoothd is restarted.
+  /// After how long a silence the kernel is asked whether the adapter is still there. An adapter goes down silently,
+  /// also for a moment when bluetoothd is restarted.
   private static let patience = Duration.seconds(5)
   private var lastPacket = ContinuousClock.now
 
@@ -44,8 +44,8 @@ final class HCISocket: HCILink {
     if hears { makeRoom() }
   }
 
-  /// Makes the socket's buffer as large as possible: packets that do not fit are lost. 200 beacons fill the kernel's usual
-  /// one (208 KiB, about 250 packets) in an eighth of a second.
+  /// Makes the socket's buffer as large as possible: packets that do not fit are lost. 200 beacons fill the kernel's
+  /// usual one (208 KiB, about 250 packets) in an eighth of a second.
   private func makeRoom() {
     var bytes: Int32 = 4 << 20
     let size = socklen_t(MemoryLayout<Int32>.size)

@@ -21,8 +21,8 @@ final class ScanningRadio: Radio {
   /// that slept), the socket may have had no room for other programs' commands. Where there is no beacon, it is
   /// harmless.
   private static let longestSilence = Duration.seconds(10)
-  /// How often in a row that may fail. The controller refuses it while other programs use it, and the adapter is down for
-  /// about a second when bluetoothd is restarted.
+  /// How often in a row that may fail. The controller refuses it while other programs use it, and the adapter is down
+  /// for about a second when bluetoothd is restarted.
   private static let attempts = 10
   private var failures = 0
   private var lastPacket = ContinuousClock.now

@@ -1,7 +1,7 @@
 /// A document (PDF 1.4, as in ISO 32000-1) of pages that lines, filled squares and text are drawn on.
 ///
-/// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters are equally wide, and H is
-/// Helvetica-Bold.
+/// Its fonts are two of the 14 that every reader has: F is Courier-Bold, in which all characters are equally wide, and
+/// H is Helvetica-Bold.
 struct PDFDocument {
   /// How wide a character is, in sizes of the font (Adobe's metrics of the 14 standard fonts).
   static let characterWidth = 0.6

@@ -12,7 +12,8 @@ public enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   /// Another step's beacon was not heard at all.
   case silent(StepID)
 
-  /// Whether the recording must not be used. Otherwise it should be looked at: vehicles hide beacons, and rooms reflect.
+  /// Whether the recording must not be used. Otherwise it should be looked at: vehicles hide beacons, and rooms
+  /// reflect.
   public var isFatal: Bool {
     switch self {
     case .fewPackets, .otherStep, .drift: true

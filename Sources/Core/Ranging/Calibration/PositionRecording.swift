@@ -65,7 +65,8 @@ public struct PositionRecording: Sendable {
   public static let enoughPackets = 60
   /// Twice the spread at a receiver that is held still: 80 % of packets within 5.8 dB of their place.
   public static let largestSpread = 12.0
-  /// How much stronger another step's beacon may be: it may send with more power. At the wrong side it is 15 dB and more.
+  /// How much stronger another step's beacon may be: it may send with more power. At the wrong side it is 15 dB and
+  /// more.
   public static let largestExcess = 6.0
   /// The change when someone walks from 1 m to 2 m.
   public static let largestDrift = 6.0

@@ -64,7 +64,8 @@ public struct NDEFRecord: Hashable, Sendable {
 
   public static let empty = NDEFRecord(.empty)
 
-  /// Whether it is of a type that the NFC Forum defined, such as `T`. Such names are compared byte by byte (RTD 1.0, 3.2).
+  /// Whether it is of a type that the NFC Forum defined, such as `T`. Such names are compared byte by byte (RTD 1.0,
+  /// 3.2).
   func isWellKnown(_ name: String) -> Bool { typeName == .wellKnown && type.elementsEqual(name.utf8) }
 }
 

@@ -89,10 +89,11 @@ package struct NTAG424Command: Sendable {
   }
 }
 
-/// The settings of the NDEF file for secure dynamic messages, which differ at each reading (NT4H2421Gx 10.7.1; AN12196).
+/// The settings of the NDEF file for secure dynamic messages, which differ at each reading (NT4H2421Gx 10.7.1;
+/// AN12196).
 ///
-/// Everyone may read the file. Writing it and changing its settings needs key 0. The tag mirrors its UID and the counter of
-/// readings into the message, encrypted with one key, and a MAC over no further input, made with another.
+/// Everyone may read the file. Writing it and changing its settings needs key 0. The tag mirrors its UID and the
+/// counter of readings into the message, encrypted with one key, and a MAC over no further input, made with another.
 package struct DynamicMessageSettings: Equatable, Sendable {
   /// The keys that the controller has as well.
   package static let metaReadKey: UInt8 = 1

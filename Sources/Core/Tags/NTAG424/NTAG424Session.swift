@@ -80,8 +80,8 @@ package struct NTAG424Session: Sendable {
 
   /// Checks the answer to the command that was sealed last. It has no data: it says that the command was carried out.
   ///
-  /// - Parameter ends: whether the command ends the session, as changing the key that opened it does. Then the answer has no
-  ///   MAC to check.
+  /// - Parameter ends: whether the command ends the session, as changing the key that opened it does. Then the answer
+  ///   has no MAC to check.
   package mutating func check(
     _ answer: [UInt8], to command: NTAG424Command, ends: Bool = false
   ) throws(NTAG424Error) {

@@ -73,7 +73,8 @@ package struct CapabilityContainer: Hashable, Sendable {
 
   /// - Throws: `notFormatted`, `notNDEF` or `unsupportedVersion`.
   package init(_ page: [UInt8]) throws(NDEFError) {
-    // One-time programmable bits are 0 when they leave the factory (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev. 3.9, 7.5.3).
+    // One-time programmable bits are 0 when they leave the factory (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev.
+    // 3.9, 7.5.3).
     guard page != [0, 0, 0, 0] else { throw .notFormatted }
     // 6.1: E1h says that the NFC Forum defined what follows.
     guard page[0] == 0xE1 else { throw .notNDEF(container: page) }

@@ -62,8 +62,8 @@ struct Type2Walker {
   let end: Int
   /// Addresses that belong to no block: dynamic lock bytes, and other bytes that a control block excludes.
   private(set) var reserved: [Range<Int>] = []
-  /// Where the next block begins. At the end, where another block could begin: at the terminator, at the first of the NULL
-  /// blocks that fill the rest, or at the end of the area.
+  /// Where the next block begins. At the end, where another block could begin: at the terminator, at the first of the
+  /// NULL blocks that fill the rest, or at the end of the area.
   private(set) var position = 16
 
   init(memory: Type2Memory, end: Int) {
@@ -206,8 +206,8 @@ struct Type2Place {
 
   /// Where the first of the blocks behind the message begins; nil if there are none.
   ///
-  /// Behind a message that was torn are its remains, and no blocks. Tags that nobody defined show that: a record begins with
-  /// 80h or more.
+  /// Behind a message that was torn are its remains, and no blocks. Tags that nobody defined show that: a record begins
+  /// with 80h or more.
   private static func blocks(after walker: Type2Walker) throws(Type2Stop) -> Int? {
     var walker = walker
     var first: Int?

@@ -1,7 +1,7 @@
 /// The memory of a Type 2 tag, as far as it was read: pages of four bytes.
 ///
-/// A page number is one byte, so there are 256 of them. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which the
-/// chips that are written here do not have.
+/// A page number is one byte, so there are 256 of them. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which
+/// the chips that are written here do not have.
 package struct Type2Memory: Hashable, Sendable {
   package static let pageSize = 4
   package static let maximumPages = 256

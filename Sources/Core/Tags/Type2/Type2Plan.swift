@@ -1,7 +1,7 @@
 /// The page writes, in their order, that turn what a Type 2 tag holds into what it should hold.
 ///
-/// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read again,
-/// and a new plan does what is left.
+/// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read
+/// again, and a new plan does what is left.
 package struct Type2Plan: Hashable, Sendable {
   package struct Write: Hashable, Sendable {
     package let page: Int
@@ -49,8 +49,8 @@ package struct Type2Plan: Hashable, Sendable {
   /// What is written from here on relies on all that comes before.
   mutating func endPart() { ends.append(writes.count) }
 
-  /// The writes in parts, none of them empty. Before the next part begins, the pages of a part have to be read back: a tag
-  /// may acknowledge a write and ignore it.
+  /// The writes in parts, none of them empty. Before the next part begins, the pages of a part have to be read back: a
+  /// tag may acknowledge a write and ignore it.
   package var parts: [ArraySlice<Write>] {
     zip([0] + ends, ends + [writes.count]).map { writes[$0..<$1] }.filter { !$0.isEmpty }
   }
@@ -59,15 +59,15 @@ package struct Type2Plan: Hashable, Sendable {
 extension Type2Plan {
   /// Writes a message to a tag.
   ///
-  /// A message exists while the first byte of its length is not 0. That byte is set to 0 before anything else changes, and
-  /// to the length after all else is right. Both times, no other byte of its page changes. So a tag that was torn off holds
-  /// the old message, an empty one or the new one, whichever bytes of a torn page are old or new. If a torn page may hold
-  /// any bytes, this is still so for every page but the one with that byte. Then the tag is almost always refused, because
-  /// a message says its own length. Each of these steps is a part, so that a page that ignores what is written to it is
-  /// found while the message is empty.
+  /// A message exists while the first byte of its length is not 0. That byte is set to 0 before anything else changes,
+  /// and to the length after all else is right. Both times, no other byte of its page changes. So a tag that was torn
+  /// off holds the old message, an empty one or the new one, whichever bytes of a torn page are old or new. If a torn
+  /// page may hold any bytes, this is still so for every page but the one with that byte. Then the tag is almost always
+  /// refused, because a message says its own length. Each of these steps is a part, so that a page that ignores what is
+  /// written to it is found while the message is empty.
   ///
-  /// A tag that is not formatted is formatted where the chip is known. Control blocks, which describe the chip, stay, and so
-  /// do other blocks.
+  /// A tag that is not formatted is formatted where the chip is known. Control blocks, which describe the chip, stay,
+  /// and so do other blocks.
   ///
   /// - Parameters:
   ///   - memory: as far as it was read.
@@ -148,8 +148,8 @@ extension Type2Plan {
     var plan = Type2Plan(memory: memory)
     let old = try memory.bytes(wanted.map(\.address))
     guard old != content || memory[3] != container else { return plan }
-    // An empty message first. Where there was none, the length must be 0 before there is a tag. Not even for a moment may
-    // what was there be read as a message, so the terminator comes first.
+    // An empty message first. Where there was none, the length must be 0 before there is a tag. Not even for a moment
+    // may what was there be read as a message, so the terminator comes first.
     if old[0] != Type2TLV.Tag.message, old[1] != 0 {
       try plan.put([(tag, Type2TLV.Tag.terminator)])
     }
@@ -192,8 +192,9 @@ extension Type2Plan {
         throw .failed(.locked(page: write.page))
       }
     } else {
-      // The lock bits are where a Lock Control block says or, without one, right behind the data area: a bit for each eight
-      // bytes above 48 (Type 2 Tag 1.1, 2.2.2). It is not certain what each bit of an unknown chip locks, so none may be set.
+      // The lock bits are where a Lock Control block says or, without one, right behind the data area: a bit for each
+      // eight bytes above 48 (Type 2 Tag 1.1, 2.2.2). It is not certain what each bit of an unknown chip locks, so none
+      // may be set.
       let range = reserved ?? end..<end + max(0, (end - 16 - 48 + 63) / 64)
       guard range.upperBound <= Type2Memory.maximumPages * Type2Memory.pageSize else { return }
       if try memory.bytes(range).contains(where: { $0 != 0 }) { throw .failed(.locked(page: high)) }
@@ -202,14 +203,15 @@ extension Type2Plan {
 }
 
 extension Type2Plan {
-  /// Makes a tag read-only for ever (Type 2 Tag 1.1, 6.3.3 and 6.4.4): the container says so, and all lock bits are set.
+  /// Makes a tag read-only for ever (Type 2 Tag 1.1, 6.3.3 and 6.4.4): the container says so, and all lock bits are
+  /// set.
   ///
-  /// The container comes first, because one of the static lock bits protects it. The bits that freeze lock bits come last:
-  /// set alone, they would keep the tag from ever being locked. NTAG21x writes these pages wholly or not at all
+  /// The container comes first, because one of the static lock bits protects it. The bits that freeze lock bits come
+  /// last: set alone, they would keep the tag from ever being locked. NTAG21x writes these pages wholly or not at all
   /// (NTAG213/215/216, rev. 3.2, 10.4); other data sheets do not say. The new bits take effect at the next selection.
   ///
-  /// - Throws: `lockFrozen`, whatever the container is; what is wrong with the container; `locked` where the container is
-  ///   locked; `unknownChip`.
+  /// - Throws: `lockFrozen`, whatever the container is; what is wrong with the container; `locked` where the container
+  ///   is locked; `unknownChip`.
   package static func lock(_ memory: Type2Memory, chip: Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan> {
     try Type2Memory.step { () throws(Type2Stop) in
       let head = try memory.bytes(0..<16)
