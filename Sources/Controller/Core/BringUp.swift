@@ -91,7 +91,7 @@ package struct BringUp: Sendable {
   }
 
   private enum Course {
-    case finding(Approach)
+    case finding(Inching)
     case jog(Jog)
     /// Without a leg where it is at the end already.
     case test(Test, Leg?)
@@ -171,7 +171,7 @@ package struct BringUp: Sendable {
     case .find:
       if let place { return tell(.arrived(Self.pulse(place))) }
       guard !isMoving else { return }
-      begin(.finding(Approach()))
+      begin(.finding(Inching()))
     case .mark(let end):
       guard let place, !isMoving else { return refuse("the servo has to stand still at the end that is noted") }
       let pulse = Self.pulse(place)

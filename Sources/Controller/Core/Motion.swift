@@ -22,7 +22,7 @@ package struct MotionProfile: Sendable, Equatable {
   }
 
   /// The slowest that can be configured.
-  static let slowest = MotionProfile(travel: Approach.duration, limit: Approach.limit)
+  static let slowest = MotionProfile(travel: Inching.duration, limit: Inching.limit)
 
   /// The longest way between two positions that follow one another, as a share of the whole way.
   package var longestStride: Double {
@@ -46,7 +46,7 @@ package struct MotionProfile: Sendable, Equatable {
 /// gets single pulses with pauses: at each it turns a few degrees towards the end that the rider asked for, never the
 /// other way, and rests. After as many as the whole way can take, the pulse stays on. That takes as long as the
 /// slowest travel that can be configured.
-package struct Approach: Sendable {
+package struct Inching: Sendable {
   package static let duration: Int64 = 20_000
   package static let pulses: Int64 = 40
   /// The longest that riders' programs wait for the end of a motion.
@@ -57,13 +57,13 @@ package struct Approach: Sendable {
 
   init() {}
 
-  var isDone: Bool { done >= Approach.duration }
+  var isDone: Bool { done >= Inching.duration }
 
   /// What the servo is to do next, one tick's worth later at the most; nil while it is to rest.
   mutating func advance(by time: Int64, toward end: Double) -> ServoOrder.Action? {
     done += min(time, MotionProfile.tick)
     if isDone { return .move(to: end) }
-    guard done * Approach.pulses >= inches * Approach.duration else { return nil }
+    guard done * Inching.pulses >= inches * Inching.duration else { return nil }
     inches += 1
     return .inch(toward: end)
   }
@@ -128,7 +128,7 @@ struct Motion: Sendable {
     /// The place is known all the way.
     case leg(Leg)
     /// Nobody knows the place.
-    case inching(Approach)
+    case inching(Inching)
   }
 
   /// How long the switch at an end may take to see the step.
@@ -162,7 +162,7 @@ struct Motion: Sendable {
     senders = undertaking.sender.map { [$0] } ?? []
     began = clock
     turned = clock
-    course = .inching(Approach())
+    course = .inching(Inching())
     if let place { course = .leg(Leg(from: place, to: target.extension, profile)) }
   }
 
@@ -177,7 +177,7 @@ struct Motion: Sendable {
   private var limit: Int64 {
     switch course {
     case .leg: profile.limit
-    case .inching: min(Approach.duration + profile.limit, Approach.limit)
+    case .inching: min(Inching.duration + profile.limit, Inching.limit)
     }
   }
 
@@ -247,7 +247,7 @@ struct Motion: Sendable {
       course = .leg(leg.braked)
       isTurning = true
     case .inching:
-      course = .inching(Approach())
+      course = .inching(Inching())
       (isAtEnd, waitsForEnd) = (false, nil)
     }
     began = clock

@@ -194,7 +194,7 @@ import Testing
     _ = bench.open(as: rider)
     _ = bench.run(for: 1_000)
     _ = bench.close(as: rider)
-    #expect(bench.run(for: Approach.duration + 40).map(\.position) == [.close, .close, .close])
+    #expect(bench.run(for: Inching.duration + 40).map(\.position) == [.close, .close, .close])
   }
 
   // MARK: - Who may close

@@ -193,9 +193,9 @@ import Testing
       let throwBefore = bench.servo.longestThrow[left]!
       let ordersBefore = bench.servo.orders.count
       _ = bench.close(as: rider)
-      #expect(bench.run(for: Approach.duration - 20).isEmpty)
+      #expect(bench.run(for: Inching.duration - 20).isEmpty)
       #expect(bench.servo.orders.dropFirst(ordersBefore + 1).allSatisfy { $0.action == .inch(toward: 0) })
-      #expect(bench.servo.orders.count - ordersBefore - 1 == Int(Approach.pulses))
+      #expect(bench.servo.orders.count - ordersBefore - 1 == Int(Inching.pulses))
       #expect(bench.run(for: 40).map(\.position) == [.close, .close])
       #expect(bench.servo.longestThrow[left]! <= max(throwBefore, bench.servo.inch) + 1e-9)
       #expect(bench.servo.places[left] == 0)

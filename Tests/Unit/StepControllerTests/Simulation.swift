@@ -166,7 +166,7 @@ final class Simulation {
     repair()
     advance(to: now + 200)
     // As long as an approach takes, and a motion after it.
-    let end = now + Approach.duration + 8_000
+    let end = now + Inching.duration + 8_000
     while violation == nil, now < end, controller?.isAtRest != true || now < stalledUntil || underway > 0 {
       advance(to: now + 200)
     }
@@ -181,7 +181,7 @@ final class Simulation {
 
   func openAtLast() {
     act(.command(rider: 2, left, .open, deadline: 5_000, transit: 0))
-    let end = now + Approach.duration + 8_000
+    let end = now + Inching.duration + 8_000
     repeat { advance(to: now + 200) } while violation == nil && now < end && controller?.isAtRest != true
     let plant = plants[0]
     if plant.position != .open || plant.phase != .idle {
