@@ -2,9 +2,10 @@ package import ArgumentParser
 import Domain
 import Encoding
 
-/// What was typed: the command in it, and what is wrong with it. ArgumentParser finds out too, but it complains of the
-/// first thing that is missing, where something else was mistyped; and of an option that is there twice it takes the
-/// last.
+/// The words that were typed, the command among them, and the mistakes in them.
+///
+/// ArgumentParser finds mistakes too, but two of its answers mislead. Where an option is mistyped, it reports the first
+/// missing argument. Where an option is given twice, it silently takes the last.
 package struct CommandTyped {
   package let root: any ParsableCommand.Type
   /// With the options that stood before the command behind it.
@@ -36,8 +37,7 @@ package struct CommandTyped {
 
   // MARK: - The command
 
-  /// Finds the command that was typed. Of a mistyped one ArgumentParser says that it does not know the option behind
-  /// it, which nobody mistyped.
+  /// Finds the command that was typed. Where the command is mistyped, ArgumentParser blames the option after it.
   mutating func findCommand() throws(CommandFailure) {
     isBare = arguments.isEmpty
     let leading = takeLeadingOptions()

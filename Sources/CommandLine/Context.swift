@@ -79,7 +79,7 @@ package struct Context: Sendable {
   /// Seconds since 1970, as tokens and certificates count them.
   package var seconds: Int64 { clocks.wall().microseconds / 1_000_000 }
 
-  /// Of a variable that is there twice the first counts, as with getenv(3).
+  /// The environment. If a variable is set twice, the first value counts, as with getenv(3).
   private static var processEnvironment: [String: String] {
     var variables: [String: String] = [:]
     var entry = environ

@@ -2,7 +2,8 @@ import Glibc
 
 /// The keys of this process's terminal, each at once and none shown, until the owner lets go. Signals work as ever.
 package final class Keyboard {
-  /// How the terminal was before; for the signal handler, which has no other way to know.
+  /// How the terminal was before; for the signal handler, which has no other way to know. Set before the handler is
+  /// installed and cleared after it is removed, so the two never access it at the same time.
   private nonisolated(unsafe) static var usual: termios?
 
   /// - Returns: nil where there is no terminal, or another job has it: taking it would stop this process (SIGTTOU).

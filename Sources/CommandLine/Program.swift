@@ -82,8 +82,8 @@ package enum Program {
     }
   }
 
-  /// Who closes standard output (`>&-`) would have the next file or connection that is opened in its place, and what is
-  /// printed written into that. What takes the place here cannot be used, as if it were closed.
+  /// Fills each closed standard descriptor (`>&-`) with one that fails as a closed one does. Otherwise the next file or
+  /// connection that is opened would get that number, and the output would be written into it.
   private static func occupyStandardDescriptors() {
     for (number, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
     where fcntl(number, F_GETFD) == -1 {

@@ -47,69 +47,15 @@ struct Find: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    let goal = try goal(context, interruption)
-    let connection = try GPSConnection(gpsd, interruption)
-    let loop = try EventLoop()
-    let view = watch ? LiveView(context, console, radio: nil) : nil
-    defer {
-      console.progress.clear()
-      view?.close()
-    }
-    let begin = context.clocks.steady()
-    var settling = Settling()
-    var hasReceiver = true
-    var found: FindReport?
-
-    func report() -> FindReport {
-      FindReport(goal: goal, settling.state, hasReceiver: hasReceiver, now: context.seconds)
-    }
-    func show(_ isNew: Bool) throws {
-      let report = report()
-      if watch {
-        if let view {
-          try view.show(last: [report.line]) { size in
-            FindFrame(report, keys: "q quit", size: size, glyphs: view.glyphs, style: console.styled).lines
-          }
-        } else if isNew {
-          try console.isJSON ? console.result(report.json) : console.result(report.line)
-        }
-      } else if case .settled = settling.state {
-        found = report
-        loop.stop()
-      } else {
-        console.progress.show(report.line)
-      }
-    }
-    if let keyboard = view?.takeKeys() {
-      try loop.watch(keyboard) { if view?.keys.contains(where: { "qQ".contains($0) }) == true { loop.stop() } }
-    }
-    try loop.watch(connection.descriptor) {
-      for report in try connection.received(at: (context.clocks.steady() - begin).inSeconds) {
-        switch report {
-        case .fix(let fix): settling.take(fix)
-        case .noFix: settling.take(nil)
-        case .receivers(let count): hasReceiver = count > 0
-        case .error(let text): throw CommandFailure(.unavailable, "gpsd says: \(printable(text))")
-        case .other: continue
-        }
-        try show(true)
-      }
-    }
-    var isInterrupted = false
-    try loop.watch(interruption.number) {
-      isInterrupted = true
-      loop.stop()
-    }
-    if let patience = timeout?.seconds ?? (watch ? nil : 60) {
-      loop.schedule(at: .now + .milliseconds(Int64(patience * 1000))) { loop.stop() }
-    }
-    try show(false)
-    try loop.run()
+    let search = FindSearch(
+      try goal(context, interruption), try GPSConnection(gpsd, interruption), context, console, goesOn: watch)
+    defer { search.close() }
+    try search.run(until: interruption, for: timeout?.seconds ?? (watch ? nil : 60))
     guard !watch else { return }
-    if isInterrupted { throw Interrupted() }
+    if search.isInterrupted { throw Interrupted() }
     console.progress.clear()
-    guard let found else {
-      let last = report()
+    guard let found = search.found else {
+      let last = search.report
       throw CommandFailure(.notLocated, last.line, hint: last.advice, details: last.json.object ?? [])
     }
     try console.isJSON ? console.result(found.json) : console.result(found.line)
@@ -129,6 +75,94 @@ struct Find: ContextCommand {
     throw CommandFailure(
       .configuration, "\(file.path): it does not say where the vehicle is",
       hint: "give --to LATITUDE,LONGITUDE, or write them into the file below [place]\(reason)")
+  }
+}
+
+/// Listens to gpsd until the receiver has settled or, with `--watch`, until the user quits.
+private final class FindSearch {
+  private let goal: FindGoal
+  private let connection: GPSConnection
+  private let context: Context
+  private let console: Console
+  private let goesOn: Bool
+  /// Nil where lines are printed, or nothing but the result.
+  private let view: LiveView?
+  private let begin: ContinuousClock.Instant
+  private var settling = Settling()
+  private var hasReceiver = true
+
+  private(set) var isInterrupted = false
+  /// The report of a receiver that has settled; not with `--watch`.
+  private(set) var found: FindReport?
+
+  init(_ goal: FindGoal, _ connection: GPSConnection, _ context: Context, _ console: Console, goesOn: Bool) {
+    self.goal = goal
+    self.connection = connection
+    self.context = context
+    self.console = console
+    self.goesOn = goesOn
+    view = goesOn ? LiveView(context, console, radio: nil) : nil
+    begin = context.clocks.steady()
+  }
+
+  func close() {
+    console.progress.clear()
+    view?.close()
+  }
+
+  var report: FindReport {
+    FindReport(goal: goal, settling.state, hasReceiver: hasReceiver, now: context.seconds)
+  }
+
+  /// - Parameter patience: seconds; nil for no limit.
+  func run(until interruption: Interruption, for patience: Double?) throws {
+    let loop = try EventLoop()
+    if let keyboard = view?.takeKeys() {
+      try loop.watch(keyboard) { [self] in
+        if view?.keys.contains(where: { "qQ".contains($0) }) == true { loop.stop() }
+      }
+    }
+    try loop.watch(connection.descriptor) { [self] in
+      for report in try connection.received(at: (context.clocks.steady() - begin).inSeconds) {
+        guard try take(report) else { continue }
+        try show(isNew: true)
+        if found != nil { loop.stop() }
+      }
+    }
+    try loop.watch(interruption.number) { [self] in
+      isInterrupted = true
+      loop.stop()
+    }
+    if let patience { loop.schedule(at: .now + .milliseconds(Int64(patience * 1000))) { loop.stop() } }
+    try show(isNew: false)
+    try loop.run()
+  }
+
+  /// - Returns: false for a report that changes nothing.
+  private func take(_ report: GPSReport) throws -> Bool {
+    switch report {
+    case .fix(let fix): settling.take(fix)
+    case .noFix: settling.take(nil)
+    case .receivers(let count): hasReceiver = count > 0
+    case .error(let text): throw CommandFailure(.unavailable, "gpsd says: \(printable(text))")
+    case .other: return false
+    }
+    return true
+  }
+
+  private func show(isNew: Bool) throws {
+    let report = self.report
+    if let view {
+      try view.show(last: [report.line]) { size in
+        FindFrame(report, keys: "q quit", size: size, glyphs: view.glyphs, style: console.styled).lines
+      }
+    } else if goesOn {
+      if isNew { try console.isJSON ? console.result(report.json) : console.result(report.line) }
+    } else if case .settled = settling.state {
+      found = report
+    } else {
+      console.progress.show(report.line)
+    }
   }
 }
 

@@ -33,6 +33,15 @@ func span(_ seconds: Int64) -> String {
   }
 }
 
+/// `1 frame`, `2 frames`.
+func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
+
+/// A number with two decimals.
+func hundredths(_ value: Double) -> String {
+  let count = Int64((abs(value) * 100).rounded())
+  return "\(value < 0 && count > 0 ? "-" : "")\(count / 100).\(count % 100 < 10 ? "0" : "")\(count % 100)"
+}
+
 /// A number with one decimal: metres and seconds need no more.
 func tenths(_ value: Double) -> String {
   let tenths = Int64((value * 10).rounded())

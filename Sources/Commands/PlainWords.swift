@@ -79,7 +79,7 @@ struct PlainWords {
     return (choice, nil)
   }
 
-  // Of each group every property is set: one that is not cannot be read.
+  // ArgumentParser traps when code reads a property that was never set, so each property of each group is set here.
 
   private static func move(_ typed: ArraySlice<String>) throws(NotPlain) -> MoveOptions {
     let options = ["--side", "--by", "--vehicle", "--radio", "--nfc", "--qr", "--timeout"]

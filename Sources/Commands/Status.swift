@@ -32,68 +32,126 @@ struct Status: ContextCommand {
       access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,
       detail: console.detail, trace: console.trace)
     defer { client.close() }
-    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
-    // Where there is no line that could be taken away again, it is told only if it takes long.
-    let notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
     defer { console.progress.clear() }
-
-    var heard = context.clocks.wall()
-    // Each step is asked by name: only the answer to one's own question is known to be fresh.
-    func ask(_ step: StepID) throws -> Statement {
-      console.progress.show(waiting)
-      let statement = try client.status(of: step).statement
-      notice?.cancel()
-      heard = context.clocks.wall()
-      try print(statement, context, console)
-      return statement
-    }
-    var newest: [StepID: Statement] = [:]
-    let answered = LastAnswer(of: file.vehicle.uuid, context.folders)
-    do {
-      for step in steps { newest[step] = try ask(step) }
-    } catch RiderError.noAnswer(let isOffline) {
-      if let time = answered?.time { try printSilence(since: time, steps, context, console) }
+    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
+    let answers = StatusAnswers(
+      client, steps, StatusLines(context, console, hasTimes: watch),
+      LastAnswer(of: file.vehicle.uuid, context.folders), at: context.clocks.wall(),
+      waiting: waiting)
+    // Progress can be cleared from a terminal only. Elsewhere the wait is worth a line only if it is long.
+    answers.notice = console.progress.isShown ? nil : loop.schedule(at: .now + .seconds(1)) { console.note(waiting) }
+    do { try answers.ask() } catch RiderError.noAnswer(let isOffline) {
+      try answers.printLastAnswer()
       throw RiderError.noAnswer(isOffline: isOffline)
     }
-    answered?.note(context.clocks.wall())
-    // Whether the controller was silent when it was asked last, and whether the broker says that it is there all the
-    // same.
-    var (isSilent, isToBeAsked) = (false, false)
-    while watch {
-      console.progress.show("waiting for changes")
-      if !isToBeAsked {
-        try client.watch { answer in
-          let statement = answer.statement
-          guard let known = newest[statement.step] else { return true }
-          // Another run of the controller, or an old statement that somebody has kept: the controller will tell.
-          if statement.epoch != known.epoch { return false }
-          if statement.sequence > known.sequence {
-            heard = context.clocks.wall()
-            newest[statement.step] = statement
-            if !statement.hasState(of: known) {
-              try print(statement, context, console)
-              console.progress.show("waiting for changes")
-            }
-          }
-          return true
-        }
+    guard watch else { return }
+    var listens = true
+    while true {
+      if listens { try answers.printChanges() }
+      listens = try answers.askAgain()
+    }
+  }
+}
+
+/// The newest statement of each step, and when the vehicle last said anything.
+private final class StatusAnswers {
+  /// Tells that the answer takes long; cancelled by the first answer.
+  var notice: Registration?
+
+  private let client: RiderClient
+  private let steps: [StepID]
+  private let lines: StatusLines
+  private let last: LastAnswer?
+  private let waiting: String
+  private var newest: [StepID: Statement] = [:]
+  private var heard: UnixTime
+  /// Whether the user was told already that the vehicle does not answer.
+  private var isSilent = false
+
+  init(
+    _ client: RiderClient, _ steps: [StepID], _ lines: StatusLines, _ last: LastAnswer?, at start: UnixTime,
+    waiting: String
+  ) {
+    self.client = client
+    self.steps = steps
+    self.lines = lines
+    self.last = last
+    self.waiting = waiting
+    heard = start
+  }
+
+  /// Asks for each step by name, and prints the answer: only the answer to one's own question is known to be fresh.
+  func ask() throws {
+    for step in steps {
+      lines.console.progress.show(waiting)
+      let statement = try client.status(of: step).statement
+      notice?.cancel()
+      take(statement)
+      try lines.print(statement)
+    }
+    last?.note(heard)
+  }
+
+  /// Prints changes until only a new question can tell how the steps stand: after a restart of the controller, an old
+  /// statement that somebody sends again, or a word of the broker that the controller has come or gone.
+  func printChanges() throws {
+    let progress = lines.console.progress
+    progress.show("waiting for changes")
+    try client.watch { [self] answer in
+      let statement = answer.statement
+      guard let known = newest[statement.step] else { return true }
+      if statement.epoch != known.epoch { return false }
+      guard statement.sequence > known.sequence else { return true }
+      take(statement)
+      last?.note(heard)
+      if !statement.hasState(of: known) {
+        try lines.print(statement)
+        progress.show("waiting for changes")
       }
-      do {
-        for step in steps { newest[step] = try ask(step) }
-        (isSilent, isToBeAsked) = (false, false)
-      } catch RiderError.noAnswer(let isOffline) {
-        // An old truth is none: it is said what is not known, and since when.
-        if !isSilent { try printSilence(since: heard, steps, context, console) }
-        (isSilent, isToBeAsked) = (true, !isOffline)
-      }
+      return true
     }
   }
 
-  private func printSilence(
-    since heard: UnixTime, _ steps: [StepID], _ context: Context, _ console: Console
-  ) throws {
+  /// Asks once more, and says once when nothing is known any more.
+  ///
+  /// - Returns: whether to wait for changes before the next question.
+  func askAgain() throws -> Bool {
+    do {
+      try ask()
+      isSilent = false
+      return true
+    } catch RiderError.noAnswer(let isOffline) {
+      if !isSilent { try lines.printSilence(since: heard, steps) }
+      isSilent = true
+      return isOffline
+    }
+  }
+
+  /// Says when the steps that have not answered were heard last, if an earlier run noted it.
+  func printLastAnswer() throws {
+    guard let time = last?.time else { return }
+    try lines.printSilence(since: time, steps.filter { newest[$0] == nil })
+  }
+
+  private func take(_ statement: Statement) {
+    heard = lines.context.clocks.wall()
+    newest[statement.step] = statement
+  }
+}
+
+/// A step's state as people and programs read it.
+private struct StatusLines {
+  let context: Context
+  let console: Console
+  private let hasTimes: Bool
+
+  init(_ context: Context, _ console: Console, hasTimes: Bool) {
+    (self.context, self.console, self.hasTimes) = (context, console, hasTimes)
+  }
+
+  func printSilence(since heard: UnixTime, _ steps: [StepID]) throws {
     let now = context.clocks.wall()
-    let begin = watch ? "\(timeOfDay(now))  " : ""
+    let begin = hasTimes ? "\(timeOfDay(now))  " : ""
     console.progress.clear()
     for step in steps {
       try console.isJSON
@@ -113,7 +171,7 @@ struct Status: ContextCommand {
     return then.prefix(10) == today.prefix(10) ? String(timeOfDay(time).prefix(8)) : then
   }
 
-  private func print(_ statement: Statement, _ context: Context, _ console: Console) throws {
+  func print(_ statement: Statement) throws {
     let now = context.clocks.wall()
     console.progress.clear()
     if console.isJSON {
@@ -134,7 +192,7 @@ struct Status: ContextCommand {
         case .fault: "\(statement.position.state); fault: \(statement.fault?.rawValue ?? "unknown")"
         case .other(let word): "\(word), was \(statement.position.state)"
         }
-      let time = watch ? "\(timeOfDay(now))  " : ""
+      let time = hasTimes ? "\(timeOfDay(now))  " : ""
       let road = statement.watch.map { "; traffic \($0.rawValue)" } ?? ""
       try console.result("\(time)\(statement.step.description.aligned(to: 8)) \(state)\(road)")
     }

@@ -155,7 +155,7 @@ extension FleetClient {
   package func logout(everywhere: Bool) throws {
     let tokens = try changeLogin { login, save in
       guard var login, let tokens = login.tokens else { throw FleetError.notLoggedIn }
-      // Others are ended by the server only: nothing is forgotten before it has heard of it.
+      // Only the server can end the other logins. So the login here is forgotten only after the server has ended them.
       if everywhere { try revoke(tokens, everywhere: true) }
       login.tokens = nil
       try save(login)

@@ -53,7 +53,8 @@ package struct FleetFolder: Sendable {
   /// Keeps those that may still be of use.
   package func keep(_ bookings: [Booking], now: Int64) throws {
     try Files.createFolder(path, mode: 0o700)
-    // Of one that has ended a token may be here that seems good: it lasts no longer than `lead`.
+    // A booking that ended early may have left a token here that still looks valid, for `Booking.lead` at most. The
+    // booking is kept for that time, so that `stepctl` can say that it has ended.
     let left = bookings.filter { $0.to + ($0.isLive ? Booking.grace : Booking.lead) > now }
     try Files.replace(bookingsFile, with: (JSON.array(left.map(\.json)).text + "\n").utf8, mode: 0o600)
   }

@@ -13,8 +13,9 @@ import SystemIO
 public struct FleetOperator: Sendable {
   private let place: OperatorPlace
 
-  /// How many tokens that have not ended a vehicle can have, revoked ones included, and a device for it. Nobody decides
-  /// here who asks: whatever was handed out has to fit into one notice when it is taken back.
+  /// The most unexpired tokens, revoked ones included: for one vehicle, and for one device at that vehicle.
+  ///
+  /// A server hands out tokens unattended, and one notice must be able to revoke all of them.
   static let mostTokens = (vehicle: 64, device: 16)
 
   /// - Parameter path: of the folder that `create`, or `stepctl operator init`, has made.
@@ -50,7 +51,7 @@ public struct FleetOperator: Sendable {
   /// The authority's certificate, PEM.
   public func authorityPEM() throws -> [UInt8] { try Files.readRegular(place.path(VehiclePaths.authorityCertificate)) }
 
-  /// Writes again what has absolute paths or belongs to the broker's user, after the folder was copied to its place.
+  /// Rewrites the files with absolute paths, and those of the broker's user, after the folder was copied elsewhere.
   public func relocate(now: Int64) throws {
     let data = place.path(VehiclePaths.data)
     try Files.createFolder(data, mode: 0o700)

@@ -82,7 +82,7 @@ package final class Approach {
   private var isSearching = false
   /// The sighting that the present command rests on.
   private var commanded: Sighting?
-  /// Why the vehicle says no more of each step.
+  /// The error with which the request to each step ended.
   private var failures: [StepID: RiderError] = [:]
   private var ending: Ending?
 
@@ -142,6 +142,7 @@ package final class Approach {
     if !goal.asksFirst { try listen() }
     if client != nil { try ask() }
     if ending == nil { try loop.run() }
+    // Only `end` stops the loop without an error, and it sets this first.
     return ending!
   }
 
@@ -186,7 +187,7 @@ package final class Approach {
   }
 
   private func take(_ update: StepRequest.Update, of step: StepID) throws {
-    // Of an error the one that ends the request is told, not each step's.
+    // A failure of one step is not shown: the error that ends the whole run is.
     if case .failed = update {} else { try tell(.request(update)) }
     switch update {
     case .send, .commanded: return

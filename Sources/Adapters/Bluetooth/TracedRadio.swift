@@ -4,8 +4,8 @@ import Ranging
 
 /// Wraps another radio, and tells each advertisement as it came before handing it on.
 ///
-/// Anybody may send, and as much as they like. So of what comes within a second of the radio's clock only so many are
-/// told, and how many more there were. iBeacons are counted apart, because others would crowd them out.
+/// Anybody can send any number of advertisements. So at most `mostPerSecond` are traced in each second of the radio's
+/// clock, and then the number of the others. iBeacons have a count of their own, so that others cannot crowd them out.
 final class TracedRadio: Radio {
   private let radio: any Radio
   private let name: String

@@ -50,12 +50,12 @@ package enum CodeReaderError: Failure, Equatable {
     case .flaw(.noCamera, let name): "\(name): not a camera that can be used"
     case .flaw(.cameraFailed, let name): "\(name): the camera gives no pictures; is another program using it?"
     case .flaw(.unconfined, let name):
-      "\(name): pictures are not read on this machine, where stepctl-qr cannot be confined"
+      "\(name): not read: this machine cannot confine stepctl-qr, and a picture may be an attack"
     case .terminal: "standard input is a terminal: send a picture into it, or give a file"
     case .gaveUp(let name): "\(name): the picture cannot be read: it takes too much time or memory, or is an attack"
     case .timedOut(let name): "\(name): the camera saw no such code in time"
     case .noDecoder:
-      "stepctl-qr is not there, which reads pictures: install it beside stepctl, or in ../libexec/stepctl"
+      "stepctl-qr, which reads pictures, is missing: install it beside stepctl, or in ../libexec/stepctl"
     case .interrupted: "interrupted"
     }
   }

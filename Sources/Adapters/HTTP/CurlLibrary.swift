@@ -10,7 +10,8 @@ struct CurlLibrary: Sendable {
   let easyReset: curl_easy_reset_f
   let easyCleanup: curl_easy_cleanup_f
   let easyError: curl_easy_strerror_f
-  /// Of variable arguments, and called by the shim.
+  /// Functions with variable arguments, which the shim calls. They are addresses of code, which nobody writes to, so
+  /// every thread may use them.
   nonisolated(unsafe) let setOption: UnsafeMutableRawPointer
   nonisolated(unsafe) let getInfo: UnsafeMutableRawPointer
   let listAppend: curl_slist_append_f

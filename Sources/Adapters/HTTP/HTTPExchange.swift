@@ -28,7 +28,7 @@ package struct HTTPRequest: Equatable, Sendable {
   package var body: [UInt8]?
   /// The largest body of an answer that is taken, bytes.
   package var limit: Int
-  /// Whether it must not be sent twice. What a connection lost that was kept open is sent again otherwise.
+  /// Whether the request must not be sent twice. Any other request is repeated if a reused connection turns out closed.
   package var isOnce = false
 
   package init(_ method: Method, _ url: String, headers: [Header] = [], body: [UInt8]? = nil, limit: Int = 1 << 20) {

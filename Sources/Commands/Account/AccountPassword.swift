@@ -31,7 +31,7 @@ struct AccountPassword: ContextCommand {
       return try console.result(["email": .string(email), "is_set": .bool(code != nil)])
     }
     if code != nil {
-      try console.result("the new password counts; every login has ended: log in with `stepctl login`")
+      try console.result("the new password is set, and every login has ended; log in with `stepctl login`")
     } else {
       try console.result("a code is on its way to \(printable(email)), if it has an account")
       console.note("then type: stepctl account password CODE")

@@ -142,7 +142,7 @@ struct VehicleExamination {
       part.find("name", .good, "\(broker.host) is \(found.address)")
       part.find("connection", .good, "TCP in \(milliseconds(found.connecting)) to port \(broker.port)")
       part.find(
-        "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the one that was meant")
+        "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the correct broker")
       examine(certificate: "the broker's", until: found.certificateEnd, &part)
       return part.state != .broken
     } catch let failure as any Failure {
@@ -198,7 +198,7 @@ struct VehicleExamination {
       return part.find("program", .good, "\(since); it does not tell its version")
     }
     part.find("program", .good, "stepd \(about.version), \(since)")
-    // When exactly the controller looked at its clock nobody knows: at some time on the way.
+    // The controller read its clock at an unknown moment between question and answer.
     let (ahead, doubt) = (Double(about.time - here) / 1000, roundTrip.inSeconds / 2)
     let text =
       "\(tenths(abs(ahead))) s \(ahead < 0 ? "behind" : "ahead of") this computer's (± \(milliseconds(roundTrip / 2)))"

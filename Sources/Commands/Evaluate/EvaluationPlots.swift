@@ -84,7 +84,7 @@ struct EvaluationPlots {
     if let law = site.law {
       subtitle = """
         \(site.vehicle.name): least squares over \(law.positions) positions: n = \
-        \(EvaluationReport.hundredths(law.exponent)) ± \(EvaluationReport.hundredths(law.exponentError)), \
+        \(hundredths(law.exponent)) ± \(hundredths(law.exponentError)), \
         \(tenths(law.level + offset)) ± \(tenths(law.levelError)) \(powers.count == 1 ? "dBm" : "dB") at 1 m, \
         σ = \(tenths(law.sigma)) dB
         """

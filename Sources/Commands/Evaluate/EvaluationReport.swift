@@ -84,9 +84,9 @@ struct EvaluationReport {
       powers.count == 1
       ? "\(tenths(Double(powers.first!) + law.level)) dBm" : "measured power \(Self.signed(law.level)) dB"
     var lines = [
-      "  RSSI = \(begin) - 10 * \(Self.hundredths(law.exponent)) * log10(d / 1 m), sigma \(tenths(law.sigma)) dB",
+      "  RSSI = \(begin) - 10 * \(hundredths(law.exponent)) * log10(d / 1 m), sigma \(tenths(law.sigma)) dB",
       "  a least-squares fit to \(law.positions) positions without a body between; ±: standard error",
-      "  n \(Self.hundredths(law.exponent)) ± \(Self.hundredths(law.exponentError)); free space has 2",
+      "  n \(hundredths(law.exponent)) ± \(hundredths(law.exponentError)); free space has 2",
       "  level at 1 m \(Self.signed(law.level)) ± \(tenths(law.levelError)) dB above the measured power",
     ]
     if let loss = site.bodyLoss {
@@ -110,7 +110,7 @@ struct EvaluationReport {
         let located = position.decisions == 0 ? 0 : position.located * 100 / position.decisions
         return line([
           Self.name(position.position.capture), position.position.side.rawValue,
-          Self.hundredths(position.position.distance), position.rssi.map(tenths) ?? "-",
+          hundredths(position.position.distance), position.rssi.map(tenths) ?? "-",
           residual.map(Self.signed) ?? "-", zone.column, "\(located) %", tenths(position.rate),
         ])
       }
@@ -165,8 +165,6 @@ struct EvaluationReport {
     }
   }
 
-  private func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
-
   /// `93 % (81 to 98)`
   static func percent(_ share: Share?) -> String {
     guard let share else { return "-" }
@@ -175,11 +173,6 @@ struct EvaluationReport {
   }
 
   private static func signed(_ value: Double) -> String { value < -0.05 ? tenths(value) : "+\(tenths(abs(value)))" }
-
-  static func hundredths(_ value: Double) -> String {
-    let count = Int64((abs(value) * 100).rounded())
-    return "\(value < 0 && count > 0 ? "-" : "")\(count / 100).\(count % 100 < 10 ? "0" : "")\(count % 100)"
-  }
 
   // MARK: - For programs
 

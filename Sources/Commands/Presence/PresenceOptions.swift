@@ -28,8 +28,8 @@ struct PresenceOptions: ParsableArguments {
     try context.settings(vehicle: vehicle, radio: radio.radio, nfc: reader.nfc, timeout: timeout.typed)
   }
 
-  /// The file of the vehicle: the one that was named, or that is booked now, or the only one that is known, or of
-  /// several the one that is heard.
+  /// The file of the vehicle that is meant. The first of these decides: the vehicle that was named, the one that is
+  /// booked now, the only one that is known, the only one whose beacon is heard.
   func vehicleFile(
     _ settings: Settings, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile {
@@ -66,7 +66,7 @@ struct PresenceOptions: ParsableArguments {
     return one.file
   }
 
-  /// The same error, and what else may do where the radio cannot be used.
+  /// Adds a hint to an error of the radio: another way to prove presence, without a radio.
   func leadingOn(_ error: RadioError) -> any Failure {
     if case .file = error { return error }
     guard [.unavailable, .noPermission].contains(error.exitStatus), !error.isInterruption else { return error }

@@ -139,7 +139,7 @@ final class Ride {
   private func show(_ event: Approach.Event, isLast: Bool) throws {
     switch event {
     case .search(let method, .ended(let result)):
-      // Of the last one the whole command says what became of it, and of a sighting what follows.
+      // The command's own result reports the last search, and the next line reports a sighting.
       guard !isLast, !result.isSighting else { break }
       if let view { view.note(guide.sentence(on: method, result)) } else { guide.show(method, .ended(result)) }
     case .search(_, .note(let note)) where view != nil: view?.note(note)

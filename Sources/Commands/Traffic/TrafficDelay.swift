@@ -105,9 +105,4 @@ struct TrafficDelay: ContextCommand {
     }
     return lines
   }
-
-  private static func hundredths(_ value: Double) -> String {
-    let count = Int64((abs(value) * 100).rounded())
-    return "\(value < 0 && count > 0 ? "-" : "")\(count / 100).\(count % 100 < 10 ? "0" : "")\(count % 100)"
-  }
 }

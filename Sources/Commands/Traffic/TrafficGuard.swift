@@ -43,7 +43,6 @@ struct TrafficGuardTrial: ContextCommand {
   /// `left   14 approaches, 0 gaps; 2 departures, 1 gap; held 12.4 %, needless 0.3 %, blind 0.0 % of 60 s`
   static func line(_ score: StepScore) -> String {
     func part(_ seconds: Double) -> String { "\(tenths(100 * seconds / max(score.time, 0.001))) %" }
-    func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
     let missed = score.gapTimes.isEmpty ? "" : " (at \(score.gapTimes.map(tenths).joined(separator: ", ")) s)"
     return """
       \(score.step.description.aligned(to: 6)) \(score.approaches == 1 ? "1 approach" : "\(score.approaches) approaches"), \

@@ -123,7 +123,6 @@ struct TrafficServe: ContextCommand {
 
   /// `2 clients, 1 publisher; 250 frames received, 500 sent, 0 dropped; 0 refused`
   static func line(_ counts: BridgeCounts) -> String {
-    func counted(_ count: Int, _ word: String) -> String { "\(count) \(word)\(count == 1 ? "" : "s")" }
     return """
       \(counted(counts.clients, "client")), \(counted(counts.publishers, "publisher")); \
       \(counted(counts.received, "frame")) received, \(counts.sent) sent, \(counts.dropped) dropped; \

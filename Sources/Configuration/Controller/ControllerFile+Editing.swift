@@ -40,7 +40,7 @@ extension ControllerFile {
   private func with(_ pulses: ServoPulses, of step: StepID) -> ControllerFile {
     var file = self
     switch servo {
-    // It has none, whatever the file says for the day when another driver is chosen.
+    // A simulated servo has no pulses. The file may list some for another driver; they stay as they are.
     case .simulated: break
     case .pwm(var outputs):
       outputs.channels[step]?.pulses = pulses

@@ -239,7 +239,7 @@ extension Controller {
         steps[motion.step]?.activity = .moving(motion)
         return
       }
-      // Nobody knows where the servo is, so to hold it might be to press.
+      // The servo's place is unknown, so holding it could press it against what is in the way.
       if motion.place == nil { order(motion.step, .release) }
     }
     finish(motion, .unknown, hindrance.fault)
@@ -278,7 +278,7 @@ extension Controller {
     retract(motion.step)
   }
 
-  /// The servo of a step at rest does not do as it was told, and nobody would know.
+  /// Reports a fault of the servo of a step at rest: without this, nobody would notice that the servo did not obey.
   private mutating func disbelieve(_ step: StepID, _ reason: String) {
     record(.failed(step, .driver, reason, by: nil))
     tellFault(of: step, .driver)

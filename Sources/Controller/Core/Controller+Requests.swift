@@ -50,7 +50,7 @@ extension Controller {
   private mutating func objection(
     to command: Command, _ sender: Sender, _ token: Token, isRetained: Bool
   ) -> (RefusalCode, RefusalCause?)? {
-    // Used up whatever is wrong with the command: one that was refused is not obeyed when it is delivered again.
+    // Admitted before any check, so that a refused command stays refused when the broker delivers it again.
     let isNew = session.admit(sender.command, command.request)
     var staleness: RefusalCode?
     switch command.request {

@@ -185,7 +185,8 @@ package struct Controller {
   package internal(set) var notice: Notice?
   /// The counters of tags that are known to be on the medium.
   var counters: [TagUID: UInt32]
-  /// What they are for, and since when they are on their way.
+  /// The journals on their way to the medium: the purpose of each, and when it was handed over, on the controller's
+  /// clock, milliseconds.
   var commits: [CommitTicket: (purpose: Purpose, began: Int64)] = [:]
   var lastTicket: CommitTicket = 0
   private var lastOrder = 0
@@ -210,7 +211,7 @@ package struct Controller {
     self.profile = profile
     self.journal = journal
     counters = journal.counters
-    // Another operator than the one who signed it has no use for it.
+    // The notice is a former operator's: the controller is now installed with another operator's key.
     if journal.notice?.root != keys.operatorKey { self.journal.notice = nil }
     notice = self.journal.notice?.content
     self.motionGuard = motionGuard

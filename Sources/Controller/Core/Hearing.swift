@@ -109,13 +109,14 @@ package struct Hearing: Sendable {
     let frames = (0..<Self.slots).map { key.frame(ofSlot: $0, challenge: challenge) }
     let call = Call(sender: sender, challenge: challenge, begun: clock, frames: frames)
     var forgotten: [UUID] = []
-    var index = callers.firstIndex { $0.device == sender.device }
-    if index == nil {
+    let at: Int
+    if let index = callers.firstIndex(where: { $0.device == sender.device }) {
+      at = index
+    } else {
       if callers.count >= Self.mostDevices { forgotten += forget(callers.removeFirst().calls) }
+      at = callers.count
       callers.append(Caller(device: sender.device, locator: Locator(steps: ears), until: 0))
-      index = callers.count - 1
     }
-    let at = index!
     while callers[at].calls.count >= Self.callsPerDevice { forgotten += forget([callers[at].calls.removeFirst()]) }
     callers[at].calls.append(call)
     callers[at].until = call.end + Self.memory
@@ -125,7 +126,7 @@ package struct Hearing: Sendable {
     return (call, call.frames, forgotten)
   }
 
-  /// Takes note of a frame; of one that is not awaited, or not at its time, nothing follows.
+  /// Takes a frame that an adapter heard. Ignores a frame that is not awaited, and one outside its slot.
   mutating func hear(_ heard: HeardFrame, at clock: Int64) {
     guard let entry = awaited[heard.frame], heard.clock <= clock, clock - heard.clock <= Self.patience,
       (entry.from..<entry.from + Self.slot + Self.delay).contains(heard.clock),
@@ -164,7 +165,7 @@ package struct Hearing: Sendable {
     return (changes, forgotten)
   }
 
-  /// Where a device was told that it is heard: an answer to another of its questions says the same.
+  /// The step at which a device was last told that it is heard. Answers to its other questions name the same step.
   func told(_ device: VerificationKey) -> StepID? { callers.first { $0.device == device }?.told }
 
   /// Where a device is now: the step in whose reach it is, and the zone there.

@@ -171,7 +171,7 @@ struct Readings: Sendable {
   }
 
   func hindrance(to motion: Motion) -> Hindrance? {
-    // It goes back over space that it had already.
+    // A step that backs off moves through space that was free a moment ago, so only a disabling input stops it.
     motion.obstacle == nil ? hindrance(to: motion.step, extends: motion.extends) : disabling
   }
 

@@ -18,12 +18,12 @@ package struct Session: Sendable {
 
   package let epoch: [UInt8]
   private var challenges: [Challenge] = []
-  /// Those that commands have named and that nothing has voided since, the last one of each device and step.
+  /// The last challenge that each device used for each step, until a stop or a later command voids it.
   private var named: [Challenge] = []
   private var used: RecentSet<[UInt8]>
   private var seen: RecentSet<CommandDigest>
-  /// Stops need no challenge, so only this keeps an old one from being delivered again. No other command pushes one
-  /// out.
+  /// The stops that came. A stop has no challenge, so only this set rejects a replayed one. Other commands are kept in
+  /// `seen`, so that they cannot push a stop out of this set.
   private var stops: RecentSet<CommandDigest>
 
   private struct Challenge: Sendable {

@@ -1,7 +1,7 @@
 package import Domain
 package import StepProtocol
 
-/// What only the vehicle knows of its steps' beacons and tags, and by which it tells what is new from a copy.
+/// The secrets of a vehicle's beacons and dynamic tags. With them the controller tells a fresh reading from a copy.
 package struct StepSecrets: Sendable {
   package struct Tag: Sendable {
     package let step: StepID

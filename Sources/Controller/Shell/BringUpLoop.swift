@@ -8,8 +8,8 @@ package import SystemIO
 package protocol BringUpPanel: AnyObject {
   /// Readable when something was typed.
   var descriptor: Int32 { get }
-  /// Whether an order waits until the one before it was carried out, and ends everything where that was not possible:
-  /// nobody looks who could choose another.
+  /// Whether the orders come from a script. Then each order waits for the one before it, and a failed order ends the
+  /// run, because nobody is there to choose another.
   var isScript: Bool { get }
   /// What was typed since the last time; nil at the end.
   func typed() throws -> [BringUpLoop.Typed]?

@@ -52,10 +52,18 @@ package struct Daemon {
     try (setup.broker.tls?.certificateFiles() ?? []).compactMap { file in
       let left = file.end - now
       guard left >= 0 else {
-        throw ConfigurationError(file.path, "the certificate expired \(-left / 86_400) days ago; renew it")
+        throw ConfigurationError(file.path, "the certificate expired \(Self.days(-left)) ago; renew it")
       }
       return left < Broker.TLS.CertificateFile.notice
-        ? "\(file.path): the certificate expires in \(left / 86_400) days; renew it" : nil
+        ? "\(file.path): the certificate expires in \(Self.days(left)); renew it" : nil
+    }
+  }
+
+  private static func days(_ seconds: Int64) -> String {
+    switch seconds / 86_400 {
+    case 0: "less than a day"
+    case 1: "1 day"
+    case let count: "\(count) days"
     }
   }
 
@@ -72,17 +80,7 @@ package struct Daemon {
     let journal = try FileJournal(
       setup.journal, steps: setup.vehicle.steps.map(\.id), installed: setup.installed,
       report: { journalReports.post($0) })
-    let servo: any ServoDriver =
-      switch setup.servo {
-      case .simulated(let log): try SimulatedServo(log: log, report: { servoReports.post($0) })
-      case .pwm(let outputs): try PulsedServos(outputs, report: { servoReports.post($0) })
-      case .pca9685(let outputs): try PulsedServos(outputs, report: { servoReports.post($0) })
-      }
-    let controller = Controller(
-      vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
-      inputs: setup.inputs,
-      hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal.found, version: version)
+    let servo = try makeServo(servoReports)
     let awaited = AwaitedFrames()
     var ears: [Ear] = []
     defer { for ear in ears { ear.close() } }
@@ -95,22 +93,11 @@ package struct Daemon {
     defer { receiver?.close() }
     var senders: [BeaconSender] = []
     defer { for sender in senders { sender.close() } }
-    for plan in beacons {
-      if plan.steps.count > 1 {
-        log.write(
-          .warning, "\(plan.names): \(plan.radio) sends all of these beacons, so nobody can tell the sides by them")
-      }
-      senders.append(try BeaconSender(plan))
-    }
-    var limits = MQTTConnection.Limits()
-    limits.holdsBack = true
+    warnOfSharedRadios(log)
+    for plan in beacons { senders.append(try BeaconSender(plan)) }
     let screen = try CommandScreen(
       Dictionary(uniqueKeysWithValues: setup.vehicle.steps.map { (setup.topic.setPosition($0.id), $0.id) }))
-    let link = try MQTTConnection(
-      broker: setup.broker, subscriptions: screen.steps.keys.sorted() + [setup.topic.availability, setup.topic.notice],
-      quality: .zero, screen: screen.admits,
-      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
-      limits: limits)
+    let link = try connect(screen)
     defer { link.close() }
     log.write(.notice, "\(setup.vehicle.name), \(setup.vehicle.steps.count) steps, broker \(setup.broker)")
     let events = try EventSpool(
@@ -122,7 +109,7 @@ package struct Daemon {
     let metrics = try setup.file.metrics.map { try MetricsFile($0, version: version) }
     defer { metrics?.close() }
     let loop = try ControllerLoop(
-      controller, steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
+      makeController(journal.found), steps: setup.vehicle.steps.map(\.id), topic: setup.topic,
       .init(
         link: link, screen: screen, broker: "\(setup.broker)", keys: setup.keys, journal: journal,
         journalReports: journalReports, servo: servo, servoReports: servoReports,
@@ -130,5 +117,39 @@ package struct Daemon {
         ears: ears, awaited: awaited, reloader: try Reloader(setup, hangups), road: road, receiver: receiver,
         supervision: supervision, events: events, metrics: metrics, log: log))
     try loop.run(until: interruption)
+  }
+
+  private func makeServo(_ reports: Mailbox<ServoReport>) throws -> any ServoDriver {
+    switch setup.servo {
+    case .simulated(let log): return try SimulatedServo(log: log, report: { reports.post($0) })
+    case .pwm(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
+    case .pca9685(let outputs): return try PulsedServos(outputs, report: { reports.post($0) })
+    }
+  }
+
+  private func makeController(_ journal: Journal) -> Controller {
+    Controller(
+      vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
+      inputs: setup.inputs,
+      hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
+      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal, version: version)
+  }
+
+  /// Connects to the broker: what comes faster than the loop reads stays with the broker.
+  private func connect(_ screen: CommandScreen) throws -> MQTTConnection {
+    var limits = MQTTConnection.Limits()
+    limits.holdsBack = true
+    return try MQTTConnection(
+      broker: setup.broker, subscriptions: screen.steps.keys.sorted() + [setup.topic.availability, setup.topic.notice],
+      quality: .zero, screen: screen.admits,
+      will: Will(topic: setup.topic.availability, payload: Availability.offline.payload), reconnecting: .forever,
+      limits: limits)
+  }
+
+  private func warnOfSharedRadios(_ log: Log) {
+    for plan in beacons where plan.steps.count > 1 {
+      log.write(
+        .warning, "\(plan.names): \(plan.radio) sends all of these beacons, so nobody can tell the sides by them")
+    }
   }
 }

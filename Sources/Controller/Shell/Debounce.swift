@@ -1,4 +1,4 @@
-/// What an input counts as: inactive at once, and active when it has been so for a while.
+/// Debounces an input: it becomes inactive at once, and active only after it has been active for `delay`.
 struct Debounce {
   typealias Instant = ContinuousClock.Instant
 

@@ -57,10 +57,6 @@ final class EventSpool: Sendable {
     let lost = Atomic<Int64>(0)
     let isStalled = Atomic(false)
   }
-  private final class Holder: Sendable {
-    let spooling: Mutex<Spooling>
-    init(_ spooling: Spooling) { self.spooling = Mutex(spooling) }
-  }
 
   /// Starts the thread. The file is read there, so that it does not hold up the start.
   ///
@@ -71,9 +67,9 @@ final class EventSpool: Sendable {
     let (reports, pressure) = (try Mailbox<Report>(), Pressure())
     self.reports = reports
     self.pressure = pressure
-    let holder = Holder(Spooling(EventFile(path, vehicle: vehicle, key: key), link, topic) { reports.post($0) })
+    let shared = Shared(Spooling(EventFile(path, vehicle: vehicle, key: key), link, topic) { reports.post($0) })
     worker = try Worker { jobs in
-      holder.spooling.withLock { spooling in
+      shared.value.withLock { spooling in
         var contents: [VehicleEvent.Content] = []
         func write() {
           spooling.add(contents, lost: pressure.lost.exchange(0, ordering: .relaxed))
@@ -210,17 +206,11 @@ struct EventFile: Sendable {
     let length: Int
   }
 
-  /// An open file.
-  private final class Held: Sendable {
-    let descriptor: Descriptor
-    init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-  }
-
   let path: String
   private let vehicle: UUID
   private let key: SigningKey
   private let room: EventSpool.Room
-  private var file: Held?
+  private var file: OpenFile?
   /// Those that wait, the oldest first.
   private var entries: [Entry] = []
   /// The last one in the file, which stays there, so that the chain goes on after a restart.
@@ -228,7 +218,7 @@ struct EventFile: Sendable {
   /// Of the file, bytes. What a failed write has left behind it is cut off before the next.
   private var size = 0
   private var isTorn = false
-  /// How many could not be written since the last that was.
+  /// How many events could not be written since the last one that was written.
   var lost: Int64 = 0
 
   init(_ path: String, vehicle: UUID, key: SigningKey, room: EventSpool.Room = .init()) {
@@ -272,7 +262,7 @@ struct EventFile: Sendable {
     guard status.st_mode & S_IFMT == S_IFREG else {
       throw SystemError("open", "\(path), which is not a regular file", code: EINVAL)
     }
-    self.file = Held(file)
+    self.file = OpenFile(file)
   }
 
   private mutating func read() throws {
@@ -380,8 +370,9 @@ struct EventFile: Sendable {
     return bytes.count == count ? bytes : nil
   }
 
-  /// The operator has these. A place that is not in this chain changes nothing: then the operator has another chain,
-  /// and has to see this one.
+  /// Forgets the events up to a place that the operator has acknowledged.
+  ///
+  /// A place that is not in this chain changes nothing: the operator then has another chain, and needs all of this one.
   mutating func forget(upTo place: EventPlace) {
     guard let index = entries.firstIndex(where: { $0.place == place }) else { return }
     entries.removeFirst(index + 1)

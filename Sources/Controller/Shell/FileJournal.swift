@@ -7,9 +7,9 @@ import SystemIO
 /// The journal in a file, replaced as a whole and synced on a thread of its own: after a crash it is the old one or the
 /// new one.
 ///
-/// While a program has it open no other can: it holds flock(2) on a file beside it, which stays, and on the journal
-/// itself, so that removing the one lets no other program in. Where the file beside it is there and the journal is not,
-/// the journal was lost, and nobody knows where the steps stand.
+/// Only one program can have the journal open. It holds flock(2) on two files: on a lock file beside the journal, which
+/// is never removed, and on the journal itself. So removing one of the two files lets no other program in. If the lock
+/// file exists and the journal does not, the journal was lost: then nobody knows where the steps stand.
 package final class FileJournal: JournalStore, Sendable {
   /// Bytes. The counters of as many tags as there can be take less.
   private static let limit = 65536
@@ -17,20 +17,9 @@ package final class FileJournal: JournalStore, Sendable {
   /// What the file said at the start.
   package let found: Journal
   private let lock: Descriptor
-  private let holder: Holder
-  private let writer: Worker<(Journal, CommitTicket)>
-
-  /// An open file, and with it the lock on it.
-  private final class Held: Sendable {
-    let file: Descriptor
-    init(_ file: consuming Descriptor) { self.file = file }
-  }
-
   /// The journal that is in its place; nil when this program is done with it, though its thread may not be.
-  private final class Holder: Sendable {
-    let held: Mutex<Held?>
-    init(_ held: Held) { self.held = Mutex(held) }
-  }
+  private let current: Shared<OpenFile?>
+  private let writer: Worker<(Journal, CommitTicket)>
 
   /// Opens the journal, or makes one.
   ///
@@ -48,18 +37,18 @@ package final class FileJournal: JournalStore, Sendable {
       _ = fchown(lock.number, owner.user, owner.group)
     }
     let held = try Self.hold(path)
-    var journal = try held.map { try Self.read($0.file, path) } ?? Journal()
+    var journal = try held.map { try Self.read($0.descriptor, path) } ?? Journal()
     let unheard = held == nil && wasMade ? Journal.Entry.lost : Journal.Entry(position: installed)
     for id in steps where journal.entries[id] == nil { journal.entries[id] = unheard }
     found = journal
-    let holder = Holder(try held ?? Held(Files.replaceLocked(path, with: journal.bytes, mode: 0o600)))
-    self.holder = holder
+    let current = Shared<OpenFile?>(try held ?? OpenFile(Files.replaceLocked(path, with: journal.bytes, mode: 0o600)))
+    self.current = current
     writer = try Worker { commits in
       var reason: String?
       do throws(SystemError) {
         // The last says all that those before it said.
-        let new = Held(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
-        holder.held.withLock { if $0 != nil { $0 = new } }
+        let new = OpenFile(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
+        current.value.withLock { if $0 != nil { $0 = new } }
       } catch {
         reason = error.description
       }
@@ -67,20 +56,20 @@ package final class FileJournal: JournalStore, Sendable {
     }
   }
 
-  deinit { holder.held.withLock { $0 = nil } }
+  deinit { current.value.withLock { $0 = nil } }
 
   package func commit(_ journal: Journal, _ ticket: CommitTicket) { writer.post((journal, ticket)) }
 
   /// Throws when there is a journal that cannot be read.
   package static func check(_ path: String) throws {
-    if let file = try open(path) { _ = try read(file.file, path) }
+    if let file = try open(path) { _ = try read(file.descriptor, path) }
   }
 
   /// Opens and locks it; nil when there is none.
-  private static func hold(_ path: String) throws -> Held? {
+  private static func hold(_ path: String) throws -> OpenFile? {
     while let held = try open(path) {
-      let number = held.file.number
-      guard held.file.lock() else { throw JournalError.inUse(path) }
+      let number = held.descriptor.number
+      guard held.descriptor.lock() else { throw JournalError.inUse(path) }
       // Whoever had it may have replaced it since it was opened.
       var (own, present) = (stat(), stat())
       if fstat(number, &own) == 0, stat(path, &present) == 0, own.st_ino == present.st_ino, own.st_dev == present.st_dev
@@ -92,8 +81,8 @@ package final class FileJournal: JournalStore, Sendable {
   }
 
   /// - Returns: nil when there is none. One that cannot be opened is not taken for that.
-  private static func open(_ path: String) throws -> Held? {
-    do throws(SystemError) { return Held(try .openRegular(path)) } catch {
+  private static func open(_ path: String) throws -> OpenFile? {
+    do throws(SystemError) { return OpenFile(try .openRegular(path)) } catch {
       switch error.code {
       case ENOENT: return nil
       case EINVAL, EISDIR: throw JournalError.damaged(path, "not a regular file")

@@ -102,7 +102,7 @@ final class Log {
     case .unauthenticated(let step, let error):
       write(step, .notRiders(error), count: 1)
     case .refused(let step, let code, _, let asker):
-      // A copy of an old command is refused as well as a new one, and by whose it was.
+      // Once a second only: anyone can replay an old command as often as they like, and each copy is refused.
       let text = "\(step): refused “\(asker.rider)”: \(code.rawValue)"
       writeOnceASecond(.notice, text, text, outcome)
     case .challenged(let step, let asker), .answered(let step, let asker):
@@ -114,7 +114,7 @@ final class Log {
     case .retracts(let step):
       write(.warning, "\(step): closes, because the vehicle moves", outcome)
     case .lost:
-      // Where it is read the reason is known, and written.
+      // `ControllerLoop` logs the loss of an input, together with its reason.
       break
     case .began(let step, let target, let asker):
       write(.notice, "\(step): \(target.rawValue) for “\(asker.rider)”", outcome)

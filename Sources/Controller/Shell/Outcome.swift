@@ -22,8 +22,8 @@ struct Outcome: Sendable {
   let word: Word
   /// A refusal's code, or a fault.
   var code: String?
-  /// Which check failed, where the code leaves that open; why a motion began, or a message is ignored, for which nobody
-  /// is named.
+  /// More of the reason: the failed check, where `code` has several; why a motion began that nobody asked for; why a
+  /// message was ignored.
   var cause: String?
   /// `open` or `close`: where a motion goes, or has gone.
   var position: String?

@@ -247,7 +247,7 @@ final class ReceiverListener: Sendable {
     }
   }
 
-  /// - Returns: nil for what says nothing of the place, and a nil within where there is no fix.
+  /// - Returns: nil for a report that says nothing of the place; `.some(nil)` for a report that there is no fix.
   private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
     switch report {
     case .fix(let fix):

@@ -142,7 +142,7 @@ private final class PulsedServo: Sendable {
 
   private func move(to place: Double, _ state: inout State) throws {
     let (pulse, begins) = (output.nearest(to: self.pulse(at: place)), !state.isEnabled)
-    // It may drive from here on, even if something is told to have failed.
+    // From here on the output may drive the servo, even if one of the calls below reports a failure.
     state.isEnabled = true
     if pulse != state.pulse {
       state.pulse = nil

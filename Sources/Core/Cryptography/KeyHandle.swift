@@ -12,6 +12,7 @@ final class KeyHandle: Sendable {
 
   /// Of a private or a public key, bytes. Any 32 bytes are one to libcrypto.
   static let size = 32
+  // Unsafe to the compiler only: see above.
   nonisolated(unsafe) let pointer: OpaquePointer
 
   init(privateKey bytes: [UInt8], _ algorithm: Algorithm) {

@@ -9,6 +9,7 @@ import CLibcrypto
 /// An algorithm is fetched once a process, when it is first needed (crypto(7), "Explicit fetching"). It comes from the
 /// default library context, because TLS uses that too: a context of our own costs two milliseconds more.
 enum Libcrypto {
+  // Unsafe to the compiler only: nothing changes a fetched algorithm, so threads may share it (openssl-threads(7)).
   nonisolated(unsafe) static let sha256 = fetch("SHA2-256", EVP_MD_fetch)
   nonisolated(unsafe) static let aes128CBC = fetch("AES-128-CBC", EVP_CIPHER_fetch)
   nonisolated(unsafe) static let chaCha20Poly1305 = fetch("ChaCha20-Poly1305", EVP_CIPHER_fetch)

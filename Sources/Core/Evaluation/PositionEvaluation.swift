@@ -133,7 +133,7 @@ package struct PositionEvaluation: Sendable {
     if let other = others.max(by: { $0.level < $1.level }), other.level - level > PositionRecording.largestExcess {
       return .otherStep(other.step, by: other.level - level)
     }
-    // Who stands here could move the step: that is told whatever the reason.
+    // Somebody this far away could have moved the step. That is worse than any other fault, so it is reported first.
     if position.distance > Self.away, located > 0 { return .locatedAway(Double(located) / Double(decisions)) }
     if let law, let residual {
       let off = level - law.level(at: position.distance)

@@ -38,7 +38,7 @@ package struct SiteEvaluation: Sendable {
       all.flatMap { law in position.level.map { $0 - law.level(at: position.position.distance) } }
     }
     self.residuals = residuals
-    // Where there are too few others, a position is held against a law that it has bent itself.
+    // With too few other positions there is no law without this one. Then the law of all positions has to do.
     faults = positions.indices.map { positions[$0].fault(law(without: $0) ?? all, residual: residuals[$0]) }
   }
 

@@ -4,8 +4,8 @@ import Encoding
 /// All of a vehicle file that is the same for every rider, signed by the operator: what a rider scans once.
 ///
 /// A compact JWS whose header carries the operator's public key (`jwk`, RFC 7515 4.1.3), because the first reader has
-/// no other way to know it. It proves that nothing was changed since, and who signs; whether that is the operator is
-/// for people to compare (`fingerprint`). There is no secret in it.
+/// no other way to know it. The signature proves which key signed the code, and that nothing was changed since. People
+/// compare whether that key is the operator's (`Thumbprint.grouped`). The code contains no secret.
 public struct VehicleCode: Sendable, Equatable {
   /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
   public static let maximumSize = 2953

@@ -10,7 +10,8 @@ public struct Bridge: Sendable {
   private let map: RoadMap?
   /// The newest frame of each section, in the order in which the sections were first published.
   private var frames: [RenderedFrame] = []
-  /// What of each frame says to whom it is news: plain values, which are looked at for each client and frame.
+  /// The part of each frame that decides which clients get it. It holds plain values, because the bridge reads it for
+  /// each client and each frame.
   private var news: [News] = []
   private var places: [String: Int] = [:]
   private var serial: UInt64 = 0
@@ -56,7 +57,7 @@ public struct Bridge: Sendable {
     fileprivate var echo: [UInt8] = []
     /// The sections around it; nil for all.
     fileprivate var around: Set<String>?
-    /// Of each section, in the bridge's order: whether it is to get it, and the number of the last frame that it got.
+    /// For each section, in the bridge's order: whether the client gets it, and the number of the last frame it got.
     fileprivate var sections: [(isWanted: Bool, seen: Int)] = []
     fileprivate var rate = RateLimit(perSecond: 10, burst: 20)
     /// How many frames it was too slow for.
@@ -77,7 +78,7 @@ public struct Bridge: Sendable {
     client.around = map?.sections(at: location.position, radius: location.radius)
     for index in client.sections.indices {
       client.sections[index].isWanted = client.wants(frames[index].section)
-      // What it missed while it got nothing, it was not too slow for.
+      // The client was away, not slow: the frames of that time do not count as dropped.
       if now - client.heard > Self.locationMemory { client.sections[index].seen = 0 }
     }
     client.location = location

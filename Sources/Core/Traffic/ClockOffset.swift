@@ -34,7 +34,7 @@ public struct ClockOffset: Sendable {
     guard both >= 0, both < 10 else { return }
     let offset = ((echoReceived - echo) + (stamps.sent - time)) / 2
     samples.removeAll { abs(time - $0.time) > Self.window }
-    // What disagrees by more than both can be off was measured before a clock was set.
+    // Two samples that differ by more than their uncertainties mean that a clock was set in between: drop the old one.
     samples.removeAll { abs($0.estimate.offset - offset) > $0.estimate.uncertainty + both / 2 + 0.001 }
     let estimate = Estimate(offset: offset, uncertainty: both / 2)
     // Older and worse than this one: it never counts again.

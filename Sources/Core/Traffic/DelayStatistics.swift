@@ -20,8 +20,7 @@ public struct DelayStatistics: Equatable, Sendable {
   public let longestGap: Double
   /// How many frames are missing between the others, by their stamps.
   public let dropped: Int
-  /// By how many seconds the delay grows each second, and how likely chance alone would have it grow or fall as much;
-  /// nil for fewer than 30 frames.
+  /// The trend of the delay, and the p-value of a test against no trend; nil for fewer than 30 frames.
   public let slope: Slope?
   public let histogram: Histogram
 

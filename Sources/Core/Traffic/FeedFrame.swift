@@ -31,13 +31,9 @@ public struct FeedFrame: Equatable, Sendable {
   /// - Throws: `FeedFlaw`, for everything that FEED.md does not allow. Unknown members are passed over.
   public init(parsing bytes: [UInt8], axes: Axes = .latlon) throws(FeedFlaw) {
     guard bytes.count <= Self.longest else { throw FeedFlaw("frame", "at most 1 MiB") }
-    do { try self.init(JSON(parsing: bytes, maximumDepth: 8), axes: axes) } catch let error as JSON.SyntaxError {
-      throw FeedFlaw("frame", error)
-    } catch let error as FeedFlaw {
-      throw error
-    } catch {
-      fatalError("no other error is thrown")
-    }
+    let json: JSON
+    do { json = try JSON(parsing: bytes, maximumDepth: 8) } catch { throw FeedFlaw("frame", error) }
+    try self.init(json, axes: axes)
   }
 
   init(_ json: JSON, axes: Axes) throws(FeedFlaw) {

@@ -97,8 +97,12 @@ struct Track: Sendable {
     turn.rate.map { min(max($0, -4 / velocity.length), 4 / velocity.length) }
   }
 
-  /// The same where the object goes on to turn: on an arc, and straight on once it has turned as far as it has by now.
-  /// Of what has lasted so far, nobody knows more than that it may last as long again.
+  /// The box that an object will be in if it goes on turning: first on an arc, then straight on.
+  ///
+  /// The arc ends once the object has turned as far again as it has turned so far: a turn that has lasted some time is
+  /// expected to last that time again.
+  ///
+  /// - Parameter rate: of the turn, radians a second, positive clockwise.
   func box(later: Double, turning rate: Double, doubt: Double) -> Box {
     var box = box(later: later, doubt: doubt)
     let most = min(abs(turn.turned), .pi / 2)

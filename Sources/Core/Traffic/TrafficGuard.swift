@@ -266,9 +266,10 @@ public struct TrafficGuard: Sendable {
     return Double(arrivals.count) < Self.leastRate ? .slow : nil
   }
 
-  /// What threatens a step. Where the sides cannot be told apart, that is what threatens any step.
+  /// The worst threat to a step. Where the position is too vague to tell the sides apart, the worst threat to any step.
   ///
-  /// - Parameter section: for what its last frame has and too few before it; nil for what counts.
+  /// - Parameter section: looks only at objects in this section's last frame that too few frames have shown so far; nil
+  ///   looks at the objects that enough frames have shown.
   private func threat(at index: Int, at time: Double, ofNew section: String? = nil) -> Verdict? {
     guard site.error > Self.sidesError else { return threat(to: site.steps[index], at: time, ofNew: section) }
     var worst: Verdict?

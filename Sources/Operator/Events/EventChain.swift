@@ -1,6 +1,6 @@
 package import StepProtocol
 
-/// What of a vehicle's events is here, and how one that comes fits to them. A value, without I/O.
+/// The chain of a vehicle's stored events, and how a new event fits to it. A value, without I/O.
 package struct EventChain: Sendable {
   /// What is wrong with a vehicle's events.
   package enum Finding: Sendable, Equatable {

@@ -56,7 +56,7 @@ package struct ImportedVehicle: Sendable {
     vehicle.vehicleFile.broker?.tls?.identity = .init(
       certificate: RiderPaths.certificate, key: EnrolledDevice.certificateKeyPath)
     vehicle.vehicleFile.rider = .init(
-      // A vehicle file with a control character in it could not be read any more, and would be in every import's way.
+      // A vehicle file with a control character cannot be read, and a file that cannot be read blocks every import.
       name: printable(access.token.subject), deviceKey: EnrolledDevice.deviceKeyPath, token: RiderPaths.token)
     vehicle.access = access
     self = vehicle

@@ -112,11 +112,11 @@ package struct OperatorPlace: Sendable {
   /// Ends a change of keys: the key before counts no more.
   ///
   /// - Parameters:
-  ///   - force: also where tokens that it has signed have not ended, or a vehicle has not said that it knows the
-  ///     present key.
-  ///   - unheard: whether that may be unknown of a vehicle that was there when the key changed.
-  /// - Returns: the last notices by that key, which take it away, and the vehicles that have never sent an event, so
-  ///   that nobody knows whether they have the present key.
+  ///   - force: retires the old key even if its tokens are still valid, or if a vehicle has not confirmed the present
+  ///     key by an event.
+  ///   - unheard: whether a vehicle from before the change may be one that has never sent an event.
+  /// - Returns: the last notices that the old key signs, which withdraw it, and the vehicles that have never sent an
+  ///   event. Nobody knows whether those vehicles have the present key.
   /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
   package func retireKey(
     now: Int64, force: Bool, unheard isAllowed: Bool = true
@@ -125,7 +125,7 @@ package struct OperatorPlace: Sendable {
     guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
     let name = previous.verificationKey.thumbprint
     let tokens = try ledger().current(at: now)
-    // Whoever was given a token of another key for the same device and vehicle has that.
+    // A rider with another valid token for the same device and vehicle, by another key, is not locked out.
     let riders = tokens.filter { old in
       old.key == name
         && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
@@ -382,7 +382,7 @@ package enum LedgerError: Failure, Equatable {
     case .damaged: "take the file from a backup"
     case .nothingToRevoke: "`stepctl operator tokens DIR` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
-    case .tooManyTokens: "more can be had when some have ended"
+    case .tooManyTokens: "wait until some of these tokens have ended, then issue more"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"

@@ -17,7 +17,7 @@ struct BrokerConfiguration {
   /// mosquitto does not start without a list that it is to read.
   var hasRevocationList = true
 
-  /// Whose a new broker's key is to be: a broker is not to run as root, and Debian's has a user of its own.
+  /// The user who gets a new broker's private key. A broker must not run as root; on Debian it runs as "mosquitto".
   static var owner: uid_t { geteuid() == 0 ? getpwnam("mosquitto")?.pointee.pw_uid ?? 0 : geteuid() }
 
   /// - Parameters:
@@ -163,8 +163,8 @@ struct BrokerConfiguration {
     """
   }
 
-  /// What rabbitmq.conf has no words for, and with it all of TLS: these options take the place of those there. The list
-  /// of what is revoked is read for each connection (Erlang, ssl: `crl_cache`).
+  /// advanced.config, with all options of TLS: rabbitmq.conf cannot express those for revocation lists, and the options
+  /// here replace those there. RabbitMQ reads the revocation list for each connection (Erlang, ssl: `crl_cache`).
   private var rabbitTLS: String {
     // An Erlang string.
     let folder = folder.substituting("\\", by: "\\\\").substituting("\"", by: "\\\"")

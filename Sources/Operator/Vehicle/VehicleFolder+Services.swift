@@ -13,8 +13,8 @@ extension VehicleFolder {
     Files.exists(path(VehiclePaths.controller)) && !Files.exists(path(VehiclePaths.staging))
   }
 
-  /// Copies what the controller needs to a folder where nothing or an empty folder is. What only the operator needs, or
-  /// one rider, stays here. Without the journal, a controller that ran from here would forget what it was told.
+  /// Copies the controller's files to a folder that is missing or empty. Files of the operator and riders stay here.
+  /// The journal goes too: without it, the controller would forget the operator's notice and the used readings of tags.
   package func copyController(to destination: String) throws {
     let keys = try Files.names(in: path(VehiclePaths.keys)).map { "\(VehiclePaths.keys)/\($0)" }
     let journal = ControllerFile.standardJournal

@@ -12,8 +12,8 @@ package struct DynamicTagSecrets: Sendable {
   package let master: [UInt8]
   /// Those that the controller verifies its messages with.
   package let verifying: DynamicTag.Keys
-  /// Whether a tag has taken them all. A tag with this UID that still has the factory's keys may then be a copy, and
-  /// must not be given these.
+  /// Whether a tag already has all of these keys. Another tag with this UID and the factory's keys may then be a copy,
+  /// and must not get these keys.
   package let areTaken: Bool
 }
 

@@ -9,7 +9,8 @@ import TrafficFeed
 ///
 /// libwebsockets calls back on the thread that runs it; a callback copies, hands on and returns.
 final class FeedSocket {
-  /// What other threads use: what is to be sent, and how the socket's thread learns of it.
+  /// What other threads use: what is to be sent, and how the socket's thread learns of it. Unchecked, because `context`
+  /// is a pointer: other threads only pass it to lws_cancel_service, which libwebsockets allows.
   final class Wake: @unchecked Sendable {
     private let message = Mutex<[UInt8]?>(nil)
     fileprivate let context: OpaquePointer

@@ -231,7 +231,8 @@ func isFarewell(_ payload: UnsafeRawBufferPointer) -> Bool {
   }
 }
 
-/// Counts what was posted and not yet waited for (sem_overview(7)).
+/// Counts what was posted and not yet waited for (sem_overview(7)). Unchecked, because the compiler does not know that
+/// any thread may call sem_post(3) and sem_wait(3).
 final class Semaphore: @unchecked Sendable {
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 

@@ -186,7 +186,7 @@ extension Oncoming {
 }
 
 extension Proof {
-  /// Why it is not one of the step that it was given for.
+  /// Why this proof does not belong to the step that the command named.
   fileprivate var otherStep: String {
     switch self {
     case .beacon:

@@ -147,7 +147,7 @@ public struct StepRequest: Sendable {
     return [update]
   }
 
-  /// Takes a statement that this vehicle's controller signed. Of those that do not answer this request nothing follows.
+  /// Takes a statement that this vehicle's controller signed. A statement that answers another request changes nothing.
   public mutating func receive(_ answer: Answer) -> [Update] {
     switch stage {
     case .asking(let question):

@@ -46,8 +46,8 @@ package final class PresenceSearch {
   /// - Parameters:
   ///   - interruption: what ends the wait, with `RiderError.interrupted`.
   ///   - tell: gets what happens before that.
-  /// - Returns: the first sighting, or else what the search found out that ended last.
-  /// - Throws: why the search failed that ended last, where none sights a step.
+  /// - Returns: the first sighting; where no search sights a step, the result of the search that ended last.
+  /// - Throws: the error of the search that ended last, where no search sights a step.
   package func find(
     on loop: EventLoop, _ interruption: Interruption,
     tell: @escaping (ProofMethod, SearchEvent) throws -> Void = { _, _ in }
@@ -70,6 +70,7 @@ package final class PresenceSearch {
       loop.stop()
     }
     try loop.run()
+    // Only the handler above stops the loop without an error, and it sets this first.
     return found!
   }
 

@@ -82,7 +82,7 @@ final class BusMessage {
     expect(library.messageAppendBasic(pointer, CChar(type.value), value))
   }
 
-  /// Our own types are right, and memory is there.
+  /// Building a message fails only for a wrong type, which would be our mistake, or for lack of memory.
   private func expect(_ result: Int32) { precondition(result >= 0, "sd-bus: \(result)") }
 
   // MARK: - Reading

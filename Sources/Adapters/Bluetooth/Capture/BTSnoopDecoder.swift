@@ -26,7 +26,7 @@ package struct BTSnoopDecoder: Sendable {
   static let magic = Array("btsnoop\0".utf8)
   /// 1970-01-01 in microseconds since the year 0, from which btsnoop counts.
   static let epoch: Int64 = 0x00DC_DDB3_0F2F_8000
-  /// Whose differences nothing can overflow: to the end of the year 9999, which is longer than anybody records.
+  /// The times that are accepted, microseconds: the years 0 to 9999. Their differences cannot overflow an `Int64`.
   private static let times = 0..<epoch + 253_402_300_800_000_000
 
   private var bytes: [UInt8] = []
