@@ -176,7 +176,7 @@ let package = Package(
     program(
       "stepd",
       [
-        "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO",
+        "StepDaemon", "StepController", "StepProtocol", "Configuration", "Terminal", "Domain", "SystemIO", "MQTT",
         argumentParser,
       ],
       exclude: ["stepd.service", "stepd-broker.service"]),

@@ -523,7 +523,7 @@ _stepctl_config_import() {
 
 _stepctl_login() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--yes -y --no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--email --ca)
     __stepctl_offer_flags_options 1
@@ -1702,7 +1702,16 @@ _stepctl_help() {
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options -1
-    COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic' -- "${cur}"))
+    case "${COMP_WORDS[*]:2:COMP_CWORD - 2}" in
+    '') COMPREPLY+=($(compgen -W 'open close stop status find locate enroll config login book bookings vehicles whoami logout account scan doctor calibrate evaluate provision operator traffic' -- "${cur}")) ;;
+    'config') COMPREPLY+=($(compgen -W 'show path import' -- "${cur}")) ;;
+    'bookings') COMPREPLY+=($(compgen -W 'list show extend cancel end' -- "${cur}")) ;;
+    'account') COMPREPLY+=($(compgen -W 'create confirm password export delete' -- "${cur}")) ;;
+    'provision') COMPREPLY+=($(compgen -W 'vehicle keys token beacon tag qr watcher' -- "${cur}")) ;;
+    'operator') COMPREPLY+=($(compgen -W 'init tokens riders vehicles tags log revoke publish renew move keys' -- "${cur}")) ;;
+    'operator keys') COMPREPLY+=($(compgen -W 'show rotate retire' -- "${cur}")) ;;
+    'traffic') COMPREPLY+=($(compgen -W 'serve watch delay guard' -- "${cur}")) ;;
+    esac
 }
 
 complete -o filenames -F _stepctl stepctl

@@ -91,6 +91,8 @@ package struct CommandTyped {
   var hasRepetition: Bool {
     // What a shell asks for at the cursor repeats what was typed.
     if arguments.first == "---completion" { return false }
+    // A short option may be there again by its long name.
+    if arguments.contains(where: { $0.utf8.count == 2 && $0.utf8.first == 0x2D && $0 != "--" }) { return true }
     for (index, word) in arguments.enumerated() where word.utf8.count > 2 && word.utf8.starts(with: "--".utf8) {
       let name = word.utf8.prefix { $0 != 0x3D }
       if arguments[..<index].contains(where: { $0.utf8.prefix { $0 != 0x3D }.elementsEqual(name) }) { return true }
@@ -213,13 +215,12 @@ package struct CommandTyped {
   // MARK: - What it says of itself
 
   /// ArgumentParser's text, and what it does not know of: examples, the manual, what the program is made of.
-  func completed(_ text: String, _ about: About) -> String {
+  func completed(_ text: String, _ about: ProgramText) -> String {
     if text == Program.version {
-      let build = about.build()
-      return ([text] + build).joined(separator: "\n")
+      return ([text] + about.build).joined(separator: "\n")
     }
     if !root.configuration.subcommands.isEmpty, text.hasPrefix("#") || text.hasPrefix("function ") {
-      return withHelpCompleted(text)
+      return CompletionScript(of: root).mended(text)
     }
     guard text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") else { return text }
     var lines = [text]
@@ -244,31 +245,5 @@ package struct CommandTyped {
       lines.append("BUGS: the issues of its repository; how to report a weakness: SECURITY.md")
     }
     return lines.joined(separator: "\n")
-  }
-
-  /// Has a completion script offer the commands behind `help`, which ArgumentParser's own does not know.
-  private func withHelpCompleted(_ script: String) -> String {
-    let program = root.typedName
-    let commands = root.configuration.subcommands.map { $0.typedName }.joined(separator: " ")
-    let offered = "\"\(program) help\" -eq 1"
-    return
-      script
-      .substituting("'*:subcommands:'\n", by: "'*:subcommands:{__\(program)_complete \(commands)}'\n")
-      .substituting(
-        "    __\(program)_offer_flags_options -1\n}\n\ncomplete",
-        by: """
-              __\(program)_offer_flags_options -1
-              COMPREPLY+=($(compgen -W '\(commands)' -- "${cur}"))
-          }
-
-          complete
-          """
-      )
-      .substituting(
-        "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\"",
-        by: """
-          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_positional \(offered)' -fa '\(commands)'
-          complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options "\(program) help"
-          """)
   }
 }

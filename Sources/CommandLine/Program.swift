@@ -5,27 +5,30 @@ import Glibc
 import SystemIO
 
 /// What a program says of itself beyond its commands.
-package struct About: Sendable {
+package struct ProgramText: Sendable {
   /// What runs where no command was typed.
   var bare: (any ContextCommand.Type)?
   /// Reads what is to start fast without ArgumentParser; nil for all that ArgumentParser is to read.
   var plain: @Sendable ([String]) -> (any ContextCommand)?
   /// Examples of what to type, and what they do, of a command with its groups: `stepctl provision tag`.
   var examples: @Sendable (String) -> [(typed: String, does: String)]
-  /// Where it was built from, and the libraries that it runs with, a line each.
-  var build: @Sendable () -> [String]
+  /// The libraries that it runs with, a line each.
+  var libraries: @Sendable () -> [String]
 
   package init(
     bare: (any ContextCommand.Type)? = nil,
     plain: @escaping @Sendable ([String]) -> (any ContextCommand)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
-    build: @escaping @Sendable () -> [String] = { [] }
+    libraries: @escaping @Sendable () -> [String] = { [] }
   ) {
     self.bare = bare
     self.plain = plain
     self.examples = examples
-    self.build = build
+    self.libraries = libraries
   }
+
+  /// Where it was built from, and with what it runs, a line each.
+  var build: [String] { (Program.commit.map { ["commit \($0)"] } ?? []) + libraries() }
 }
 
 /// The frame of a program: parse, run, and say in one line why it failed.
@@ -44,9 +47,11 @@ package enum Program {
   ///
   /// - Parameter locksMemory: whether it runs for long with secrets in memory.
   package static func main(
-    _ root: any ParsableCommand.Type, _ about: About = About(), locksMemory: Bool = false
+    _ root: any ParsableCommand.Type, _ about: ProgramText = ProgramText(), locksMemory: Bool = false
   ) -> Never {
     occupyStandardDescriptors()
+    // A file that may not grow is an error like a full disk, which is cleaned up after, and not the end (setrlimit(2)).
+    signal(SIGXFSZ, SIG_IGN)
     Confinement.keepSecrets(locksMemory: locksMemory)
     switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, about) {
     case .status(let status): exit(status.rawValue)
@@ -56,7 +61,7 @@ package enum Program {
 
   /// Runs what was typed, in a context that gets the output and the error lines.
   package static func run(
-    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context, _ about: About = About()
+    _ root: any ParsableCommand.Type, _ arguments: [String], in context: Context, _ about: ProgramText = ProgramText()
   ) -> Ending {
     var line = CommandTyped(root, arguments)
     do {
@@ -93,7 +98,7 @@ package enum Program {
 
   /// Writes the lines that say why a command failed, and the object for programs where JSON was asked for.
   package static func report(
-    _ error: any Error, of line: CommandTyped, _ context: Context, _ about: About = About()
+    _ error: any Error, of line: CommandTyped, _ context: Context, _ about: ProgramText = ProgramText()
   ) -> Ending {
     let root = line.root
     let failure: any Failure
@@ -105,10 +110,16 @@ package enum Program {
     // Help, version and usage errors are ArgumentParser's.
     default:
       if root.exitCode(for: error).isSuccess {
-        let columns = context.environment["COLUMNS"].flatMap(Int.init) ?? context.output.size?.columns ?? 80
+        let columns = context.environment["COLUMNS"].flatMap(Int.init) ?? context.output.size?.columns ?? 0
+        // ArgumentParser's first column takes 26. With few more it leaves out the second.
+        let width = columns > 0 ? max(columns, 40) : 80
         do {
-          let text = root.fullMessage(for: error, columns: columns)
-          try Console(context).result(line.completed(text, about))
+          let text = root.fullMessage(for: error, columns: width)
+          if text == version, line.wantsJSON {
+            try Console(context).result(["version": .string(version), "build": .array(about.build.map(JSON.string))])
+          } else {
+            try Console(context).result(line.completed(text, about))
+          }
           return .status(.done)
         } catch {
           return report(error, of: line, context, about)

@@ -126,9 +126,7 @@ struct Book: ContextCommand {
     }
     if let failure {
       // The booking stands, and so does its line.
-      throw CommandFailure(
-        failure.exitStatus, "it is booked, but its access is not here yet: \(failure.description)",
-        hint: failure.hint ?? "`stepctl open` fetches it")
+      throw BookedAccess.isMissing("it is booked", failure)
     }
     if file == nil {
       console.note("`stepctl open` fetches its access within the 24 hours before it begins")

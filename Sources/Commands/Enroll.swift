@@ -17,7 +17,7 @@ struct Enroll: ContextCommand {
   var name: RiderName?
 
   @Flag(
-    inversion: .prefixedNo,
+    inversion: .prefixedNo, exclusivity: .exclusive,
     help: "Set or change the passphrase of the device's key, or remove it.")
   var passphrase: Bool?
 

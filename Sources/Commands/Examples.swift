@@ -2,9 +2,9 @@ import HTTP
 import MQTT
 package import Terminal
 
-extension About {
+extension ProgramText {
   /// `stepctl`.
-  package static let stepctl = About(
+  package static let stepctl = ProgramText(
     bare: Standing.self,
     plain: { words in
       // ArgumentParser is as slow as the loader.
@@ -12,7 +12,7 @@ extension About {
       return PlainWords.command(words)
     },
     examples: { Examples.of[$0] ?? [] },
-    build: { (Program.commit.map { ["commit \($0)"] } ?? []) + LibraryVersions.all })
+    libraries: { LibraryVersions.all })
 
   /// The commands that ask a server.
   private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami"]

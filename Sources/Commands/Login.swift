@@ -22,6 +22,7 @@ struct Login: ContextCommand {
   @Option(help: "Log in here, with this address and a password, and not in a browser.")
   var email: String?
 
+  @OptionGroup var acceptance: TermsOptions
   @OptionGroup var server: ServerOptions
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
@@ -36,8 +37,7 @@ struct Login: ContextCommand {
     }
     let code = try client.beginLogin()
     if let email {
-      let password = try input.password("password of \(printable(email))", isNew: false, context, interruption)
-      try confirm(code, .init(email: email, password: password), client, context, interruption)
+      try confirm(code, input.credentials(of: email, context, interruption), client, context, interruption)
     } else {
       try show(code, context, console)
     }
@@ -90,21 +90,8 @@ struct Login: ContextCommand {
       try client.confirm(code, as: credentials)
     } catch FleetError.problem(let problem, _) where problem.code == "terms" {
       let terms = try client.terms()
-      terms.show(Console(context))
-      guard try input.confirm("Do you accept these terms?", suggestion: false, context, interruption) else {
-        throw CommandFailure(.failure, "not accepted; you are not logged in")
-      }
+      try acceptance.accept(terms, input, or: "you are not logged in", context, interruption)
       try client.confirm(code, as: credentials, terms: terms.version)
     }
-  }
-}
-
-extension FleetClient.Terms {
-  /// For people to read before they accept them.
-  func show(_ console: Console) {
-    for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-      console.note(printable(String(line)))
-    }
-    console.note("(version \(printable(version)))")
   }
 }

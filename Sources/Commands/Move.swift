@@ -41,7 +41,7 @@ struct Open: MoveCommand {
     let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
       guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
         throw CommandFailure(
-          .configuration, "this is the vehicle's code alone, and it takes a token to move its steps",
+          .configuration, "this is only the vehicle's code; you also need a token to move its steps",
           hint: "ask your operator for access; `stepctl config import` adds the vehicle without it")
       }
     }

@@ -94,7 +94,7 @@ struct SaveOptions: ParsableArguments {
 struct TimeoutOptions: ParsableArguments {
   @Option(
     name: .customLong("timeout"), parsing: .unconditional,
-    help: ArgumentHelp("How long to listen and to wait, as 10, 10s or 2m (default: 10).", valueName: "seconds"))
+    help: ArgumentHelp("How long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10).", valueName: "seconds"))
   var given: TimeSpan?
 
   /// Seconds.
@@ -148,4 +148,11 @@ extension Settings {
   }
 
   var patience: Duration { .milliseconds(Int64(timeout.value * 1000)) }
+}
+
+extension ParsableArguments {
+  /// Throws for a folder without a name: what an unset variable of a script becomes.
+  func check(folder: String, of whose: String = "vehicle") throws {
+    guard !folder.isEmpty else { throw ValidationError("The \(whose)'s folder has no name.") }
+  }
 }

@@ -127,7 +127,7 @@ private struct KnownVehicle {
   init(_ file: VehicleFile, name: String?, _ bookings: [Booking], at now: Int64) throws {
     (self.file, self.name) = (file, name)
     guard file.rider != nil else {
-      (state, access, expires) = (.noToken, "none; it takes one to move its steps", nil)
+      (state, access, expires) = (.noToken, "none; you need a token to move its steps", nil)
       return
     }
     let token = try file.riderToken()

@@ -1,3 +1,4 @@
+import Domain
 import Encoding
 package import StepProtocol
 import SystemIO
@@ -53,7 +54,7 @@ package enum KeyFile {
   /// Throws when the file is not there, or when anyone but its owner may read it.
   package static func checkPrivate(_ path: String) throws {
     guard try !Files.isReadableByOthers(path) else {
-      throw ConfigurationError(path, "can be read by others: chmod 600 \(path)", kind: .permission)
+      throw ConfigurationError(path, "can be read by others: \(shellCommand("chmod", "600", path))", kind: .permission)
     }
   }
 
@@ -67,10 +68,8 @@ package enum KeyFile {
   private static func publicKey(pem: [UInt8], _ path: String) throws -> VerificationKey {
     let lines = String(decoding: pem, as: UTF8.self).split(whereSeparator: \.isNewline)
     let body = lines.drop { $0 != "-----BEGIN PUBLIC KEY-----" }.dropFirst().prefix { !$0.hasPrefix("-----") }.joined()
-    // Base64 is base64url but for two characters and the padding (RFC 4648 5).
-    let text = String(body.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
     let head: [UInt8] = [0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x21, 0x00]
-    guard let bytes = Base64URL.decode(text), bytes.starts(with: head),
+    guard let bytes = Base64URL.decode(base64: body), bytes.starts(with: head),
       let key = try? VerificationKey(Array(bytes.dropFirst(head.count)))
     else { throw ConfigurationError(path, "the public part of the key is missing, or damaged") }
     return key

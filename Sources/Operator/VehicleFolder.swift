@@ -83,7 +83,7 @@ package struct VehicleFolder: Sendable {
 
   /// Whoever hands out access to the vehicle.
   var place: OperatorPlace {
-    let above = OperatorPlace("\(path)/../..")
+    let above = OperatorPlace(Files.resolve("../..", in: path))
     return !Files.exists(path(VehiclePaths.tokenKey)) && above.isFleet ? above : OperatorPlace(path)
   }
 

@@ -205,6 +205,7 @@ package final class Approach {
       if commanded?.step.id == step, try waits(after: error, at: step) { return }
       failures[step] = error
       if commanded == nil, goal.steps.contains(where: { failures[$0] == nil }) { return try proceed() }
+      // Without a command, every step has failed by now.
       try fail(commanded == nil ? failures[goal.steps[0]]! : error)
     case .done(let statement):
       guard let sighting = commanded else { return }

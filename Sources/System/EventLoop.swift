@@ -72,6 +72,7 @@ package final class EventLoop {
     at time: ContinuousClock.Instant, _ handler: @escaping () throws -> Void
   ) -> Registration {
     let registration = Registration(self, handler, time: time)
+    // Each registration in `timers` has a time.
     let index = timers.firstIndex { $0.time! <= time } ?? timers.endIndex
     timers.insert(registration, at: index)
     return registration

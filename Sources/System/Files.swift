@@ -223,8 +223,23 @@ package enum Files {
   }
 
   /// A path as seen from a file's folder: an absolute one as it is, a relative one below `folder`.
+  ///
+  /// `..` is worked out where the folder is no link: behind a link it leads elsewhere.
   package static func resolve(_ path: String, in folder: String) -> String {
-    path.hasPrefix("/") ? path : "\(folder)/\(path)"
+    if path.hasPrefix("/") { return path }
+    var (rest, above) = (path[...], folder[...])
+    while rest == ".." || rest.hasPrefix("../"), let slash = above.lastIndex(of: "/"), slash != above.startIndex,
+      isFolderItself(String(above))
+    {
+      (rest, above) = (rest.dropFirst(3), above[..<slash])
+    }
+    return rest.isEmpty ? String(above) : "\(above)/\(rest)"
+  }
+
+  /// Whether it is a folder by its own name: no link to one, and not `.` or `..`.
+  private static func isFolderItself(_ path: String) -> Bool {
+    var status = stat()
+    return ![".", ".."].contains(name(of: path)) && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// Whether anyone but the owner may read a file (mode bits 077).

@@ -36,6 +36,8 @@ def _validator(name: str) -> Draft202012Validator:
 
 def name(arguments: tuple[str, ...]) -> str:
     """The definition for what was typed."""
+    if "--version" in arguments:
+        return "version"
     known = definitions()
     words = []
     for word in dropwhile(lambda word: word in ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color"), arguments):

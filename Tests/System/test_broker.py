@@ -254,7 +254,7 @@ def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
     parked.starts_broker()
     ended = alice.moves("open", "left", "--timeout", "3")
     assert (ended.status, ended.stdout, ended.error) == (69, "", UNSENT)
-    assert ended.stderr.splitlines()[-1] == "hint: is stepd running, and is this vehicle file its own?"
+    assert ended.stderr.splitlines()[-1] == "hint: check that stepd runs, and that this vehicle file is for this vehicle"
     assert parked.published("left") == 1, "the question alone"
     status = alice.types("status", "--json", "--timeout", "3")
     assert (status.status, status.outcome) == (69, {"outcome": "failed"})

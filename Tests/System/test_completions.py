@@ -73,13 +73,20 @@ def plain(written: bytes) -> str:
     [
         ("stepctl sta", "stepctl status"),
         ("stepctl help cal", "stepctl help calibrate"),
+        ("stepctl help provision to", "stepctl help provision token"),
+        ("stepctl help operator keys ro", "stepctl help operator keys rotate"),
+        ("stepctl open le", "stepctl open left"),
+        ("stepctl stop ri", "stepctl stop right"),
         ("stepctl open --radio blue", "stepctl open --radio bluez:hci0"),
         ("stepctl open --vehicle rol", "stepctl open --vehicle rolling-chassis"),
         ("stepctl provision beacon --step le", "stepctl provision beacon --step left"),
         ("stepctl operator revoke car --rider al", "stepctl operator revoke car --rider alice"),
         ("stepctl provision token car --steps left,ri", "stepctl provision token car --steps left,right"),
     ],
-    ids=["command", "help", "radio", "vehicle", "step", "rider", "list"],
+    ids=[
+        "command", "help", "help-group", "help-groups", "side", "side-of-two", "radio", "vehicle", "step", "rider",
+        "list",
+    ],
 )
 def test_tab_completes(shell, typed, completed):
     shell.types(typed.encode() + b"\t")
@@ -88,6 +95,7 @@ def test_tab_completes(shell, typed, completed):
     # A shell writes only what is added, or the line anew; zsh may quote a colon, which means the same to it.
     def stands() -> bool:
         text = plain(shell.read()).replace("\\", "")
+        assert "not found" not in text and "bad substitution" not in text
         return completed in text or typed in text and rest in text.split(typed, 1)[1]
 
     wait_until(stands, f"{completed!r}: {plain(shell.read())!r}")

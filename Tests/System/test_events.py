@@ -206,7 +206,7 @@ def test_a_vehicle_that_is_put_back_tells_a_number_twice_and_that_shows(vehicle,
         shutil.copy(tmp_path / name, vehicle.folder / name)
     vehicle.starts_stepd()
     ended = log.types()
-    assert ended.status == 0 and "tells again what came after event" in ended.stderr
+    assert ended.status == 0 and "sent other events after event" in ended.stderr
     assert "finding" not in json.dumps(log.fetches()), "told once"
     log.verifies("went_back")
 

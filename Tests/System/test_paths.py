@@ -96,7 +96,7 @@ def test_a_code_without_access_opens_nothing_and_says_so_first(vehicle, phone, t
     assert made.status == 0
     ended = phone("open", "--import", drawn)
     assert (ended.status, ended.error) == (
-        78, "this is the vehicle's code alone, and it takes a token to move its steps")
+        78, "this is only the vehicle's code; you also need a token to move its steps")
     assert not (phone.home / ".config/stepctl/vehicles").exists()
     # `config import` knows a picture when it sees one.
     added = phone("config", "import", drawn, "--yes")

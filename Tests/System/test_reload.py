@@ -104,12 +104,13 @@ def certificate(folder, days: float):
     ("days", "status", "text"),
     [
         (31, 0, ""),
-        (9.5, 0, "stepd: warning: {}/tls/controller.pem: the certificate expires in 9 days; renew it\n"),
-        (-30.5, 78, "stepd: error: {}/tls/controller.pem: the certificate expired 30 days ago; renew it\n"),
+        (9.5, 0, "stepd: warning: {}/tls/controller.pem: the certificate expires in 9 days; {}\n"),
+        (-30.5, 78, "stepd: error: {}/tls/controller.pem: the certificate expired 30 days ago; {}\n"),
     ],
 )
 def test_check_tells_of_certificates_that_end(parked, stepctl, transcript, tmp_path, days, status, text):
     certificate(parked.folder, days)
     arguments = [STEPD, "--config", parked.folder / "stepd.toml", "--check"]
     ended = Running(arguments, tmp_path / "check.log", stepctl.environment, transcript).ends()
-    assert (ended.status, ended.stdout, ended.stderr) == (status, "", text.format(parked.folder))
+    said = text.format(parked.folder, "renew it: `stepctl provision vehicle DIR --renew`")
+    assert (ended.status, ended.stdout, ended.stderr) == (status, "", said)

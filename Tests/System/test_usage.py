@@ -134,6 +134,11 @@ def test_every_command_knows_the_version(stepctl, command):
     assert (ended.status, ended.lines[0], ended.stderr) == (0, "0.1.0", "")
 
 
+def test_a_program_can_read_the_version(stepctl):
+    told = stepctl("--version", "--json").objects[0]
+    assert [told["version"], *told["build"]] == stepctl("--version").lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "output"),
     [

@@ -72,7 +72,7 @@ package enum HTTPError: Failure, Equatable {
   case noLibrary(String)
   /// Nobody listens, or the name is not known. Nothing was sent.
   case unreachable(host: String, String)
-  /// The server's certificate is by an authority that this computer does not know. Nothing was sent.
+  /// This computer does not know the authority that issued the server's certificate. Nothing was sent.
   case unknownAuthority(host: String)
   /// It is by none of the authorities that count for this server. Nothing was sent.
   case otherAuthority(host: String)
@@ -102,8 +102,8 @@ package enum HTTPError: Failure, Equatable {
     switch self {
     case .noLibrary(let reason): "cannot load libcurl: \(reason)"
     case .unreachable(let host, let reason): "cannot reach \(host): \(reason)"
-    case .unknownAuthority(let host): "the certificate of \(host) is by an authority that this computer does not know"
-    case .otherAuthority(let host): "the certificate of \(host) is not by the authority that is trusted for it"
+    case .unknownAuthority(let host): "this computer does not know the authority that issued the certificate of \(host)"
+    case .otherAuthority(let host): "the trusted authority did not issue the certificate of \(host)"
     case .untrusted(let host, let reason): "the certificate of \(host) was not accepted: \(reason)"
     case .lost(let host, let reason): "the connection to \(host) was lost: \(reason)"
     case .timedOut(let host): "\(host) did not answer in time"

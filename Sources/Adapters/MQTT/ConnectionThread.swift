@@ -63,6 +63,7 @@ final class ConnectionThread: Sendable {
     let code = exchange.resolving { getaddrinfo(host, nil, &hints, &first) }
     guard code == 0 else { throw .cannotResolve(host: host, code: code) }
     defer { freeaddrinfo(first) }
+    // getaddrinfo(3) gives at least one address where it returns 0.
     let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap { entry in
       withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { buffer in
         let code = getnameinfo(

@@ -15,10 +15,7 @@ struct AccountCreate: ContextCommand {
   var url: FleetAddress?
 
   @OptionGroup var address: EmailOptions
-
-  @Flag(name: .shortAndLong, help: "Accept the terms without being asked.")
-  var yes = false
-
+  @OptionGroup var acceptance: TermsOptions
   @OptionGroup var server: ServerOptions
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
@@ -29,14 +26,9 @@ struct AccountCreate: ContextCommand {
     let client = try server.client(at: url, context, interruption, input)
     let email = try address.email(or: client.folder.login()?.email)
     let terms = try client.terms()
-    if !yes {
-      terms.show(Console(context))
-      guard try input.confirm("Do you accept these terms?", suggestion: false, context, interruption) else {
-        throw CommandFailure(.failure, "not accepted; nothing was changed")
-      }
-    }
-    let password = try input.password("a new password", isNew: true, context, interruption)
-    try client.createAccount(.init(email: email, password: password), terms: terms.version)
+    try acceptance.accept(terms, input, or: "nothing was changed", context, interruption)
+    let credentials = try input.credentials(of: email, isNew: true, context, interruption)
+    try client.createAccount(credentials, terms: terms.version)
     try client.keepServer()
     try client.keepName(email)
     if console.isJSON {

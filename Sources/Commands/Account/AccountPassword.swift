@@ -22,8 +22,8 @@ struct AccountPassword: ContextCommand {
     let client = try server.client(at: nil, context, interruption, input)
     let email = try address.email(or: client.folder.login()?.email)
     if let code {
-      let password = try input.password("the new password", isNew: true, context, interruption)
-      try client.setPassword(.init(email: email, password: password), code: code.digits)
+      let credentials = try input.credentials(of: email, isNew: true, context, interruption)
+      try client.setPassword(credentials, code: code.digits)
     } else {
       try client.requestPassword(email: email)
     }

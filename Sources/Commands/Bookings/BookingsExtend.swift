@@ -37,8 +37,12 @@ struct BookingsExtend: ContextCommand {
     let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
     let booking = try client.extend(old, to: end)
     try client.keep(booking)
-    // What was fetched before ends with the old end.
-    if booking.from - Booking.lead <= client.now { _ = try BookedAccess(of: booking, from: client, context) }
     try booking.print(console)
+    guard booking.from - Booking.lead <= client.now else { return }
+    // The access that was fetched before ends with the old end. The booking has its new end in any case.
+    do { _ = try BookedAccess(of: booking, from: client, context) } catch let error as any Failure {
+      if error.isInterruption { throw error }
+      throw BookedAccess.isMissing("it is extended", error)
+    }
   }
 }

@@ -39,6 +39,15 @@ struct BookedAccess {
     try store.install(imported, at: place)
     newOperator = place.known == nil ? access.operatorKey.thumbprint : nil
   }
+
+  /// The error where the server did what was asked, and the access could not be fetched.
+  ///
+  /// - Parameter done: what the server did: `it is booked`.
+  static func isMissing(_ done: String, _ error: any Failure) -> CommandFailure {
+    CommandFailure(
+      error.exitStatus, "\(done), but its access is not here yet: \(error.description)",
+      hint: error.hint ?? "`stepctl open` fetches it")
+  }
 }
 
 /// The one booking that is active now.

@@ -55,7 +55,7 @@ struct ServerOptions: ParsableArguments {
         throw HTTPError.unknownAuthority(host: host)
       }
       let console = Console(context)
-      console.note("\(host) has a certificate by an authority that this computer does not know:")
+      console.note("this computer does not know the authority that issued the certificate of \(host):")
       for line in fingerprint { console.note("  \(line)") }
       console.note("The operator of the server can tell you whether this is right; `stepfleet init` prints it.")
       guard context.input.isTerminal, !input.noInput else { throw HTTPError.unknownAuthority(host: host) }
@@ -69,9 +69,7 @@ struct ServerOptions: ParsableArguments {
   /// SHA-256 of the certificate, as openssl and `stepfleet init` print it, in two lines of a terminal of 80 columns.
   static func fingerprint(ofPEM pem: String) -> [String]? {
     let lines = pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }
-    // Base64 is base64url but for two characters and the padding (RFC 4648 5).
-    let text = String(lines.joined().prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
-    guard let certificate = Base64URL.decode(text), !certificate.isEmpty else { return nil }
+    guard let certificate = Base64URL.decode(base64: lines.joined()), !certificate.isEmpty else { return nil }
     let bytes = SHA256.digest(of: certificate).map { hexadecimal([$0]).uppercased() }
     return [bytes[..<16].joined(separator: ":") + ":", bytes[16...].joined(separator: ":")]
   }
@@ -115,11 +113,14 @@ extension InputOptions {
     return try questions(context, interruption).confirm(question, suggestion: suggestion)
   }
 
-  /// A password: 8 to 256 bytes, which the server checks, too.
+  /// An address with its password, which is asked for.
   ///
-  /// - Parameter isNew: then it is typed twice, on a terminal.
-  func password(_ question: String, isNew: Bool, _ context: Context, _ interruption: Interruption) throws -> String {
-    try secret("password", question, isNew: isNew, context, interruption)
+  /// - Parameter isNew: true has a new password typed twice, on a terminal.
+  func credentials(
+    of email: String, isNew: Bool = false, _ context: Context, _ interruption: Interruption
+  ) throws -> FleetClient.Credentials {
+    let question = isNew ? "a new password" : "password of \(printable(email))"
+    return .init(email: email, password: try secret("password", question, isNew: isNew, context, interruption))
   }
 
   /// - Parameter kind: what it is called.
@@ -140,5 +141,33 @@ extension InputOptions {
       }
     }
     return secret
+  }
+}
+
+/// How the terms of use are accepted.
+struct TermsOptions: ParsableArguments {
+  @Flag(name: .shortAndLong, help: "Accept the terms without being asked.")
+  var yes = false
+
+  /// - Parameter outcome: what holds if they are not accepted.
+  func accept(
+    _ terms: FleetClient.Terms, _ input: InputOptions, or outcome: String, _ context: Context,
+    _ interruption: Interruption
+  ) throws {
+    if yes { return }
+    terms.show(Console(context))
+    guard try input.confirm("Do you accept these terms?", suggestion: false, context, interruption) else {
+      throw CommandFailure(.failure, "not accepted; \(outcome)")
+    }
+  }
+}
+
+extension FleetClient.Terms {
+  /// For people to read before they accept them.
+  fileprivate func show(_ console: Console) {
+    for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+      console.note(printable(String(line)))
+    }
+    console.note("(version \(printable(version)))")
   }
 }

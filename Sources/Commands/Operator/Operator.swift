@@ -25,7 +25,7 @@ struct PlaceOptions: ParsableArguments {
   var folder: String
 
   func validate() throws {
-    guard !folder.isEmpty else { throw ValidationError("The operator's folder has no name.") }
+    try check(folder: folder, of: "operator")
   }
 
   var place: OperatorPlace { OperatorPlace(folder) }

@@ -177,7 +177,7 @@ extension EventChain.Finding {
     case .unwritten(let range): "the vehicle could not keep \(Self.shown(range))"
     case .missing(let range): "no \(Self.shown(range)): dropped by the vehicle, or kept back"
     case .wentBack(let to, let from):
-      "the vehicle tells again what came after event \(to), with another content; it had told \(from):"
+      "the vehicle sent other events after event \(to) than before; it had reached event \(from):"
         + " its files were put back, or somebody has its key"
     case .beganAgain(let last): "the vehicle begins again after event \(last): its events were lost or replaced"
     }

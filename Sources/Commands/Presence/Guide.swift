@@ -62,7 +62,9 @@ final class Guide {
 
   /// The vehicle has not told yet what it accepts.
   func show(asking sighting: Sighting) {
-    guard limit != nil || sighting.method != .beacon else { return }
+    // How long the radio would still listen says nothing of the answer.
+    left[sighting.method] = nil
+    guard limit != nil || sighting.method != .beacon || console.progress.isShown else { return }
     show(sighting.method, .init(sentence(asking: sighting)))
   }
 

@@ -18,7 +18,7 @@ struct ProvisionKeys: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    try check(folder: folder)
   }
 
   func run(in context: Context) throws {

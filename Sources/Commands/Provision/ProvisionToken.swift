@@ -47,7 +47,7 @@ struct ProvisionToken: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("How long the token is valid, as 45s, 30m, 8h or 7d.", valueName: "time"))
+    help: ArgumentHelp("How long the token is valid, 1s or more: 45s, 30m, 8h or 7d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 8 * 3600)
 
   @Option(
@@ -64,7 +64,7 @@ struct ProvisionToken: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    try check(folder: folder)
     guard rider != nil || device != nil else { throw ValidationError("Give --device or --rider.") }
     guard device == nil || deviceKey == nil && !force else {
       throw ValidationError("--device takes neither --device-key nor --force.")

@@ -141,7 +141,7 @@ struct ProvisionVehicle: ContextCommand {
     guard keys == nil || operatorFolder != nil && beacon.isEmpty else {
       throw ValidationError("--keys is for --operator, and goes without --beacon, whose secrets would be made here.")
     }
-    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    try check(folder: folder)
     guard at == nil || feed != nil else { throw ValidationError("--at is for --feed.") }
     guard port > 0 else { throw ValidationError("--port takes 1 to 65535.") }
     _ = try beacon.adapters(of: steps.map(\.id))

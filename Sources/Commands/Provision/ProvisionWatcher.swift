@@ -19,7 +19,7 @@ struct ProvisionWatcher: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("How long it may, as 30d; at least a year.", valueName: "time"))
+    help: ArgumentHelp("How long it may, in whole days, as 30d (default: 365d).", valueName: "time"))
   var lifetime = Lifetime(seconds: 365 * 86_400)
 
   @Flag(help: "Also make the messages by which Home Assistant finds the steps.")
@@ -28,7 +28,8 @@ struct ProvisionWatcher: ContextCommand {
   @OptionGroup var output: OutputOptions
 
   func validate() throws {
-    guard !folder.isEmpty else { throw ValidationError("The vehicle's folder has no name.") }
+    try check(folder: folder)
+    guard lifetime.seconds % 86_400 == 0 else { throw ValidationError("--for takes whole days, as 30d.") }
   }
 
   func run(in context: Context) throws {

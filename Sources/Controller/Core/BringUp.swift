@@ -173,7 +173,7 @@ package struct BringUp: Sendable {
       guard !isMoving else { return }
       begin(.finding(Inching()))
     case .mark(let end):
-      guard let place, !isMoving else { return refuse("the servo has to stand still at the end that is noted") }
+      guard let place, !isMoving else { return refuse("let the servo stand still at the end first") }
       let pulse = Self.pulse(place)
       guard Self.range.contains(pulse) else { return refuse("\(pulse) µs is not between 500 and 2500") }
       if end == .open { ends.open = pulse } else { ends.closed = pulse }

@@ -55,7 +55,7 @@ final class CommandOpener: Sendable {
     end = try Interruption.manual()
     self.link = link
     self.screen = screen
-    let opening = Opening(
+    let opening = OpenerState(
       screen, CommandReader(controller: decryption, operatorKeys: operatorKeys), allowance)
     try DetachedThread.start { self.run(opening) }
   }
@@ -74,7 +74,7 @@ final class CommandOpener: Sendable {
     end.interrupt()
   }
 
-  private func run(_ start: Opening) {
+  private func run(_ start: OpenerState) {
     var opening = start
     do {
       while let ready = try? waitReadable([link.descriptor, end.number, screen.refusal.number], until: opening.due),
@@ -110,7 +110,7 @@ final class CommandOpener: Sendable {
 
 /// What the thread knows: whose tokens are good, who has sent how much, and which ignored messages are not reported
 /// yet.
-private struct Opening: Sendable {
+private struct OpenerState: Sendable {
   private let screen: CommandScreen
   private var reader: CommandReader
   private var allowance: DeviceAllowance

@@ -52,12 +52,14 @@ package struct Daemon {
     try (setup.broker.tls?.certificateFiles() ?? []).compactMap { file in
       let left = file.end - now
       guard left >= 0 else {
-        throw ConfigurationError(file.path, "the certificate expired \(Self.days(-left)) ago; renew it")
+        throw ConfigurationError(file.path, "the certificate expired \(Self.days(-left)) ago; \(Self.renewal)")
       }
       return left < Broker.TLS.CertificateFile.notice
-        ? "\(file.path): the certificate expires in \(Self.days(left)); renew it" : nil
+        ? "\(file.path): the certificate expires in \(Self.days(left)); \(Self.renewal)" : nil
     }
   }
+
+  private static let renewal = "renew it: `stepctl provision vehicle DIR --renew`"
 
   private static func days(_ seconds: Int64) -> String {
     switch seconds / 86_400 {

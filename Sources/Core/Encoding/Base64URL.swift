@@ -33,6 +33,11 @@ public enum Base64URL {
   /// a signed text cannot be varied without a trace.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? { decode(utf8: Array(text.utf8)[...]) }
 
+  /// Bytes in base64 (RFC 4648 4), which differs in two characters and in the padding at its end.
+  public static func decode(base64 text: some StringProtocol) -> [UInt8]? {
+    decode(String(text.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
+  }
+
   /// The same for text that is there as bytes.
   public static func decode(utf8 text: ArraySlice<UInt8>) -> [UInt8]? {
     let values = values

@@ -320,8 +320,8 @@ public struct RecordedFrame: Equatable, Sendable {
 
   public init(parsing line: [UInt8], axes: FeedFrame.Axes = .latlon) throws(FeedFlaw) {
     let json: JSON
-    do { json = try JSON(parsing: line, maximumDepth: 9) } catch { throw FeedFlaw("line", error) }
-    let reader = FeedReader(json, "line")
+    do { json = try JSON(parsing: line, maximumDepth: 9) } catch { throw FeedFlaw("record", error) }
+    let reader = FeedReader(json, "record")
     received = UnixTime(microseconds: Int64((try reader.number("received", in: FeedReader.times) * 1e6).rounded()))
     frame = try FeedFrame(reader.member("frame"), axes: axes)
   }

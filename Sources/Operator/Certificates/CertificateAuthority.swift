@@ -30,16 +30,16 @@ struct CertificateAuthority: ~Copyable {
   /// Issues a certificate that lasts as long as its role's usually do, or longer if asked, but never longer than the
   /// authority's own.
   ///
-  /// - Parameter lastingUntil: Unix time; not beyond the end of the authority's certificate.
+  /// - Parameters:
+  ///   - days: at least; nil for as many as is usual.
+  ///   - lastingUntil: Unix time; not beyond the end of the authority's certificate.
   func issue(
-    _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, lastingUntil: Int64 = 0
+    _ role: CertificateRole, to key: borrowing PrivateKey, now: Int64, days: Int64? = nil, lastingUntil: Int64 = 0
   ) throws(OpenSSLError) -> Certificate {
-    try issue(role, to: key.handle.pointer, now: now, lastingUntil: lastingUntil)
+    try issue(role, to: key.handle.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
   /// The same for a request, whose other content is not looked at.
-  ///
-  /// - Parameter days: at least; nil for as many as is usual.
   func issue(
     _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
     lastingUntil: Int64

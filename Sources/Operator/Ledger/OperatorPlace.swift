@@ -391,8 +391,10 @@ package enum LedgerError: Failure, Equatable {
       "`stepctl operator log` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
     case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
-    case .noOperator:
-      "give the folder that `stepctl provision vehicle` or `stepctl operator init` made, on the operator's computer"
+    case .noOperator(let path):
+      OperatorPlace(Files.resolve("../..", in: path)).isFleet
+        ? "give its operator's folder: \(shellWord(Files.resolve("../..", in: path)))"
+        : "give the folder with operator/, on the operator's computer: a vehicle's, or that of `stepctl operator init`"
     case .notFleet: "`stepctl operator init` makes one"
     case .taken: "give the new vehicle another folder name, UUID and topic, or use --force to replace that one"
     case .inTheWay: "choose another folder; nothing was changed"

@@ -26,7 +26,7 @@ extension VehicleFolder {
   package func provisionToken(_ plan: TokenPlan, now: Int64, force: Bool) throws -> TokenSummary {
     try checkFinished()
     try plan.check()
-    let issuer = try Operator(of: self)
+    let issuer = try TokenIssuer(of: self)
     let rider = path(VehiclePaths.folder(of: plan.rider))
     guard Files.exists(rider) else { return try issuer.admit(plan, now: now) }
     guard force else { throw ProvisioningError.riderExists(rider) }
@@ -58,12 +58,12 @@ extension VehicleFolder {
   ) throws -> AccessFile {
     try checkFinished()
     try plan.check()
-    return try Operator(of: self).grant(plan, to: request, now: now, days: days)
+    return try TokenIssuer(of: self).grant(plan, to: request, now: now, days: days)
   }
 }
 
 /// Says who may ride: issues tokens, and the certificates that go with them.
-struct Operator: ~Copyable {
+struct TokenIssuer: ~Copyable {
   private let folder: VehicleFolder
   private let vehicle: VehicleFile
   private let tokenKey: SigningKey

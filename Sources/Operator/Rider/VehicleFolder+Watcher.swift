@@ -7,7 +7,7 @@ import SystemIO
 /// ask, and the broker's access list lets it read alone.
 package struct WatcherPlan: Sendable {
   package var name: RiderName
-  /// Seconds.
+  /// Seconds, of whole days.
   package var lifetime: Int64
   /// Whether the messages are made by which Home Assistant finds the steps.
   package var isForHomeAssistant: Bool
@@ -44,7 +44,7 @@ extension VehicleFolder {
     var files: [NewFile] = []
     let end = try about(path(name)) {
       let key = try PrivateKey()
-      let certificate = try authority.issue(role, to: key, now: now, lastingUntil: now + plan.lifetime)
+      let certificate = try authority.issue(role, to: key, now: now, days: plan.lifetime / 86_400)
       files = [
         NewFile("ca.pem", try authority.certificate.pem()), NewFile("watcher.pem", try certificate.pem()),
         NewFile("watcher.key", try key.pem(), isPrivate: true),

@@ -40,7 +40,7 @@ extension VehicleFolder {
     let known = Set(file.vehicle.steps.map(\.id))
     var stale = StaleCopies()
     stale.withoutStep = Set(tokens.filter { !known.isSuperset(of: $0.steps) }.map(\.rider)).sorted()
-    let issuer = try Operator(of: self)
+    let issuer = try TokenIssuer(of: self)
     for rider in Set(tokens.map(\.rider)).sorted() {
       guard let name = RiderName(rider) else { continue }
       let copy = path("\(VehiclePaths.folder(of: name))/\(RiderPaths.vehicle)")

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Configuration
 import Domain
+import MQTT
 import StepDaemon
 import SystemIO
 import Terminal
@@ -58,7 +59,7 @@ struct Stepd: ParsableCommand {
     if interruption.isPending { throw Interrupted() }
   }
 
-  static func main() { Program.main(Stepd.self, locksMemory: true) }
+  static func main() { Program.main(Stepd.self, ProgramText(libraries: { LibraryVersions.all }), locksMemory: true) }
 }
 
 extension StepID: ExpressibleByArgument {

@@ -82,7 +82,7 @@ public enum RiderError: Failure {
     switch self {
     case .interrupted: nil
     case .noAnswer(true), .notStopped(true): "the broker says that the vehicle's controller is offline"
-    case .noAnswer(false), .notStopped(false): "is stepd running, and is this vehicle file its own?"
+    case .noAnswer(false), .notStopped(false): "check that stepd runs, and that this vehicle file is for this vehicle"
     case .notSent(let reason): reason.hint
     case .refused(let refusal, _): refusal.retryCanHelp ? "trying again can help" : nil
     case .unconfirmed(let doubt, _): doubt.hint

@@ -164,7 +164,7 @@ struct UsageTests {
     #expect(none.lines.first == "vehicle  none: you know no vehicle yet")
     #expect(none.lines.contains { $0.contains("stepctl config import FILE") })
     let known = shell.types("--vehicle", try shell.vehicleFile())
-    #expect(known.lines.contains("token    none; it takes one to move its steps"))
+    #expect(known.lines.contains("token    none; you need a token to move its steps"))
     #expect(known.lines.contains { $0.contains("stepctl enroll") })
     let object = try #require(try shell.types("--json").objects.first)
     #expect(object["state"] == "no_vehicle")

@@ -316,7 +316,7 @@ private final class Desk {
     desk.order(.go(to: 1300))
     desk.run(for: 500)
     desk.order(.mark(.close))
-    #expect(desk.events.last == .refused("the servo has to stand still at the end that is noted"))
+    #expect(desk.events.last == .refused("let the servo stand still at the end first"))
     desk.rests()
     desk.order(.mark(.close))
     #expect(desk.bringUp.ends == ServoPulses(closed: 1300, open: 2000))
