@@ -59,7 +59,8 @@ struct CompletionScript {
   }
 
   private func fish(_ script: String) -> String {
-    let first = "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\""
+    let first =
+      "complete -c '\(program)' -n '__\(program)_should_offer_completions_for_flags_or_options \"\(program) help\""
     let lines = groups.map { group in
       let typed = group.typed.isEmpty ? "\(program) help" : "\(program) help \(group.typed)"
       return "complete -c '\(program)' -n 'test \"$(string join \" \" -- (__\(program)_tokens -pc))\" = \"\(typed)\"'"

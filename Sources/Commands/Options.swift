@@ -94,7 +94,8 @@ struct SaveOptions: ParsableArguments {
 struct TimeoutOptions: ParsableArguments {
   @Option(
     name: .customLong("timeout"), parsing: .unconditional,
-    help: ArgumentHelp("How long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10).", valueName: "seconds"))
+    help: ArgumentHelp(
+      "How long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10).", valueName: "seconds"))
   var given: TimeSpan?
 
   /// Seconds.

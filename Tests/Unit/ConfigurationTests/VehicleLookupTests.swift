@@ -97,7 +97,7 @@ struct VehicleLookupTests {
   @Test(
     "in config.toml a path leads from that file, and ~ is the home",
     arguments: [
-      ("../../van.toml", "home/.config/stepctl/../../van.toml"), ("~/cars/van.toml", "home/cars/van.toml"),
+      ("../../van.toml", "home/van.toml"), ("~/cars/van.toml", "home/cars/van.toml"),
       ("vehicles/van.toml", "home/.config/stepctl/vehicles/van.toml"),
       ("van", "home/.config/stepctl/vehicles/van.toml"),
     ])

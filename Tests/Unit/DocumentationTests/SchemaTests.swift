@@ -12,8 +12,8 @@ import Testing
     let commands = try Command.all.get().filter { command in
       command.path[0] == "stepctl" && (command.arguments ?? []).contains { $0.flags.contains("-json") }
     }
-    // Beside the commands: stepctl alone, and what every failure has.
-    let others: Set = ["bare", "failure"]
+    // Beside the commands: stepctl alone, its version, and what every failure has.
+    let others: Set = ["bare", "failure", "version"]
     #expect(defined == Set(commands.map { $0.path.dropFirst().joined(separator: "-") }).union(others))
   }
 }

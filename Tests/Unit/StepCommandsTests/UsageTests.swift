@@ -78,16 +78,16 @@ struct UsageTests {
       ),
       (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
-        "how long to listen and to wait, as 10, 10s or 2m (default: 10)"
+        "how long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10)"
       ),
       (
         "status --timeout -1", "the value \"-1\" is invalid for \"--timeout <seconds>\"",
-        "how long to listen and to wait, as 10, 10s or 2m (default: 10)"
+        "how long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10)"
       ),
       ("open --wait -5", "--wait takes 0 to 600 seconds", "`stepctl open --help` explains how to use it"),
       (
         "provision token car --rider a --for -1h", "the value \"-1h\" is invalid for \"--for <time>\"",
-        "how long the token is valid, as 45s, 30m, 8h or 7d"
+        "how long the token is valid, 1s or more: 45s, 30m, 8h or 7d"
       ),
       (
         "provision vehicle car --port 70000", "the value \"70000\" is invalid for \"--port <port>\"",
