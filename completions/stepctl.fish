@@ -315,7 +315,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" no-color' -l 'no-color' -d 'Print without colors. So does NO_COLOR in the environment.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl locate" h help' -s 'h' -l 'help' -d 'Show help information.'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" name' -l 'name' -d 'What you want to be called (default: your user name).' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" name' -l 'name' -d 'What to call you: letters, digits, dots, hyphens and underscores (default: your user name).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase' -l 'passphrase' -d 'Set or change the passphrase of the device\'s key, or remove it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" no-passphrase' -l 'no-passphrase' -d 'Set or change the passphrase of the device\'s key, or remove it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl enroll" passphrase-file' -l 'passphrase-file' -d 'Take the new passphrase from the first line of this file.' -rF

@@ -186,6 +186,12 @@ package struct CommandTyped {
         value = String(word.dropFirst(name.count + 1))
       }
       if let value, let wrong = Self.wrong(value, for: option) { return wrong }
+      // ArgumentParser takes a negative number for an option, and misses the value.
+      if name == word, !option.takesAnything, let value, value.hasPrefix("-"), value != "-" {
+        return CommandFailure(
+          .usage, "the value \"\(value)\" is invalid for \"\(option.title)\"",
+          hint: option.abstract.map { $0[...].asClause })
+      }
     }
     return nil
   }
@@ -198,7 +204,8 @@ package struct CommandTyped {
     var hint = near.map { "did you mean \"\($0)\"?" }
     let commands = command.configuration.subcommands.map { $0.typedName }
     if hint == nil, let later = rest.first(where: commands.contains) {
-      hint = "the options of a command come after it: \(typed) \(later) \(name)"
+      let words = [typed, later, name] + rest.prefix { $0 != later }
+      hint = "the options of a command come after it: \(words.joined(separator: " "))"
     }
     return CommandFailure(
       .usage, "unknown option \"\(name)\"", hint: hint ?? "`\(typed) --help` explains how to use it")

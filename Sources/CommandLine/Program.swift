@@ -182,7 +182,7 @@ extension String {
 
 extension Substring {
   /// A sentence as what follows a colon: without its capital and its full stop.
-  fileprivate var asClause: String {
+  var asClause: String {
     let text = last == "." ? dropLast() : self
     // An abbreviation stays as it is.
     if text.dropFirst().first?.isUppercase == true { return String(text) }

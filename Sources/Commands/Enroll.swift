@@ -13,7 +13,7 @@ struct Enroll: ContextCommand {
     commandName: "enroll", abstract: "Make this device's key, and a request for your operator.",
     usage: "stepctl enroll <options>")
 
-  @Option(help: "What you want to be called (default: your user name).")
+  @Option(help: "What to call you: letters, digits, dots, hyphens and underscores (default: your user name).")
   var name: RiderName?
 
   @Flag(

@@ -319,7 +319,7 @@ def test_an_adapter_with_too_few_sets_is_an_error_at_the_start(new_beaming, more
     "adapter, reason",
     [
         ("btsnoop:car.btsnoop", "btsnoop:car.btsnoop cannot advertise"),
-        ("wlan0", "`wlan0` is not a radio"),
+        ("wlan0", '"wlan0" is not a radio'),
     ],
 )
 def test_check_finds_a_radio_that_cannot_send(new_beaming, adapter, reason):

@@ -232,7 +232,7 @@ def test_settings_that_cannot_be_are_told_with_who_said_them(stepctl, tmp_path):
         assert ended.error.startswith(f"{origin}: expected 0.1 s to 1 h, as 10, 10s or 2m, found ")
     radio = stepctl("scan", STEPCTL_RADIO="rubbish")
     assert (radio.status, radio.stdout) == (78, "")
-    assert radio.error.startswith("STEPCTL_RADIO: `rubbish` is not a radio: ")
+    assert radio.error.startswith('STEPCTL_RADIO: "rubbish" is not a radio: ')
     for text, error in (
         ("timeout = 0", ":1: timeout: expected 0.1 s to 1 h, as 10, 10s or 2m, found 0"),
         ("\ntimout = 3", ':2: timout: unknown key, did you mean "timeout"?'),

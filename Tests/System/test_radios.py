@@ -261,7 +261,7 @@ def test_output_that_cannot_be_written_is_told(stepctl, tmp_path, command):
 def test_a_radio_that_is_none_is_a_usage_error(stepctl, radio, fault):
     ended = stepctl("scan", "--radio", radio)
     assert (ended.status, ended.stdout) == (64, "")
-    assert ended.stderr == f"stepctl: error: --radio: `{radio}` is not a radio: {fault}\n"
+    assert ended.stderr == f'stepctl: error: --radio: "{radio}" is not a radio: {fault}\n'
 
 
 def test_a_stream_with_nobody_at_its_other_end_is_told(stepctl, tmp_path):

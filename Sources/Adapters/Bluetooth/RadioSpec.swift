@@ -131,5 +131,5 @@ package struct MalformedRadioSpec: Error, Equatable, CustomStringConvertible {
     self.reason = reason
   }
 
-  package var description: String { "`\(text)` is not a radio: \(reason)" }
+  package var description: String { "\"\(text)\" is not a radio: \(reason)" }
 }

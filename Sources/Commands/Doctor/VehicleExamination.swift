@@ -75,7 +75,7 @@ struct VehicleExamination {
       try examineCertificates(access.broker, for: access.token, &part)
       return access
     } catch let failure as any Failure {
-      part.find("keys", failure)
+      part.find("keys", failure, Files.exists(rider.deviceKey) ? nil : "stepctl enroll --output request")
       return nil
     }
   }

@@ -204,8 +204,8 @@ struct IdentifierTests {
   @Test(
     "a radio that cannot send beacons is named",
     arguments: [
-      ("wlan0", "`wlan0` is not a radio: expected \(RadioSpec.forms)"),
-      ("h4:tcp:host", "`h4:tcp:host` is not a radio: the port is missing"),
+      ("wlan0", "\"wlan0\" is not a radio: expected \(RadioSpec.forms)"),
+      ("h4:tcp:host", "\"h4:tcp:host\" is not a radio: the port is missing"),
       ("bluez:hci0", "bluez:hci0 cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"),
       ("btsnoop:x", "btsnoop:x cannot advertise: it takes an adapter (hci0) or a controller (h4:…)"),
       ("", "expected non-empty text without control characters, found \"\""),

@@ -81,12 +81,12 @@ struct ScanTests {
     #expect(scans(text).ending == .status(.badData))
     let typed = shell.types("scan", "--radio", "rubbish")
     #expect(typed.ending == .status(.usage))
-    #expect(typed.errors.hasPrefix("stepctl: error: --radio: `rubbish` is not a radio: "))
+    #expect(typed.errors.hasPrefix("stepctl: error: --radio: \"rubbish\" is not a radio: "))
     var shell = shell
     shell.environment["STEPCTL_RADIO"] = "rubbish"
     let set = shell.types("scan")
     #expect(set.ending == .status(.configuration))
-    #expect(set.errors.hasPrefix("stepctl: error: STEPCTL_RADIO: `rubbish` is not a radio: "))
+    #expect(set.errors.hasPrefix("stepctl: error: STEPCTL_RADIO: \"rubbish\" is not a radio: "))
   }
 
   @Test("what was heard before a capture is damaged is printed")

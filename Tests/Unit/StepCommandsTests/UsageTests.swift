@@ -56,7 +56,7 @@ struct UsageTests {
         "provision token car --rider a --steps left --steps left", "--steps names a step twice",
         "`stepctl provision token --help` explains how to use it"
       ),
-      ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side"),
+      ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side left"),
       (
         "-v --watch locate", "unknown option \"--watch\"",
         "the options of a command come after it: stepctl locate --watch"
@@ -79,6 +79,10 @@ struct UsageTests {
       (
         "status --timeout 10y", "the value \"10y\" is invalid for \"--timeout <seconds>\"",
         "how long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10)"
+      ),
+      (
+        "locate --interval -1", "the value \"-1\" is invalid for \"--interval <seconds>\"",
+        "time between two decisions with --watch (default: 0.5)"
       ),
       (
         "status --timeout -1", "the value \"-1\" is invalid for \"--timeout <seconds>\"",
