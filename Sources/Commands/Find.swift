@@ -24,7 +24,7 @@ struct Find: ContextCommand {
   var to: Place?
 
   @Option(help: ArgumentHelp("Where gpsd listens.", valueName: "host:port"))
-  var gpsd: GPSConnection.Address = .usual
+  var gpsd = GPSConnection.usual
 
   @Flag(help: "Keep going: draw an arrow, or print a line for each place where that cannot be.")
   var watch = false
@@ -198,8 +198,8 @@ struct FindGoal: Equatable {
   func age(at now: Int64) -> Int64? { if case .fleet(let since) = source { max(0, now - since) } else { nil } }
 }
 
-extension GPSConnection.Address: ExpressibleByArgument {
-  package init?(argument: String) { self.init(argument) }
+extension HostPort: ExpressibleByArgument {
+  package init?(argument: String) { try? self.init(argument[...], usual: GPSConnection.usual.port) }
 }
 
 /// Where a vehicle is, as far as the receiver can say.

@@ -21,23 +21,14 @@ package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
     var rest = Substring(text.lowercased())
     if rest.hasPrefix("https://") { rest = rest.dropFirst(8) }
     if rest.hasSuffix("/") { rest = rest.dropLast() }
-    var (host, port) = (rest, UInt16(443))
-    if let colon = rest.lastIndex(of: ":"), !rest.hasSuffix("]") {
-      host = rest[..<colon]
-      let digits = rest[rest.index(after: colon)...]
-      guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(digits), number > 0 else {
-        throw Malformed(text: text)
-      }
-      port = number
-    }
-    let isIPv6 = host.hasPrefix("[") && host.hasSuffix("]")
-    let name = isIPv6 ? host.dropFirst().dropLast() : host
-    let isName = name.utf8.allSatisfy { byte in
+    guard let server = try? HostPort(rest, usual: 443) else { throw Malformed(text: text) }
+    let (host, isIPv6) = (server.host, server.host.contains(":"))
+    let isName = host.utf8.allSatisfy { byte in
       (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x2E
         || isIPv6 && byte == 0x3A
     }
-    guard isName, !name.isEmpty, name.utf8.count <= 253, !name.hasPrefix("-") else { throw Malformed(text: text) }
-    description = "https://\(host)\(port == 443 ? "" : ":\(port)")"
+    guard isName, host.utf8.count <= 253, !host.hasPrefix("-") else { throw Malformed(text: text) }
+    description = "https://\(isIPv6 ? "[\(host)]" : host)\(server.port == 443 ? "" : ":\(server.port)")"
   }
 
   /// Without `https://`, for people.

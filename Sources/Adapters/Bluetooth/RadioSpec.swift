@@ -1,3 +1,4 @@
+import Domain
 package import SystemIO
 
 /// A radio, as it is written on a command line.
@@ -25,18 +26,17 @@ package enum RadioSpec: Hashable, Sendable, CustomStringConvertible {
       guard (1...107).contains(path.utf8.count) else { throw malformed("the path must have 1 to 107 bytes") }
       self = .h4(.unix(path: path))
     } else if let endpoint = text.after("h4:tcp:") {
-      guard let colon = endpoint.lastIndex(of: ":") else { throw malformed("the port is missing") }
-      var host = endpoint[..<colon]
-      if host.hasPrefix("["), host.hasSuffix("]") {
-        host = host.dropFirst().dropLast()
-      } else if host.contains(":") {
-        throw malformed("an IPv6 address is written in brackets: h4:tcp:[::1]:9000")
+      do throws(HostPort.Flaw) {
+        let peer = try HostPort(endpoint[...], usual: nil)
+        self = .h4(.tcp(host: peer.host, port: peer.port))
+      } catch {
+        switch error {
+        case .host: throw malformed("the host is missing or malformed")
+        case .brackets: throw malformed("an IPv6 address is written in brackets: h4:tcp:[::1]:9000")
+        case .portMissing: throw malformed("the port is missing")
+        case .port: throw malformed("the port must be a number from 1 to 65535")
+        }
       }
-      guard !host.isEmpty else { throw malformed("the host is missing") }
-      guard let port = UInt16(decimal: endpoint[endpoint.index(after: colon)...]), port > 0 else {
-        throw malformed("the port must be a number from 1 to 65535")
-      }
-      self = .h4(.tcp(host: String(host), port: port))
     } else if let number = text.after("bluez:hci") ?? text.after("hci") {
       guard let index = UInt16(decimal: number) else { throw malformed("an adapter is hci and its number: hci0") }
       self = text.hasPrefix("bluez:") ? .bluez(index) : .hci(index)

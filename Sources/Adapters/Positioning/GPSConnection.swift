@@ -8,48 +8,15 @@ package import SystemIO
 /// - Threads: one uses it. It may also be a source of an `EventLoop`: watch `descriptor`, and call `received()`.
 /// - Latency: only connecting and `next` wait; an interruption ends both at once.
 package final class GPSConnection {
-  /// Where gpsd listens.
-  package struct Address: Equatable, Sendable, CustomStringConvertible {
-    package let host: String
-    package let port: UInt16
+  /// Where gpsd listens unless it was told otherwise (gpsd(8)).
+  package static let usual = HostPort(host: "localhost", port: 2947)
 
-    package static let usual = Address(host: "localhost", port: 2947)
-
-    package init(host: String, port: UInt16) {
-      self.host = host
-      self.port = port
-    }
-
-    /// - Returns: nil for what is not `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`.
-    package init?(_ text: String) {
-      var host = text[...]
-      var port = Self.usual.port
-      if let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") {
-        host = text[..<colon]
-        let digits = text[text.index(after: colon)...]
-        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt16(digits), number > 0 else {
-          return nil
-        }
-        port = number
-      }
-      if host.hasPrefix("["), host.hasSuffix("]") {
-        host = host.dropFirst().dropLast()
-      } else if host.contains(":") {
-        return nil
-      }
-      guard !host.isEmpty, host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
-      self.init(host: String(host), port: port)
-    }
-
-    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
-  }
-
-  private let address: Address
+  private let address: HostPort
   private let socket: Descriptor
   private let interruption: Interruption?
   private var lines: [UInt8] = []
 
-  package init(_ address: Address, _ interruption: Interruption? = nil) throws(GPSError) {
+  package init(_ address: HostPort, _ interruption: Interruption? = nil) throws(GPSError) {
     self.address = address
     self.interruption = interruption
     do throws(Connecting.Failure) {
@@ -95,9 +62,9 @@ package final class GPSConnection {
 
 /// Why there is no place.
 package enum GPSError: Failure, Equatable {
-  case unreachable(GPSConnection.Address, String)
-  case lost(GPSConnection.Address)
-  case malformed(GPSConnection.Address, String)
+  case unreachable(HostPort, String)
+  case lost(HostPort)
+  case malformed(HostPort, String)
   case interrupted
 
   package var description: String {

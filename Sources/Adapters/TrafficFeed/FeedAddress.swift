@@ -40,20 +40,7 @@ package enum FeedAddress: Equatable, Sendable, CustomStringConvertible {
     let authority = rest.prefix { $0 != "/" && $0 != "?" }
     let path = rest.dropFirst(authority.count)
     guard !path.hasPrefix("?") else { throw Malformed(text: text) }
-    var host = authority
-    var port: UInt16 = 443
-    if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
-      host = authority[..<colon]
-      let digits = authority[authority.index(after: colon)...]
-      guard digits.allSatisfy(\.isNumber), let number = UInt16(digits), number > 0 else { throw Malformed(text: text) }
-      port = number
-    }
-    if host.hasPrefix("["), host.hasSuffix("]") {
-      host = host.dropFirst().dropLast()
-    } else if host.contains(":") {
-      throw Malformed(text: text)
-    }
-    guard !host.isEmpty else { throw Malformed(text: text) }
-    self = .bridge(host: String(host), port: port, path: path.isEmpty ? "/" : String(path))
+    guard let bridge = try? HostPort(authority, usual: 443) else { throw Malformed(text: text) }
+    self = .bridge(host: bridge.host, port: bridge.port, path: path.isEmpty ? "/" : String(path))
   }
 }

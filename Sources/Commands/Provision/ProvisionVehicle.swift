@@ -368,7 +368,7 @@ struct ProvisionVehicle: ContextCommand {
     let span = ControllerFile.StepSpan(from: 1.8, to: 2.8, reach: 0.4)
     return ControllerFile.Guard(
       feed: .init(address: feed, credentials: .init(authorities: nil, certificate: nil, key: nil)),
-      receiver: at == nil ? .usual : nil,
+      receiver: at == nil ? GPSConnection.usual : nil,
       source: at.map { .given($0.position, error: TrafficGuard.survey, heading: $0.heading) }
         ?? .receiver(heading: nil),
       length: 4.6, width: 1.9, steps: Dictionary(uniqueKeysWithValues: steps.map { ($0.id, span) }))

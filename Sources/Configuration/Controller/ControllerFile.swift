@@ -2,7 +2,7 @@ package import Bluetooth
 package import Domain
 import Geography
 package import MQTT
-package import Positioning
+import Positioning
 package import StepController
 package import StepProtocol
 package import Traffic
@@ -116,7 +116,7 @@ package struct ControllerFile: Equatable, Sendable {
   package struct Guard: Equatable, Sendable {
     package var feed: Feed
     /// Where the vehicle's place comes from, if it was not surveyed.
-    package var receiver: GPSConnection.Address?
+    package var receiver: HostPort?
     package var source: TrafficRules.Source
     /// Whether the vehicle is looked for in the feed.
     package var isInFeed: Bool
@@ -127,7 +127,7 @@ package struct ControllerFile: Equatable, Sendable {
     package var steps: [StepID: StepSpan]
 
     package init(
-      feed: Feed, receiver: GPSConnection.Address? = nil, source: TrafficRules.Source, isInFeed: Bool = false,
+      feed: Feed, receiver: HostPort? = nil, source: TrafficRules.Source, isInFeed: Bool = false,
       refusesBlind: Bool = false, length: Double, width: Double, steps: [StepID: StepSpan]
     ) {
       self.feed = feed
@@ -598,7 +598,9 @@ extension ControllerFile.Guard {
     let heading = try table.optional(.heading, .number(in: 0...360)).map { $0 * .pi / 180 }
     let error = try table.optional(.error, .number(in: 0...TrafficGuard.mostPlaceError))
     if let text = try table.optional(.gpsd, .text) {
-      guard let receiver = GPSConnection.Address(text) else { throw table.error(.gpsd, "expected HOST[:PORT]") }
+      guard let receiver = try? HostPort(text[...], usual: GPSConnection.usual.port) else {
+        throw table.error(.gpsd, "expected HOST[:PORT]")
+      }
       self.receiver = receiver
     }
     func refuse(_ keys: ControllerFile.GuardKey..., because reason: String) throws(ConfigurationError) {
@@ -606,7 +608,7 @@ extension ControllerFile.Guard {
     }
     switch place {
     case .fixed: try refuse(.gpsd, because: #"is not used with place = "fixed""#)
-    case .gpsd: receiver = receiver ?? .usual
+    case .gpsd: receiver = receiver ?? GPSConnection.usual
     case .feed: try refuse(.heading, because: "the feed says where the vehicle points to")
     }
     if receiver != nil {

@@ -1,7 +1,6 @@
 package import Bluetooth
 package import Domain
 package import MQTT
-package import Positioning
 package import StepController
 import StepProtocol
 import Traffic
@@ -26,7 +25,7 @@ package struct ControllerSetup: Sendable {
   package let inputs: Inputs
   package let watchdog: ControllerFile.Watchdog?
   /// What holds a step back while something comes towards it, and what it needs.
-  package let trafficGuard: (feed: ControllerFile.Feed, receiver: GPSConnection.Address?, rules: TrafficRules)?
+  package let trafficGuard: (feed: ControllerFile.Feed, receiver: HostPort?, rules: TrafficRules)?
   /// The radios that send steps' beacons. A step without one has another sender, or no beacon.
   package let beaconRadios: [StepID: RadioSpec]
   /// The adapters that hear riders' devices; empty where no proof asks for them.

@@ -204,7 +204,7 @@ final class ReceiverListener: Sendable {
   /// A receiver that moves faster than this knows its course, metres a second.
   private static let leastSpeed = 2.0
 
-  init(_ address: GPSConnection.Address) throws {
+  init(_ address: HostPort) throws {
     events = try Mailbox()
     stop = try Interruption.manual()
     ended = try Wakeup()
@@ -219,7 +219,7 @@ final class ReceiverListener: Sendable {
     _ = try? waitReadable([ended.number], until: .now + .seconds(2))
   }
 
-  private static func run(_ address: GPSConnection.Address, _ events: Mailbox<Event>, _ stop: Interruption) {
+  private static func run(_ address: HostPort, _ events: Mailbox<Event>, _ stop: Interruption) {
     var backoff = Backoff()
     var told: String?
     while true {

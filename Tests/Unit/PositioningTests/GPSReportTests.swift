@@ -47,15 +47,4 @@ import Testing
       #"{"class":"DEVICES"}"#,
     ])
   func malformed(line: String) { #expect(throws: GPSReport.Malformed.self) { try read(line) } }
-
-  @Test("an address of gpsd is read")
-  func addresses() {
-    #expect(GPSConnection.Address("a.example") == .init(host: "a.example", port: 2947))
-    #expect(GPSConnection.Address("a.example:99") == .init(host: "a.example", port: 99))
-    #expect(GPSConnection.Address("[::1]:99") == .init(host: "::1", port: 99))
-    #expect(GPSConnection.Address("[::1]") == .init(host: "::1", port: 2947))
-    for text in ["", ":1", "a:", "a:0", "a:65536", "a:+1", "::1", "[]", "a b", "a:1:2"] {
-      #expect(GPSConnection.Address(text) == nil, "\(text)")
-    }
-  }
 }
