@@ -20,7 +20,7 @@ import Testing
     "are refused with what is wrong with them",
     arguments: [
       ("", HostPort.Flaw.host), (":1", .host), ("a b", .host), ("a/b", .host), ("u@a:1", .host), ("a\u{0}b:1", .host),
-      ("ä:1", .host), ("[]", .host), ("[a:1", .brackets), ("::1", .port), ("a:1:2", .brackets), ("[foo]:1", .brackets),
+      ("ä:1", .host), ("[]", .host), ("[a:1", .host), ("::1", .brackets), ("a:1:2", .brackets), ("[foo]:1", .brackets),
       ("a:", .port), ("a:0", .port), ("a:01", .port), ("a:+1", .port), ("a:-1", .port), ("a:65536", .port),
       ("a:1 ", .port), ("a:١", .port),
     ])

@@ -56,7 +56,10 @@ struct UsageTests {
         "provision token car --rider a --steps left --steps left", "--steps names a step twice",
         "`stepctl provision token --help` explains how to use it"
       ),
-      ("--side left open", "unknown option \"--side\"", "the options of a command come after it: stepctl open --side left"),
+      (
+        "--side left open", "unknown option \"--side\"",
+        "the options of a command come after it: stepctl open --side left"
+      ),
       (
         "-v --watch locate", "unknown option \"--watch\"",
         "the options of a command come after it: stepctl locate --watch"
