@@ -98,6 +98,13 @@ public struct RoadObject: Equatable, Sendable {
     self.scenarios = scenarios
   }
 
+  /// Nobody walks as fast as 2.5 m/s: at about 2 m/s people begin to run. What a feed calls a pedestrian and is faster
+  /// may be a bicycle.
+  private static let fastestWalk = 2.5
+
+  /// Whether it is somebody on foot, as the rider is. Whoever runs is not.
+  public var isWalking: Bool { category == .pedestrian && velocity.length <= Self.fastestWalk }
+
   /// The kind of object. Any other word is `other`.
   public enum Category: String, Sendable, CaseIterable {
     case bus, car, truck, motorcycle, bicycle, pedestrian, other

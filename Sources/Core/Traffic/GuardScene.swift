@@ -222,7 +222,7 @@ private struct Road {
     objects = recording.map { recorded in
       recorded.frame.objects.compactMap { object in
         let place = pose.inner(point: plane.point(of: object.position))
-        guard object.category != .pedestrian, place.length < 40 else { return nil }
+        guard !object.isWalking, place.length < 40 else { return nil }
         let usual = object.category.usualSize
         return (
           object.id,
