@@ -205,6 +205,8 @@ public struct RoadObject: Equatable, Sendable {
   }
 
   public var json: JSON {
+    // One of 100 m/s must not become faster by being rounded: nobody would read it.
+    let speed = velocity.length > 99.999 ? velocity * (99.999 / velocity.length) : velocity
     var members: [JSON.Member] = [
       .init("id", .string(id)), .init("category", .string(category.rawValue)),
       // A degree's eighth decimal is a millimetre.
@@ -216,7 +218,7 @@ public struct RoadObject: Equatable, Sendable {
       .init(
         "speed",
         [
-          "x": .rounded(velocity.x, places: 3), "y": .rounded(velocity.y, places: 3), "z": .rounded(heading, places: 4),
+          "x": .rounded(speed.x, places: 3), "y": .rounded(speed.y, places: 3), "z": .rounded(heading, places: 4),
         ]),
       .init(
         "shape",
