@@ -105,6 +105,9 @@ public struct RoadObject: Equatable, Sendable {
   /// Whether it is somebody on foot, as the rider is. Whoever runs is not.
   public var isWalking: Bool { category == .pedestrian && velocity.length <= Self.fastestWalk }
 
+  /// Below 0.3 m/s: the feed's speed of what stands is not quite 0.
+  var isStanding: Bool { velocity.length < 0.3 }
+
   /// The kind of object. Any other word is `other`.
   public enum Category: String, Sendable, CaseIterable {
     case bus, car, truck, motorcycle, bicycle, pedestrian, other

@@ -137,7 +137,7 @@ public struct VehiclePlace: Sendable {
     guard let rough = rough(at: time) else { return forget() }
     let plane = LocalPlane(at: rough.position)
     let boxes = frame.objects.compactMap { object -> Candidate? in
-      guard let length = object.length, let width = object.width, object.velocity.length < 0.3,
+      guard let length = object.length, let width = object.width, object.isStanding,
         abs(length - self.length) <= Self.sizeError, abs(width - self.width) <= Self.sizeError,
         plane.point(of: object.position).length <= rough.error
       else { return nil }

@@ -271,7 +271,9 @@ final class BridgeServer {
   }
 
   private func publish(_ message: [UInt8], _ section: String, _ peer: Peer) -> Int32 {
-    guard peer.frames.take(at: elapsed) else { return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "50 frames a second") }
+    guard peer.frames.take(at: elapsed) else {
+      return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "50 frames a second")
+    }
     do throws(FeedFlaw) {
       let frame = try FeedFrame(parsing: message)
       guard identical(frame.section, section) else {

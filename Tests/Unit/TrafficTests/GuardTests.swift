@@ -437,7 +437,8 @@ import func Glibc.sin
     feed.play(3) { _ in
       ahead.map {
         RoadObject(
-          id: "\($0)", category: .car, position: Self.plane.place(of: Vector(x: $0, y: 0))!, velocity: .zero, heading: 0,
+          id: "\($0)", category: .car, position: Self.plane.place(of: Vector(x: $0, y: 0))!, velocity: .zero,
+          heading: 0,
           length: nil, width: nil)
       }
     }

@@ -79,7 +79,8 @@ import Traffic
     #expect(place.current(at: 1) != nil)
   }
 
-  @Test("another section's box is not the vehicle while one section shows another", arguments: [-2.0, -0.02, 0, 0.02, 2])
+  @Test(
+    "another section's box is not the vehicle while one section shows another", arguments: [-2.0, -0.02, 0, 0.02, 2])
   func rival(after head: Double) {
     var place = searching()
     func look(_ section: String, from begin: Double, at point: Vector, _ time: Double) {
