@@ -8,7 +8,8 @@ points north at `HERE`; `ahead` and `right` are metres from its middle.
      "late": 0.1, "clock": 0, "stamps": "good", "stops": null}
 
 An object is at `ahead` at the Unix time `at`. `late`: seconds between a stamp and its frame; `clock`: by how much the
-bridge's clock is ahead; `stamps`: good, frozen or backward; `raw`: what is sent in place of frames.
+bridge's clock is ahead; `stamps`: good, frozen or backward; `raw`: what is sent in place of frames; `others`: scenes of
+other sections, each with its `section`, which the same bridge sends.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ def frame(scene: dict, now: float, last: float) -> dict:
         stamp = last - 0.04
     true = stamp - scene.get("clock", 0)
     things = [seen(thing, index, true) for index, thing in enumerate(scene["objects"])]
-    return {"section": "S1", "timestampSecs": str(int(stamp)), "timestampNsecs": str(int(stamp % 1 * 1e9)),
+    return {"section": scene.get("section", "S1"), "timestampSecs": str(int(stamp)), "timestampNsecs": str(int(stamp % 1 * 1e9)),
             "vehicles": things}
 
 
@@ -57,9 +58,9 @@ class Scene:
     def __init__(self, path: Path):
         self.path = path
 
-    def shows(self, *objects: dict, **more):
+    def shows(self, *objects: dict, own: bool = True, **more):
         new = self.path.with_suffix(".new")
-        new.write_text(json.dumps({"objects": [OWN, *objects]} | more))
+        new.write_text(json.dumps({"objects": [OWN] * own + list(objects)} | more))
         new.rename(self.path)
 
     def read(self) -> dict:
@@ -99,11 +100,12 @@ async def serve(arguments: list[str]):
                 if "raw" in now:
                     await socket.send(bytes.fromhex(now["raw"]) if now.get("binary") else now["raw"])
                 else:
-                    shown = frame(now, time.time() + clock, last)
-                    last = int(shown["timestampSecs"]) + int(shown["timestampNsecs"]) / 1e9
-                    shown["bridge"] = {"received": last, "sent": time.time() + clock, "echo": told["timestamp"],
-                                       "echoReceived": told["came"] + clock}
-                    await socket.send(json.dumps(shown))
+                    sections = [frame(scene, time.time() + clock, last) for scene in [now, *now.get("others", [])]]
+                    last = int(sections[0]["timestampSecs"]) + int(sections[0]["timestampNsecs"]) / 1e9
+                    for shown in sections:
+                        shown["bridge"] = {"received": last, "sent": time.time() + clock, "echo": told["timestamp"],
+                                           "echoReceived": told["came"] + clock}
+                        await socket.send(json.dumps(shown))
                 await asyncio.sleep(0.04)
         except websockets.ConnectionClosed:
             pass

@@ -26,12 +26,13 @@ def frame(late: float = 0, **members) -> dict:
             "vehicles": [OBJECT]} | members
 
 
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+def certificate(folder: Path, name: str, *extra: str) -> tuple[Path, Path]:
     """One that vouches for itself, and its key."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    extra = extra or ("-addext", f"subjectAltName=DNS:{name}")
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", certificate],
+         "-subj", f"/CN={name}", *extra, "-keyout", key, "-out", certificate],
         check=True, capture_output=True)
     return certificate, key
 
@@ -39,13 +40,16 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
 class Bridge:
     """Serves each client with what `serve` does, on a thread of its own."""
 
-    def __init__(self, folder: Path, serve: Callable, name: str = "localhost", **options):
-        self.certificate, key = certificate(folder, name)
+    def __init__(self, folder: Path, serve: Callable, name: str = "localhost", extra: tuple = (), old=False, **options):
+        self.certificate, key = certificate(folder, name, *extra)
         self.client = certificate(folder, "client")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
         context.load_verify_locations(self.client[0])
         context.verify_mode = ssl.CERT_REQUIRED
+        if old:
+            context.set_ciphers("ALL:@SECLEVEL=0")
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
         self.locations: list[dict] = []
         self.loop = asyncio.new_event_loop()
         started = threading.Event()
@@ -194,17 +198,35 @@ def test_a_bridge_that_is_another_is_not_spoken_to(stepctl, bridge, tmp_path):
     wrong = list(feed.arguments)
     wrong[wrong.index("--ca") + 1] = other
     ended = stepctl("traffic", "delay", *wrong, "--for", "2")
-    assert ended.status == 69 and "no connection to the bridge" in ended.error and not feed.locations
+    assert ended.status == 69 and "no connection to the bridge: its certificate: self-signed" in ended.error, ended
+    assert not feed.locations
     # A certificate for another name, which is trusted.
     named = bridge(steady, name="elsewhere")
     ended = stepctl("traffic", "delay", *named.arguments, "--for", "2")
-    assert ended.status == 69 and not named.locations
+    assert ended.status == 69 and "its certificate: hostname mismatch" in ended.error and not named.locations, ended
+
+
+def test_a_common_name_is_not_the_name_of_a_bridge(stepctl, bridge):
+    """RFC 9525 2.2."""
+    feed = bridge(steady, extra=("-addext", "keyUsage=digitalSignature,keyCertSign"))
+    ended = stepctl("traffic", "delay", *feed.arguments, "--for", "2")
+    assert ended.status == 69 and "its certificate: hostname mismatch" in ended.error and not feed.locations, ended
+
+
+def test_a_bridge_that_speaks_only_an_old_tls_is_not_spoken_to(stepctl, bridge, tmp_path):
+    """Whatever this computer's OpenSSL would allow."""
+    settings = tmp_path / "openssl.cnf"
+    settings.write_text("openssl_conf = a\n[a]\nssl_conf = b\n[b]\nsystem_default = c\n[c]\nMinProtocol = TLSv1\n"
+                        "CipherString = ALL:@SECLEVEL=0\n")
+    feed = bridge(steady, old=True)
+    ended = stepctl("traffic", "delay", *feed.arguments, "--for", "2", OPENSSL_CONF=str(settings))
+    assert ended.status == 69 and "TLS failed" in ended.error and not feed.locations, ended
 
 
 def test_a_client_without_its_certificate_is_not_served(stepctl, bridge):
     feed = bridge(steady)
     ended = stepctl("traffic", "delay", *feed.arguments[:6], "--for", "2")
-    assert ended.status == 69 and not feed.locations
+    assert ended.status == 69 and "error:" not in ended.error and not feed.locations, ended
 
 
 def test_a_bridge_that_closes_refuses_or_is_not_there(stepctl, bridge, tmp_path):

@@ -325,10 +325,50 @@ def test_a_bridge_that_is_not_the_one_or_not_there_is_told_in_a_line(parked, cha
     assert rider.moves("open", "left").status == 0
 
 
-def test_axes_that_are_swapped_are_told(guarded):
-    vehicle, bridge, rider = guarded(axes="lonlat")
+def stays_shut(vehicle, rider):
+    """The guard never says that the road is clear, and a vehicle that opens nothing unseen opens nothing."""
+    watch(rider)
+    # What has only begun is blind anyway.
+    time.sleep(2.5)
+    assert {watch(rider) for _ in range(5)} <= {"blind", "approaching"}
+    refused = rider.moves("open", "left", "--wait", "0")
+    assert refused.status == 5, refused
+    assert vehicle.is_unmoved()
+
+
+def test_axes_that_are_swapped_are_told_and_open_nothing(guarded):
+    vehicle, bridge, rider = guarded(axes="lonlat", blind="refuse")
     watch(rider)
     vehicle.stepd.says("everything in the traffic feed is more than 50 km away")
+    stays_shut(vehicle, rider)
+
+
+@pytest.mark.parametrize("objects", [[], [{"category": "car", "ahead": 400, "right": -3, "speed": 8}]])
+def test_a_feed_that_shows_nothing_near_the_vehicle_opens_nothing(guarded, objects):
+    vehicle, bridge, rider = guarded(blind="refuse")
+    bridge.scene.shows(*objects, own=False)
+    stays_shut(vehicle, rider)
+
+
+def test_a_section_that_is_late_is_not_outvoted_by_its_neighbours(guarded):
+    vehicle, bridge, rider = guarded(blind="refuse")
+    column = [bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)]
+    bridge.scene.shows(*column, late=1.5, others=[{"section": f"S{index}", "objects": []} for index in range(2, 6)])
+    stays_shut(vehicle, rider)
+
+
+def test_another_sections_box_does_not_become_the_vehicle(guarded):
+    vehicle, bridge, rider = guarded(place="feed", heading_deg=None, blind="refuse")
+    column = [bicycle(1.0 + 2 * index, id=f"b{index}") for index in range(15)]
+    bridge.scene.shows(*column, others=[{"section": "S3", "objects": [OWN | {"ahead": -7, "right": 6}]}])
+    stays_shut(vehicle, rider)
+
+
+def test_a_bicycle_that_the_feed_calls_a_pedestrian_is_waited_for(guarded):
+    vehicle, bridge, rider = guarded()
+    sees(rider, "clear")
+    bridge.scene.shows(bicycle(3, category="pedestrian"))
+    sees(rider, "approaching")
 
 
 def test_the_vehicle_is_found_in_the_feed_and_two_that_may_be_it_are_one_too_many(guarded):
@@ -465,9 +505,10 @@ def test_the_place_is_what_gpsd_makes_of_a_receivers_log(parked, gpsfake, log, i
     parked.starts_all()
     rider = parked.rider("alice")
     if is_seen:
-        # The road is somewhere else, so nothing comes.
-        sees(rider, "clear", 40)
-        parked.stepd.says("everything in the traffic feed is more than 50 km away")
+        # The road is somewhere else.
+        wait_until(lambda: watch(rider) and "more than 50 km away" in parked.stepd.stderr.read_text(),
+                   "the vehicle's place is known", 40)
+        assert watch(rider) == "blind"
     else:
         time.sleep(5)
         assert watch(rider) == "blind"

@@ -617,11 +617,30 @@ def test_who_answers_no_ping_is_disconnected(serve, authority):
     asyncio.run(freeze())
 
 
-def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, tmp_path):
-    """A bridge for which time passes ten times as fast."""
+@pytest.fixture
+def hasty(tmp_path) -> Path:
     library, source = tmp_path / "hasty.so", Path(__file__).with_name("hasty.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True)
-    bridge = serve(prefix=("env", f"LD_PRELOAD={library}", "HASTE=10"))
+    return library
+
+
+def test_a_clock_that_is_set_sends_nobody_away(serve, authority, hasty):
+    bridge = serve(prefix=("env", f"LD_PRELOAD={hasty}", "LEAP=3600"))
+
+    async def wait():
+        async with connect(bridge, authority, "client") as client:
+            # It looks at each connection every 5 s.
+            await asyncio.sleep(6)
+            await client.send(location())
+            await asyncio.sleep(0.2)
+            assert client.state is websockets.State.OPEN
+
+    run(wait())
+
+
+def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, hasty):
+    """A bridge for which time passes ten times as fast."""
+    bridge = serve(prefix=("env", f"LD_PRELOAD={hasty}", "HASTE=10"))
 
     async def wait():
         async with (connect(bridge, authority, "client") as silent, connect(bridge, authority, "client") as talker,
@@ -644,6 +663,30 @@ def test_who_says_nothing_for_a_minute_is_sent_away(serve, authority, tmp_path):
     run(wait())
     # It was no refusal.
     assert counts(bridge)["refused"] == 0
+
+
+def test_what_clients_could_not_read_is_not_passed_on(serve, authority):
+    bridge = serve()
+    fastest = OBJECT | {"speed": {"x": 70.710678, "y": 70.710678, "z": 0}}
+    # Of one byte each in the publisher's message, and six in the bridge's.
+    long = [OBJECT | {"id": "\x7f" * 60 + f"{index:04}", "scenarios": {"wrongWay": True}} for index in range(2000)]
+
+    async def publish():
+        async with connect(bridge, authority, "client") as client, \
+                connect(bridge, authority, "publisher", "/publish/S1") as publisher:
+            await client.send(location())
+            await publisher.send(json.dumps(frame(vehicles=[fastest])))
+            speed = json.loads(await client.recv())["vehicles"][0]["speed"]
+            assert 99.9 < (speed["x"] ** 2 + speed["y"] ** 2) ** 0.5 <= 100
+            message = json.dumps(frame(vehicles=long), ensure_ascii=False, separators=(",", ":"))
+            assert len(message.encode()) < 1 << 20
+            await publisher.send(message)
+            await asyncio.wait_for(publisher.wait_closed(), 5)
+            assert publisher.close_code == 1009
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.recv(), 0.3)
+
+    run(publish())
 
 
 def test_no_place_is_said_or_kept(serve, authority, tmp_path):

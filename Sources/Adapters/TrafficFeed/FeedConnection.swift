@@ -32,6 +32,7 @@ package final class FeedConnection {
   private let helper: HelperProcess
   private let name: String
   private var assembly = FrameAssembly()
+  private var isConnected = false
 
   /// - Parameters:
   ///   - interruption: what ends waits.
@@ -96,12 +97,18 @@ package final class FeedConnection {
   /// - Returns: nil for what is only a part of something.
   private func event(_ body: [UInt8]) throws(FeedError) -> Event? {
     do {
+      // It connects once, and then there are frames: only they are left out where nobody has time for them.
       switch try FeedMessage(body: body) {
-      case .connected: return .connected
+      case .connected:
+        guard !isConnected else { throw FeedError.gaveUp(name) }
+        isConnected = true
+        return .connected
       case .part(let part):
+        guard isConnected else { throw FeedError.gaveUp(name) }
         try assembly.take(part)
         return nil
       case .frame(let received, let dropped, let rest):
+        guard isConnected else { throw FeedError.gaveUp(name) }
         return .frame(
           try assembly.finish(rest), received: UnixTime(microseconds: Int64(received)), dropped: Int(dropped))
       case .ended(let reason, let text): throw FeedError.ended(reason, name, text)

@@ -44,16 +44,18 @@ struct TrafficDelay: ContextCommand {
     let file = try save.map { path throws(SystemError) in try FrameRecorder(path) }
     var clock = ClockOffset()
     var times: [(received: Double, stamp: Double)] = []
+    var sections: [String] = []
     let dropped = try feed.frames(for: duration?.seconds ?? 60, in: context, console) { frame in
       let received = Double(frame.received.microseconds) / 1e6
       if let bridge = frame.frame.bridge { clock.take(bridge, at: received) }
       times.append((received, Double(frame.frame.time.microseconds) / 1e6))
+      sections.append(frame.frame.section)
       try file?.write(frame)
     }
     if dropped > 0 { console.note("\(dropped) frames came faster than they were read, and were left out") }
     let offset = clock.estimate
     let frames = times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) }
-    guard let statistics = DelayStatistics(frames) else {
+    guard let statistics = DelayStatistics(frames, of: sections) else {
       throw CommandFailure(.unavailable, "\(times.isEmpty ? "no frame" : "one frame") came, which is too few")
     }
     if let plot {

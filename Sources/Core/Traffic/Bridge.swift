@@ -32,9 +32,13 @@ public struct Bridge: Sendable {
   }
 
   /// Takes a section's newest frame.
-  public mutating func take(_ frame: FeedFrame, at now: Double) {
+  ///
+  /// - Returns: false where it is longer than `FeedFrame.longest` as clients would get it; then nothing changes.
+  @discardableResult
+  public mutating func take(_ frame: FeedFrame, at now: Double) -> Bool {
+    let rendered = RenderedFrame(frame, serial: serial + 1, received: now)
+    guard rendered.most <= FeedFrame.longest else { return false }
     serial += 1
-    let rendered = RenderedFrame(frame, serial: serial, received: now)
     if let place = places[frame.section] {
       frames[place] = rendered
       news[place] = News(serial: serial, number: news[place].number + 1, received: now)
@@ -43,6 +47,7 @@ public struct Bridge: Sendable {
       frames.append(rendered)
       news.append(News(serial: serial, number: 1, received: now))
     }
+    return true
   }
 
   // MARK: - Clients
@@ -194,6 +199,9 @@ private final class RenderedFrame: Sendable {
     tail.append(stamp: received)
     self.tail = tail + ",\"sent\":".utf8
   }
+
+  /// The bytes of the whole, and of the longest stamps behind it.
+  var most: Int { head.count + objects.count + tail.count + 160 }
 
   /// Appends all up to the time of sending.
   func write(around location: ClientLocation, to bytes: inout [UInt8]) {

@@ -13,12 +13,13 @@ public struct DelayStatistics: Equatable, Sendable {
   public let p95: Double
   public let p99: Double
   public let most: Double
-  /// The mean difference of a delay and the one before, without its sign.
+  /// The mean difference of a delay and the one before in its section, without its sign.
   public let jitter: Double
-  /// How often there was no frame for more than three times the usual time, and the longest of these waits, seconds.
+  /// How often there was no frame of a section for more than three times the usual time, and the longest of these
+  /// waits, seconds.
   public let gaps: Int
   public let longestGap: Double
-  /// How many frames are missing between the others, by their stamps.
+  /// How many frames are missing between the others of their sections, by their stamps.
   public let dropped: Int
   /// The trend of the delay, and the p-value of a test against no trend; nil for fewer than 30 frames.
   public let slope: Slope?
@@ -38,9 +39,11 @@ public struct DelayStatistics: Equatable, Sendable {
     public let counts: [Int]
   }
 
-  /// - Parameter frames: for each, when it came and what it is stamped with; seconds on the same clock, as they came.
+  /// - Parameters:
+  ///   - frames: for each, when it came and what it is stamped with; seconds on the same clock, as they came.
+  ///   - sections: the section of each; none where all are of one.
   /// - Returns: nil for fewer than two.
-  public init?(_ frames: [(arrival: Double, stamp: Double)]) {
+  public init?(_ frames: [(arrival: Double, stamp: Double)], of sections: [String] = []) {
     guard frames.count >= 2 else { return nil }
     let delays = frames.map { $0.arrival - $0.stamp }
     let sorted = delays.sorted()
@@ -53,22 +56,30 @@ public struct DelayStatistics: Equatable, Sendable {
     let number = Double(delays.count)
     let mean = delays.reduce(0, +) / number
     let squares = delays.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
-    count = delays.count
+    self.count = delays.count
     (least, most, self.mean) = (sorted[0], sorted[sorted.count - 1], mean)
     deviation = (squares / (number - 1)).squareRoot()
     (median, p95, p99) = (quantile(0.5), quantile(0.95), quantile(0.99))
-    jitter = zip(delays.dropFirst(), delays).reduce(0) { $0 + abs($1.0 - $1.1) } / (number - 1)
-
-    let waits = zip(frames.dropFirst(), frames).map { $0.arrival - $1.arrival }
-    let usualWait = waits.sorted()[waits.count / 2]
-    let long = waits.filter { $0 > 3 * usualWait }
-    (gaps, longestGap) = (usualWait > 0 ? long.count : 0, usualWait > 0 ? long.max() ?? 0 : 0)
-    let steps = zip(frames.dropFirst(), frames).map { $0.stamp - $1.stamp }.filter { $0 > 0 }
-    let usualStep = steps.isEmpty ? 0 : steps.sorted()[steps.count / 2]
-    dropped = steps.reduce(0) { sum, step in
+    var (changes, count, gaps, longestGap, dropped) = (0.0, 0, 0, 0.0, 0)
+    let places = Dictionary(grouping: frames.indices) { $0 < sections.count ? sections[$0] : "" }
+    for frames in places.values.map({ $0.map { frames[$0] } }) where frames.count >= 2 {
+      let pairs = zip(frames.dropFirst(), frames)
+      changes += pairs.reduce(0) { $0 + abs($1.0.arrival - $1.0.stamp - $1.1.arrival + $1.1.stamp) }
+      count += frames.count - 1
+      let waits = pairs.map { $0.arrival - $1.arrival }
+      let usualWait = waits.sorted()[waits.count / 2]
+      let long = waits.filter { usualWait > 0 && $0 > 3 * usualWait }
+      gaps += long.count
+      longestGap = max(longestGap, long.max() ?? 0)
+      let steps = pairs.map { $0.stamp - $1.stamp }.filter { $0 > 0 }
+      let usualStep = steps.isEmpty ? 0 : steps.sorted()[steps.count / 2]
       // What is a year apart was not dropped.
-      usualStep > 0 && step < 3600 ? sum + Int((step / usualStep).rounded()) - 1 : sum
+      // One that is stamped late makes one step long, and the next one short.
+      let missing = steps.filter { usualStep > 0 && $0 < 3600 }.map { Int(($0 / usualStep).rounded()) - 1 }
+      dropped += max(0, missing.reduce(0, +))
     }
+    jitter = count > 0 ? changes / Double(count) : 0
+    (self.gaps, self.longestGap, self.dropped) = (gaps, longestGap, dropped)
     slope = delays.count < 30 ? nil : Self.slope(of: delays, over: frames.map(\.arrival), mean, squares)
     histogram = Self.histogram(sorted)
   }

@@ -94,6 +94,16 @@ public struct RoadObject: Equatable, Sendable {
     self.scenarios = scenarios
   }
 
+  /// Nobody walks as fast as 2.5 m/s: at about 2 m/s people begin to run. What a feed calls a pedestrian and is faster
+  /// may be a bicycle.
+  private static let fastestWalk = 2.5
+
+  /// Whether it is somebody on foot, as the rider is. Whoever runs is not.
+  public var isWalking: Bool { category == .pedestrian && velocity.length <= Self.fastestWalk }
+
+  /// Below 0.3 m/s: the feed's speed of what stands is not quite 0.
+  var isStanding: Bool { velocity.length < 0.3 }
+
   /// The kind of object. Any other word is `other`.
   public enum Category: String, Sendable, CaseIterable {
     case bus, car, truck, motorcycle, bicycle, pedestrian, other
@@ -194,6 +204,8 @@ public struct RoadObject: Equatable, Sendable {
   }
 
   public var json: JSON {
+    // One of 100 m/s must not become faster by being rounded: nobody would read it.
+    let speed = velocity.length > 99.999 ? velocity * (99.999 / velocity.length) : velocity
     var members: [JSON.Member] = [
       .init("id", .string(id)), .init("category", .string(category.rawValue)),
       // A degree's eighth decimal is a millimetre.
@@ -205,7 +217,7 @@ public struct RoadObject: Equatable, Sendable {
       .init(
         "speed",
         [
-          "x": .rounded(velocity.x, places: 3), "y": .rounded(velocity.y, places: 3), "z": .rounded(heading, places: 4),
+          "x": .rounded(speed.x, places: 3), "y": .rounded(speed.y, places: 3), "z": .rounded(heading, places: 4),
         ]),
       .init(
         "shape",

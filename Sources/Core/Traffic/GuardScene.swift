@@ -18,6 +18,8 @@ public struct GuardScene: Equatable, Sendable {
     public var noise = 0.0
     /// Seconds for which an error of position lasts; 0 when each frame has another one.
     public var correlation = 0.0
+    /// Whether what stands is free of that error, as where a feed holds it.
+    public var holdsStanding = false
     /// Metres that every position is off, in a direction that the seed says.
     public var bias = 0.0
     /// The part of the objects that a frame lacks.
@@ -69,6 +71,7 @@ public struct GuardScene: Equatable, Sendable {
     worsening.delay = try part("delay_s", 0...10)
     worsening.noise = try part("noise_m", 0...20)
     worsening.correlation = try part("correlation_s", 0...60)
+    worsening.holdsStanding = try feed.flag("hold_standing")
     worsening.bias = try part("bias_m", 0...20)
     worsening.dropouts = try part("dropouts", 0...1)
     if feed.has("seed") { worsening.seed = UInt64(try feed.integer("seed", in: 0...Int64.max)) }
@@ -222,13 +225,13 @@ private struct Road {
     objects = recording.map { recorded in
       recorded.frame.objects.compactMap { object in
         let place = pose.inner(point: plane.point(of: object.position))
-        guard object.category != .pedestrian, place.length < 40 else { return nil }
+        guard !object.isWalking, place.length < 40 else { return nil }
         let usual = object.category.usualSize
         return (
           object.id,
           Box(
             center: place, heading: object.heading - site.heading, length: object.length ?? usual.x,
-            width: object.width ?? usual.y), object.velocity.length < 0.3
+            width: object.width ?? usual.y), object.isStanding
         )
       }
     }
@@ -266,6 +269,7 @@ private struct WorseFeed {
         error = last.error * kept + error * (1 - kept * kept).squareRoot()
       }
       errors[object.id] = (frame.time, error)
+      if worsening.holdsStanding, object.isStanding { error = .zero }
       object.position = plane.place(of: plane.point(of: object.position) + error + bias) ?? object.position
       result.objects.append(object)
     }

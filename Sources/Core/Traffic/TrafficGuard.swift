@@ -91,6 +91,7 @@ public struct TrafficGuard: Sendable {
     case beginning = "the feed has only begun"
     case place = "the vehicle's place is not known"
     case twins = "two objects in the feed may be the vehicle"
+    case elsewhere = "the feed shows nothing near the vehicle"
     case crowded = "the feed has more than can be followed"
   }
 
@@ -98,15 +99,11 @@ public struct TrafficGuard: Sendable {
   private let plane: LocalPlane
   private var pose: Pose
   private var tracks: [Key: Track] = [:]
-  private var noise = PositionNoise()
-  /// The newest stamp of each section, and of all of them, on the feed's clock. Only frames that are in time count: one
-  /// wrong stamp from the future would hide everything after it.
-  private var newest: [String: Double] = [:]
-  private var newestOfAll = -Double.infinity
-  /// The sections that showed something near the vehicle, and when the last frame of each came, on this clock.
-  private var near: [String: Double] = [:]
-  /// When the last frames came, on this clock.
-  private var arrivals: [Double] = []
+  private var sections: [String: Section] = [:]
+  /// The newest stamp of all sections, on the feed's clock.
+  private var newest = -Double.infinity
+  /// When the last frame came, on this clock.
+  private var last: Double?
   /// When something in a frame found no room, on this clock.
   private var overflow = -Double.infinity
   private var lateness = 0.0
@@ -118,10 +115,27 @@ public struct TrafficGuard: Sendable {
     let id: String
   }
 
+  private struct Section {
+    /// The newest stamp, on the feed's clock. Only frames that are in time count: one wrong stamp from the future would
+    /// hide everything after it.
+    var newest = -Double.infinity
+    /// When the last frames came, and the last one that was in time, on this clock; none where it was forgotten.
+    var arrivals: [Double] = []
+    var lastInTime = -Double.infinity
+    /// Whether it showed something near the vehicle, be it the vehicle itself. The others say nothing of what is here.
+    var isHere = false
+    var noise: PositionNoise
+    /// Of each step, the frames in a row in which nothing came at it.
+    var clearFrames: [Int]
+
+    init(steps: Int, noise: PositionNoise = PositionNoise()) {
+      self.noise = noise
+      clearFrames = [Int](repeating: 0, count: steps)
+    }
+  }
+
   private struct State {
     var verdict = Verdict.blind(.beginning)
-    /// Frames in a row in which nothing came at the step.
-    var clearFrames = 0
     /// Of each section, the frames in a row in which something came that has another id in each.
     var strangeFrames: [String: Int] = [:]
   }
@@ -177,54 +191,84 @@ public struct TrafficGuard: Sendable {
   ///   - clock: how far the feed's clock is ahead of this one.
   public mutating func take(_ frame: FeedFrame, at time: Double, clock: ClockOffset.Estimate) {
     let stamp = Double(frame.time.microseconds) / 1e6
+    sleep(at: time)
+    var section = sections[frame.section] ?? Section(steps: site.steps.count)
     // One that overtook another, or a clock that stands: what it says is known, or was never new.
-    guard stamp > newest[frame.section] ?? (newestOfAll - Self.sectionMemory) else { return }
+    guard stamp > max(section.newest, newest - Self.sectionMemory) else { return }
     self.clock = clock
     lateness = time + clock.offset - stamp
-    // This clock was set back.
-    if let last = arrivals.last, time < last { arrivals = [] }
-    arrivals.append(time)
-    arrivals.removeAll { $0 <= time - 1 }
+    last = time
+    // This clock may have been set back.
+    section.arrivals.removeAll { $0 <= time - 1 || $0 > time }
+    section.arrivals.append(time)
+    // A frame that is late says that, too.
+    if !section.isHere {
+      section.isHere = frame.objects.contains { [plane, pose] in
+        (plane.point(of: $0.position) - pose.position).length < Self.nearby
+      }
+    }
+    let isInTime = abs(lateness) <= Self.oldest
+    if isInTime {
+      (section.newest, section.lastInTime) = (stamp, time)
+      newest = max(newest, stamp)
+    }
+    if isInTime || section.isHere, !keep(section, frame.section) { overflow = time }
     // What was on its way still comes: a neighbouring section whose clock is wrong must not hide it.
-    guard abs(lateness) <= Self.oldest else {
-      for index in states.indices { states[index] = State() }
+    guard isInTime else {
+      for index in states.indices { begin(index) }
       return
     }
-    guard newest[frame.section] != nil || newest.count < Self.mostSections else {
-      overflow = time
-      return
-    }
-    newest[frame.section] = stamp
-    newestOfAll = max(newestOfAll, stamp)
-    newest = newest.filter { newestOfAll - $0.value <= Self.sectionMemory }
-    near = near.filter { newest[$0.key] != nil }
-    if near[frame.section] != nil { near[frame.section] = time }
-    for object in frame.objects where object.category != .pedestrian {
+    guard sections[frame.section] != nil else { return }
+    for object in frame.objects where !object.isWalking {
       follow(object, in: frame.section, at: stamp, time)
     }
     tracks = tracks.filter { key, track in
-      newest[key.section].map { $0 - track.time <= Self.memory } ?? false
+      sections[key.section].map { 0...Self.memory ~= $0.newest - track.time } ?? false
     }
     for index in states.indices { settle(index, in: frame.section, at: time) }
   }
 
+  /// Forgets the sections that have said nothing for a while, but for how well they measure.
+  private mutating func sleep(at time: Double) {
+    for (name, section) in sections {
+      guard let last = section.arrivals.last, abs(time - last) > Self.sectionMemory else { continue }
+      sections[name] = Section(steps: site.steps.count, noise: section.noise)
+    }
+  }
+
+  /// - Returns: false where there are too many.
+  private mutating func keep(_ section: Section, _ name: String) -> Bool {
+    if sections[name] == nil, sections.count >= Self.mostSections {
+      guard let asleep = sections.first(where: { $0.value.arrivals.isEmpty })?.key else { return false }
+      sections[asleep] = nil
+    }
+    sections[name] = section
+    return true
+  }
+
+  private mutating func begin(_ index: Int) {
+    states[index] = State()
+    for name in sections.keys { sections[name]?.clearFrames[index] = 0 }
+  }
+
   private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double, _ time: Double) {
     let point = plane.point(of: object.position)
-    let distance = (point - pose.position).length
-    if distance < Self.nearby { near[section] = time }
     let key = Key(section: section, id: object.id)
     // Nothing beyond gets here within the horizon, even where it speeds up.
-    guard distance < Self.nearby + 2 * Self.horizon * object.velocity.length else {
+    guard (point - pose.position).length < Self.nearby + 2 * Self.horizon * object.velocity.length else {
       tracks[key] = nil
       return
     }
-    let noise = noise.deviation
+    let noise = sections[section]?.noise.deviation ?? PositionNoise().deviation
     guard tracks[key] != nil || tracks.count < Self.mostTracks else {
       overflow = time
       return
     }
     if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
-      self.noise.take(residual, predictedWithin: before.uncertainty)
+      // What stands is where it was: many a feed holds it, or knows it better, and so says nothing of what moves.
+      if tracks[key]?.isStanding == false {
+        sections[section]?.noise.take(residual, predictedWithin: before.uncertainty)
+      }
     } else {
       tracks[key] = Track(object, at: point, time: stamp, noise: noise)
     }
@@ -237,11 +281,13 @@ public struct TrafficGuard: Sendable {
     let strangeFrames = stranger == nil ? 0 : states[index].strangeFrames[section, default: 0] + 1
     states[index].strangeFrames[section] = strangeFrames == 0 ? nil : strangeFrames
     if strangeFrames >= Self.leastFrames { threat = stranger }
-    states[index].clearFrames = threat == nil ? states[index].clearFrames + 1 : 0
     if let threat {
+      for name in sections.keys { sections[name]?.clearFrames[index] = 0 }
       states[index].verdict = threat
-    } else if states[index].clearFrames >= Self.leastFrames {
-      states[index].verdict = .clear
+    } else {
+      sections[section]?.clearFrames[index] += 1
+      let isClear = sections.values.allSatisfy { !$0.isHere || $0.clearFrames[index] >= Self.leastFrames }
+      if isClear { states[index].verdict = .clear }
     }
   }
 
@@ -256,14 +302,18 @@ public struct TrafficGuard: Sendable {
   }
 
   private func blindness(at time: Double) -> Blindness? {
-    guard let last = arrivals.last else { return .silent }
+    guard let last else { return .silent }
     if clock.uncertainty > 0.2 || lateness < -clock.uncertainty - 0.1 { return .clock }
     if lateness > Self.oldest { return .late }
-    if time - last > Self.silence || time < last { return .silent }
-    // The others say nothing of what is here.
-    if near.values.contains(where: { time - $0 > Self.oldest }) { return .silent }
+    func isSilent(since last: Double) -> Bool { time - last > Self.silence || time < last }
+    if isSilent(since: last) { return .silent }
     if abs(time - overflow) <= 1 { return .crowded }
-    return Double(arrivals.count) < Self.leastRate ? .slow : nil
+    let here = sections.values.filter(\.isHere)
+    if here.isEmpty { return .elsewhere }
+    for section in here where isSilent(since: section.lastInTime) {
+      return section.arrivals.last.map(isSilent) ?? true ? .silent : .late
+    }
+    return here.contains { Double($0.arrivals.count) < Self.leastRate } ? .slow : nil
   }
 
   /// The worst threat to a step. Where the position is too vague to tell the sides apart, the worst threat to any step.
@@ -291,9 +341,10 @@ public struct TrafficGuard: Sendable {
     let now = time + clock.offset
     var first: (time: Double, category: RoadObject.Category)?
     var standing: RoadObject.Category?
+    let newest = section.flatMap { sections[$0]?.newest }
     for (key, track) in tracks {
       if let section {
-        guard track.frames < Self.leastFrames, key.section == section, track.time == newest[section] else { continue }
+        guard track.frames < Self.leastFrames, key.section == section, track.time == newest else { continue }
       } else {
         guard track.frames >= Self.leastFrames else { continue }
       }

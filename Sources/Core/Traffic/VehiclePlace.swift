@@ -36,6 +36,8 @@ public struct VehiclePlace: Sendable {
   public static let sizeError = 0.5
   /// Metres from its mean place beyond which a box has moved. Boxes nearer to one another are one vehicle.
   private static let samePlace = 1.5
+  /// Seconds after its first frame for which all that a section shows is compared: each has shown its boxes by then.
+  private static let beginning = TrafficGuard.oldest
   /// Frames that the own box is seen in before it counts, and over which its place is averaged: ten seconds.
   private static let frames = (least: 3, most: 250)
 
@@ -54,10 +56,11 @@ public struct VehiclePlace: Sendable {
     var mean = Vector.zero
     var forward: Vector
     var frames = 1
+    let found: Double
     var seen: Double
 
     init(_ candidate: Candidate, at stamp: Double) {
-      (section, id, seen) = (candidate.section, candidate.id, stamp)
+      (section, id, found, seen) = (candidate.section, candidate.id, stamp, stamp)
       plane = LocalPlane(at: candidate.position)
       forward = Vector(direction: candidate.heading)
     }
@@ -83,7 +86,8 @@ public struct VehiclePlace: Sendable {
   private var course: Double?
   private var fixTime = -Double.infinity
   private var own: OwnBox?
-  private var candidates: [String: (time: Double, boxes: [Candidate])] = [:]
+  /// What may be the vehicle, of each section: since when, and when last, it was looked at.
+  private var candidates: [String: (begun: Double, time: Double, boxes: [Candidate])] = [:]
   private var hasTwins = false
 
   /// - Parameters:
@@ -116,7 +120,9 @@ public struct VehiclePlace: Sendable {
   public func current(at time: Double) -> Place? {
     guard let rough = rough(at: time) else { return nil }
     guard isInFeed else { return !usesReceiver || course != nil ? rough : nil }
-    guard let own, own.frames >= Self.frames.least, let position = own.plane.place(of: own.mean) else { return nil }
+    guard let own, own.frames >= Self.frames.least, abs(time - own.found) >= Self.beginning,
+      let position = own.plane.place(of: own.mean)
+    else { return nil }
     return Place(position: position, heading: own.forward.direction, error: TrafficGuard.survey)
   }
 
@@ -131,24 +137,34 @@ public struct VehiclePlace: Sendable {
     guard let rough = rough(at: time) else { return forget() }
     let plane = LocalPlane(at: rough.position)
     let boxes = frame.objects.compactMap { object -> Candidate? in
-      guard let length = object.length, let width = object.width, object.velocity.length < 0.3,
+      guard let length = object.length, let width = object.width, object.isStanding,
         abs(length - self.length) <= Self.sizeError, abs(width - self.width) <= Self.sizeError,
         plane.point(of: object.position).length <= rough.error
       else { return nil }
       return Candidate(section: frame.section, id: object.id, position: object.position, heading: object.heading)
     }
-    if let own, own.section == frame.section {
-      // It is known already: whoever parks beside it changes nothing.
-      if let box = boxes.first(where: { $0.id == own.id }), self.own?.take(box, at: time) == true { return }
-      let isStillThere = frame.objects.contains { $0.id == own.id }
-      if !isStillThere, abs(time - own.seen) <= TrafficGuard.memory { return }
-      self.own = nil
-    } else if let own, abs(time - own.seen) <= TrafficGuard.memory {
-      return
-    }
-    if candidates.count >= TrafficGuard.mostSections { candidates = [:] }
-    candidates[frame.section] = (time, boxes)
     candidates = candidates.filter { abs(time - $0.value.time) <= TrafficGuard.memory }
+    if candidates.count >= TrafficGuard.mostSections, candidates[frame.section] == nil { candidates = [:] }
+    let begun = candidates[frame.section]?.begun ?? time
+    candidates[frame.section] = (begun, time, boxes)
+    if let own {
+      let isKnown: Bool
+      if own.section == frame.section {
+        let box = boxes.first { $0.id == own.id }
+        let isStillThere = box != nil || frame.objects.contains { $0.id == own.id }
+        isKnown = box.map { self.own?.take($0, at: time) == true } ?? !isStillThere
+      } else {
+        isKnown = true
+      }
+      if isKnown, let own = self.own, abs(time - own.seen) <= TrafficGuard.memory {
+        // Whoever parks beside it changes nothing. What a section shows from its beginning may be the vehicle itself.
+        let isRivalled =
+          abs(time - begun) < Self.beginning
+          && boxes.contains { (own.plane.point(of: $0.position) - own.mean).length > Self.samePlace }
+        if isRivalled { (self.own, hasTwins) = (nil, true) }
+        return
+      }
+    }
     own = nil
     let all = candidates.values.flatMap(\.boxes)
     hasTwins = all.contains { $0.position.distance(to: all[0].position) > Self.samePlace }

@@ -22,6 +22,26 @@ static inline uint64_t serve_mutual_tls(void) {
 }
 static inline long no_old_tls(void) { return SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1 | SSL_OP_NO_RENEGOTIATION; }
 
+// What is wrong with the certificate that the other side has shown; NULL where nothing is, or where there is none.
+static inline const char *certificate_problem(struct lws *wsi) {
+  SSL *tls = wsi ? (SSL *)lws_get_ssl(wsi) : NULL;
+  long problem = tls ? SSL_get_verify_result(tls) : X509_V_OK;
+  return problem == X509_V_OK ? NULL : X509_verify_cert_error_string(problem);
+}
+
+// Looks at a certificate that is being verified: that of the server has to have its name as a subjectAltName. A common
+// name is none (RFC 9525 2.2), though OpenSSL takes it.
+static inline int is_for_host(void *verification, const char *host) {
+  X509_STORE_CTX *check = (X509_STORE_CTX *)verification;
+  X509 *certificate = X509_STORE_CTX_get_current_cert(check);
+  if (X509_STORE_CTX_get_error_depth(check) > 0) return 1;
+  unsigned int how = X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS;
+  if (certificate && (X509_check_host(certificate, host, 0, how, NULL) == 1 || X509_check_ip_asc(certificate, host, 0) == 1))
+    return 1;
+  X509_STORE_CTX_set_error(check, X509_V_ERR_HOSTNAME_MISMATCH);
+  return 0;
+}
+
 // The one common name of the certificate that the other side has shown, as UTF-8: its length, or -1 where there is no
 // certificate that was verified, or no such name. lws_tls_peer_cert_info looks for "/CN=" in a line that holds the whole
 // subject, and so finds what another of its parts may say.

@@ -136,7 +136,15 @@ final class BridgeServer {
     while lws_service(context, 0) >= 0 {}
   }
 
+  /// What stamps say: seconds since 1970.
   private var now: Double { Double(WallClock.microseconds) / 1e6 }
+
+  /// For what lasts, whoever sets the clock: seconds.
+  private var elapsed: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
 
   // MARK: - What the library says
 
@@ -192,7 +200,7 @@ final class BridgeServer {
     guard lws_hdr_total_length(socket, WSI_TOKEN_HTTP_URI_ARGS) <= 0,
       let path = header(of: socket, WSI_TOKEN_GET_URI), let place = role.place(at: path)
     else { return refuse("\(name) may not use this path") }
-    let peer = Peer(socket, place, now: now)
+    let peer = Peer(socket, place, now: elapsed)
     peers[socket] = peer
     lws_set_opaque_user_data(socket, Unmanaged.passUnretained(peer).toOpaque())
     return 0
@@ -234,7 +242,7 @@ final class BridgeServer {
 
   private func receive(_ socket: OpaquePointer?, _ part: UnsafeRawBufferPointer) -> Int32 {
     guard let socket, let peer = peer(of: socket) else { return -1 }
-    let now = now
+    let now = elapsed
     guard peer.bytes.take(Double(part.count + Self.partCost), at: now) else {
       return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "too many bytes a second")
     }
@@ -263,13 +271,18 @@ final class BridgeServer {
   }
 
   private func publish(_ message: [UInt8], _ section: String, _ peer: Peer) -> Int32 {
-    guard peer.frames.take(at: now) else { return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "50 frames a second") }
+    guard peer.frames.take(at: elapsed) else {
+      return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "50 frames a second")
+    }
     do throws(FeedFlaw) {
       let frame = try FeedFrame(parsing: message)
       guard identical(frame.section, section) else {
         return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "the frame is of another section")
       }
-      take(frame)
+      guard take(frame) else {
+        say(.note("publisher of \(section): a frame of more than 1 MiB, as clients would get it"))
+        return end(peer, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "at most \(FeedFrame.longest) bytes, as it is passed on")
+      }
       return 0
     } catch {
       say(.note("publisher of \(section): \(error)"))
@@ -290,11 +303,14 @@ final class BridgeServer {
     }
   }
 
-  private func take(_ frame: FeedFrame) {
-    counts.received += 1
+  /// - Returns: false for one that clients could not read.
+  @discardableResult
+  private func take(_ frame: FeedFrame) -> Bool {
     let now = now
-    bridge.take(frame, at: now)
+    guard bridge.take(frame, at: now) else { return false }
+    counts.received += 1
     for peer in peers.values where peer.isEstablished { deliver(to: peer, now) }
+    return true
   }
 
   /// Sends what is new to a client: at once where all that it got before is on its way, and otherwise when the library
@@ -340,7 +356,7 @@ final class BridgeServer {
       return end(peer, LWS_CLOSE_STATUS_POLICY_VIOLATION, "too many bytes a second")
     }
     peer.received = received
-    guard now - peer.lastMessage < Self.idle else {
+    guard elapsed - peer.lastMessage < Self.idle else {
       return end(peer, LWS_CLOSE_STATUS_GOINGAWAY, "idle", isRefusal: false)
     }
     lws_set_timer_usecs(socket, Int64(Self.pause * 1e6))

@@ -69,6 +69,7 @@ final class FeedSocket {
     info.protocols = UnsafePointer(protocols)
     info.retry_and_idle_policy = UnsafePointer(patience)
     info.options = UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT)
+    info.ssl_client_options_set = no_old_tls()
     info.timeout_secs = 10
     // The library keeps these.
     let files = [authorities, certificate, key].map { $0.flatMap { strdup($0) } }
@@ -106,12 +107,15 @@ final class FeedSocket {
   }
 
   fileprivate func handle(
-    _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ bytes: UnsafeMutableRawPointer?, _ count: Int
+    _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
+    _ bytes: UnsafeMutableRawPointer?, _ count: Int
   ) -> Int32 {
     switch reason {
+    case LWS_CALLBACK_OPENSSL_PERFORM_SERVER_CERT_VERIFICATION:
+      // What OpenSSL has found wrong already stays wrong.
+      return count == 1 && is_for_host(user, address.host) == 0 ? 1 : 0
     case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-      let text = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)
-      end = .ended(.refused, text.isEmpty ? "it does not answer" : String(decoding: text, as: UTF8.self))
+      end = .ended(.refused, problem(of: socket, UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)))
     case LWS_CALLBACK_CLIENT_ESTABLISHED:
       self.socket = socket
       outbox.connect()
@@ -130,6 +134,14 @@ final class FeedSocket {
     default: break
     }
     return 0
+  }
+
+  /// Why there is no connection. Of TLS, the library has only numbers to say.
+  private func problem(of socket: OpaquePointer?, _ text: UnsafeRawBufferPointer) -> String {
+    if let problem = certificate_problem(socket) { return "its certificate: \(String(cString: problem))" }
+    let told = String(decoding: text, as: UTF8.self)
+    if told.isEmpty { return "it does not answer" }
+    return told.contains("SSL") ? "TLS failed; the bridge may not take this certificate" : told
   }
 
   private func send() -> Int32 {
@@ -169,5 +181,5 @@ private func feedCallback(
   _ socket: OpaquePointer?, _ reason: lws_callback_reasons, _ user: UnsafeMutableRawPointer?,
   _ bytes: UnsafeMutableRawPointer?, _ count: Int
 ) -> Int32 {
-  current?.handle(socket, reason, bytes, count) ?? 0
+  current?.handle(socket, reason, user, bytes, count) ?? 0
 }

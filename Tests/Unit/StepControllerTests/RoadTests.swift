@@ -56,7 +56,7 @@ import Traffic
   final class Feed {
     let bench: Bench
     /// What is on the road, by the feed's time in seconds of the controller's clock.
-    var objects: (Double) -> [RoadObject] = { _ in [] }
+    var objects: (Double) -> [RoadObject] = { _ in [RoadTests.own] }
     var late = 0.1
     /// Seconds by which the feed's clock is ahead.
     var ahead = 0.0
@@ -550,9 +550,11 @@ import Traffic
     #expect(ask(as: rider) == .blind)
   }
 
-  @Test("a feed whose axes are swapped is told once for each connection")
+  @Test("a feed whose axes are swapped is told once for each connection, and makes the guard blind")
   func swapped() {
-    let feed = feed()
+    start(Self.rules(refusesBlind: true))
+    let rider = bench.rider()
+    let feed = feed(as: rider)
     feed.objects = { _ in
       [
         RoadObject(
@@ -565,6 +567,8 @@ import Traffic
     feed.connect()
     feed.play(1)
     #expect(bench.events.filter { $0 == .farRoad }.count == 2)
+    feed.play(3)
+    #expect(ask(as: rider) == .blind && opening(as: rider) == Refusal(.blind))
   }
 
   @Test("ids that are used again for something else hold nothing that is far away")

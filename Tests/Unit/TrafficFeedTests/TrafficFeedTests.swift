@@ -1,4 +1,5 @@
 import Encoding
+import TestSupport
 import Testing
 import TrafficFeed
 
@@ -52,6 +53,26 @@ import TrafficFeed
     let part = [UInt8](repeating: 0, count: FeedMessage.longestPart)
     for _ in 0..<17 { try assembly.take(part) }
     #expect(throws: MalformedMessage()) { try assembly.take(part) }
+  }
+
+  @Test(
+    "a program that connects twice, or says what is on the road before it has connected, is given up",
+    arguments: [
+      [FeedMessage.connected, .connected], [.part([1])], [.frame(received: 1, dropped: 0, rest: [1])],
+    ])
+  func oddProgram(messages: [FeedMessage]) throws {
+    let folder = try TemporaryFolder()
+    let octal = messages.flatMap { Frames.frame($0.body) }.map { byte in
+      let digits = String(byte, radix: 8)
+      return "\\" + String(repeating: "0", count: 3 - digits.count) + digits
+    }
+    // The first argument is the host, and to a shell its script.
+    let script = try folder.write("script", "printf '\(octal.joined())'\nexec sleep 60\n")
+    let connection = try FeedConnection(
+      host: script, port: 1, path: "/", .init(authorities: nil, certificate: nil, key: nil), program: "/bin/sh")
+    #expect(throws: FeedError.gaveUp("\(script):1")) {
+      for _ in messages { _ = try connection.next(until: .now + .seconds(20)) }
+    }
   }
 
   @Test("an address is written as it was read")

@@ -117,6 +117,38 @@ import Traffic
     #expect(try next(bridge, &client, 100)?.objects == [])
   }
 
+  @Test("what the bridge takes, its clients can read: the fastest object, and no longer frame than they take")
+  func readable() throws {
+    var bridge = Bridge(map: nil)
+    var client = Bridge.Client(allowed: nil)
+    #expect(bridge.place(&client, at: location(), now: 100))
+    for (x, y) in [(70.710678, 70.710678), (-70.710678, 70.710678), (100, 0), (35.2, 93.59999), (99.9995, 0.31)] {
+      var fast = frame("S1")
+      fast.objects[0].velocity = Vector(x: x, y: y)
+      // As the publisher may write it.
+      #expect(fast.objects[0].velocity.length <= 100)
+      let isTaken = bridge.take(fast, at: 100)
+      #expect(isTaken)
+      let got = try #require(try next(bridge, &client, 100)?.objects.first)
+      #expect((got.velocity - Vector(x: x, y: y)).length < 0.01)
+    }
+    // What a publisher writes as one byte may be six to write.
+    for (count, fits) in [(1000, true), (2000, false)] {
+      var long = frame("S2", objects: 1)
+      long.objects[0].scenarios.laneChangeLeft = true
+      long.objects[0].scenarios.laneChangeRight = true
+      long.objects = (0..<count).map { index in
+        var object = long.objects[0]
+        object.id = String(repeating: "\u{7f}", count: 60) + "\(1000 + index)"
+        return object
+      }
+      let isTaken = bridge.take(long, at: 100)
+      #expect(isTaken == fits)
+    }
+    #expect(try next(bridge, &client, 100)?.objects.count == 1000)
+    #expect(try next(bridge, &client, 100) == nil)
+  }
+
   @Test("a certificate's sections are all that its holder gets")
   func sections() throws {
     var bridge = Bridge(map: nil)

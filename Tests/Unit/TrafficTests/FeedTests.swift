@@ -224,6 +224,25 @@ import Traffic
     #expect(try #require(delay.slope).p > 0.5)
   }
 
+  @Test("gaps and drops are those of each section, and a frame that comes early makes up for none")
+  func sections() throws {
+    // Two sections of 25 Hz a few milliseconds apart; the second one misses a second. Their stamps jitter.
+    var frames: [(arrival: Double, stamp: Double)] = []
+    var sections: [String] = []
+    for index in 0..<200 {
+      for (section, shift) in [("S1", 0.0), ("S2", 0.003)] where section == "S1" || !(100..<125).contains(index) {
+        let stamp = 1000 + Double(index) * 0.04 + shift + (index % 7 == 2 ? 0.03 : 0)
+        frames.append((stamp + (section == "S1" ? 0.1 : 0.3), stamp))
+        sections.append(section)
+      }
+    }
+    let delay = try #require(DelayStatistics(frames, of: sections))
+    #expect(delay.count == 375 && delay.gaps == 1 && delay.dropped == 25)
+    #expect(abs(delay.longestGap - 1.04) < 0.04)
+    // Each section's delay is always the same.
+    #expect(delay.jitter < 1e-6)
+  }
+
   @Test("a delay that grows is told from one that does not")
   func slope() throws {
     var frames: [(arrival: Double, stamp: Double)] = []

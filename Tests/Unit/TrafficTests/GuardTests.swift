@@ -1,5 +1,6 @@
 import Domain
 import Geography
+import TestSupport
 import Testing
 import Traffic
 
@@ -28,6 +29,8 @@ import func Glibc.sin
       velocity: Vector(x: speed, y: drift), heading: heading, length: length, width: width)
   }
 
+  static let own = object(.car, id: "the vehicle", ahead: 0, right: 0, length: 4.6, width: 1.9)
+
   /// A feed of 25 Hz that is 0.1 s late.
   struct Feed {
     var traffic = TrafficGuard(GuardTests.site)
@@ -35,9 +38,13 @@ import func Glibc.sin
     var delay = 0.1
     var clock = ClockOffset.Estimate(offset: 0, uncertainty: 0.01)
 
+    /// The section that shows the vehicle itself, as that of its place does; nil where none does.
+    var here: String? = "S1"
+
     /// - Parameter late: seconds by which the stamp is older than those of other frames.
     mutating func give(_ objects: [RoadObject], section: String = "S1", late: Double = 0) {
       let stamp = UnixTime(microseconds: Int64(((time - late) * 1e6).rounded()))
+      let objects = section == here ? objects + [GuardTests.own] : objects
       traffic.take(FeedFrame(section: section, time: stamp, objects: objects), at: time + delay, clock: clock)
     }
 
@@ -266,6 +273,13 @@ import func Glibc.sin
     #expect(feed.verdict("right") == .clear)
   }
 
+  @Test("a pedestrian who is faster than anybody walks counts: it may be a bicycle", arguments: [1.4, 2.2, 2.8, 4.2])
+  func fastPedestrian(speed: Double) {
+    var feed = Feed()
+    feed.play(2) { [Self.object(.pedestrian, ahead: -2 - speed * (3 - $0), right: -1.8, speed: speed)] }
+    #expect(speed > 2.5 ? feed.verdict().holds : feed.verdict() == .clear)
+  }
+
   @Test("clear takes three frames in a row")
   func threeFrames() {
     var feed = Feed()
@@ -415,6 +429,78 @@ import func Glibc.sin
     // What was never near need not go on.
     play(2, with: ["S1"])
     #expect(feed.verdict() == .clear)
+  }
+
+  @Test("a feed that shows nothing near the vehicle says nothing of it", arguments: [[], [300.0], [90, 2000]])
+  func elsewhere(ahead: [Double]) {
+    var feed = Feed(here: nil)
+    feed.play(3) { _ in
+      ahead.map {
+        RoadObject(
+          id: "\($0)", category: .car, position: Self.plane.place(of: Vector(x: $0, y: 0))!, velocity: .zero,
+          heading: 0,
+          length: nil, width: nil)
+      }
+    }
+    #expect(feed.verdict() == .blind(.elsewhere))
+    // What was near shows that the section covers this place, and still does when the road is empty.
+    feed.play(1) { [Self.object(ahead: -50 - 8 * $0, right: -1.8, speed: -8, heading: .pi)] }
+    feed.play(3)
+    #expect(feed.verdict() == .clear)
+  }
+
+  /// A section with a bicycle that comes, and four empty ones whose frames are in time.
+  @Test(
+    "a section of this place that is late, slow or silent is not outvoted by its neighbours",
+    arguments: [(1.5, 3, TrafficGuard.Blindness.late), (-1.5, 3, .late), (0, 8, .silent), (0, 5, .slow)])
+  func outvoted(late: Double, every frames: Int, reason: TrafficGuard.Blindness) {
+    var feed = Feed(here: nil)
+    var said: Set<TrafficGuard.Blindness?> = []
+    for index in 0..<100 {
+      if index % frames == 0 {
+        // It counts from its third frame on, so it has another id in each.
+        let bicycle = Self.object(id: "\(index)", ahead: -50 + 0.1 * Double(index), right: -1.8, speed: 2.5)
+        feed.give([bicycle], section: "S1", late: late)
+      }
+      for section in ["S2", "S3", "S4", "S5"] { feed.give([], section: section) }
+      feed.time += 0.04
+      let verdict = feed.verdict()
+      #expect(verdict != .clear && !verdict.holds)
+      if case .blind(let reason) = verdict { said.insert(reason) }
+    }
+    #expect(said.contains(reason))
+    // One that shows something near, too, changes nothing.
+    for index in 0..<100 {
+      if index % frames == 0 { feed.give([], section: "S1", late: late) }
+      feed.give([Self.object(.car, id: "parked", ahead: 40, right: 6)], section: "S2")
+      feed.time += 0.04
+      #expect(feed.verdict() != .clear)
+    }
+  }
+
+  @Test("cars that stand where the feed has them exactly do not teach it that what moves is exact, too")
+  func heldStill() {
+    var random = SplitMix(7)
+    func noise() -> Double { (0..<12).reduce(-6) { sum, _ in sum + Double.random(in: 0..<1, using: &random) } * 1.9 }
+    let parked = (0..<60).map {
+      Self.object(.car, id: "p\($0)", ahead: Double($0) - 30, right: 9, length: 4.4, width: 1.8)
+    }
+    var cleared = 0
+    var feed = Feed()
+    for round in 0..<5 {
+      feed.play(8) { time in
+        parked + [Self.object(id: "\(round)", ahead: -36 + 4.5 * time + noise(), right: -1.9 + noise(), speed: 4.5)]
+      }
+      // A second one comes, and is asked for in the two seconds before it is there.
+      for index in 0..<150 {
+        let ahead = -0.3 - 0.9 - 4.5 * (6 - Double(index) * 0.04)
+        feed.play(0.04) { _ in
+          parked + [Self.object(id: "\(round) b", ahead: ahead + noise(), right: -1.9 + noise(), speed: 4.5)]
+        }
+        if index >= 100, !feed.verdict().holds { cleared += 1 }
+      }
+    }
+    #expect(cleared == 0)
   }
 
   @Test("where more comes than can be followed, the guard never says that the road is clear")

@@ -48,7 +48,7 @@ import Traffic
       let time = Double(index) * 0.04
       let noise = Vector(x: index % 2 == 0 ? 0.4 : -0.4, y: index % 4 < 2 ? 0.3 : -0.3)
       place.look(in: frame(others + [box(at: Vector(x: 2, y: 1) + noise, length: 4.2, width: 2.3)], at: time), at: time)
-      #expect((place.current(at: time) == nil) == (index < 2))
+      #expect((place.current(at: time) == nil) == (time < 0.7))
     }
     let found = try #require(place.current(at: 2))
     #expect((Self.plane.point(of: found.position) - Vector(x: 2, y: 1)).length < 0.05)
@@ -79,14 +79,41 @@ import Traffic
     #expect(place.current(at: 1) != nil)
   }
 
+  @Test(
+    "another section's box is not the vehicle while one section shows another", arguments: [-2.0, -0.02, 0, 0.02, 2])
+  func rival(after head: Double) {
+    var place = searching()
+    func look(_ section: String, from begin: Double, at point: Vector, _ time: Double) {
+      if time >= begin { place.look(in: frame([box(at: point)], section: section, at: time), at: time) }
+    }
+    // Which one begins first, and by how much, does not matter.
+    for index in 0..<100 {
+      let time = Double(index) * 0.04
+      look("S1", from: max(0, head), at: .zero, time)
+      look("S3", from: max(0, -head), at: Vector(x: -6, y: 6), time + 0.01)
+      let begun = abs(head)
+      #expect(place.current(at: time + 0.02) == nil || time < begun, "\(time)")
+      if time > begun + 0.1 { #expect(place.blindness == .twins) }
+    }
+    // A section that has shown none says nothing by one that comes: it parks there.
+    place = searching()
+    for index in 0..<100 {
+      let time = Double(index) * 0.04
+      let parked = time < 2 ? [] : [box("b", at: Vector(x: -6, y: 6))]
+      place.look(in: frame([box()], at: time), at: time)
+      place.look(in: frame(parked, section: "S3", at: time), at: time)
+      #expect((place.current(at: time) != nil) == (time >= 0.7))
+    }
+  }
+
   @Test("a vehicle that drives away is lost at once, and one that the feed loses after a while")
   func gone() {
     var place = searching()
-    for index in 0..<10 { place.look(in: frame([box()], at: Double(index) * 0.04), at: Double(index) * 0.04) }
-    #expect(place.current(at: 0.4) != nil)
+    for index in 0..<20 { place.look(in: frame([box()], at: Double(index) * 0.04), at: Double(index) * 0.04) }
+    #expect(place.current(at: 0.8) != nil)
     var driven = place
-    driven.look(in: frame([box(speed: 3)], at: 0.44), at: 0.44)
-    #expect(driven.current(at: 0.44) == nil)
+    driven.look(in: frame([box(speed: 3)], at: 0.84), at: 0.84)
+    #expect(driven.current(at: 0.84) == nil)
     place.look(in: frame([], at: 1), at: 1)
     #expect(place.current(at: 1) != nil)
     place.look(in: frame([], at: 3), at: 3)
