@@ -1,3 +1,4 @@
+import API
 import ArgumentParser
 import Domain
 import Foundation
@@ -148,10 +149,15 @@ struct Check: AsyncParsableCommand {
     }
     let now = Int64(Date.now.timeIntervalSince1970)
     let tokens = try await store.read { transaction in
-      try transaction.run("SELECT jti FROM access WHERE expires > ?", [.integer(now)]).map { $0.text("jti") }
+      try transaction.run("SELECT jti FROM access WHERE expires > ? AND standing <> 'asked'", [.integer(now)]).map {
+        $0.text("jti")
+      }
     }
     for jti in try folder.place.unknown(tokens) {
       defects.append("the operator has not issued the token \(jti), and could not revoke it")
+    }
+    for jti in try await store.read({ try FleetTables.notWithdrawn(at: now, in: $0) }) {
+      defects.append("the token \(jti) should be revoked, and is not yet; `serve` tries it each minute")
     }
     await store.close()
     for file in try folder.files() where file.isSecret && file.mode & 0o077 != 0 {

@@ -12,7 +12,7 @@ import pytest
 from crowd import moment
 from programs import Stepctl, Transcript, wait_until
 from server import STEPFLEET, Server
-from test_bookings import Device, asked, problem
+from test_bookings import Device, asked, issued, problem, withdrawn
 
 
 @pytest.fixture
@@ -50,6 +50,9 @@ def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
 
         for _ in range(5):
             assert books().status_code == 201
+        present = rider.books(car["id"], None, moment(0.9)).json()
+        confirmed.append(present)
+        assert asked(rider, present, "access", json={"request": device.request}).status_code == 200
         # SQLite's log is empty after a start: else there would be room in it for a while.
         assert server.stops() == 0
         server.starts("--verbose")
@@ -64,9 +67,16 @@ def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
             refused = asked(rider, confirmed[0], "access", json={"request": device.request})
             problem(refused, 503, "busy")
             assert str(disk) not in refused.text
+            # What is taken back is not said to be before it is.
+            assert asked(rider, present, "end").status_code in (500, 503)
+            assert server.types("vehicle", "suspend", "car").returncode == 1
             listed = rider.asks("GET", "/v1/bookings").json()["bookings"]
             assert {booking["id"] for booking in confirmed} == {booking["id"] for booking in listed}
         (disk / "filler").unlink()
+        wait_until(lambda: asked(rider, present, "end").status_code == 200, "there is room again")
+        assert issued(server) <= withdrawn(server)
+        assert server.types("vehicle", "suspend", "car").returncode == 0
+        assert server.types("vehicle", "resume", "car").returncode == 0
         wait_until(lambda: books().status_code == 201, "there is room again")
         assert asked(rider, confirmed[0], "access", json={"request": device.request}).status_code == 200
         assert server.stops() == 0

@@ -45,12 +45,12 @@ import Testing
     for _ in 0..<4 {
       let device = SigningKey()
       for _ in 0..<16 { tokens.append(try grant(to: device)) }
-      #expect(throws: LedgerError.tooManyTokens) { try grant(to: device) }
+      #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: device) }
     }
-    #expect(throws: LedgerError.tooManyTokens) { try grant(to: SigningKey()) }
+    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
     #expect(try fleet.revoke(tokens.map { .token($0) }, now: now).count == 64)
     // Those that were revoked count, too: whoever books, cancels and books again gets no further.
-    #expect(throws: LedgerError.tooManyTokens) { try grant(to: SigningKey()) }
+    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
     let letter = try OperatorPlace("\(folder.path)/operator").letters(now: now)[0]
     #expect(letter.revocations == 64)
     // Two more keys and the last event take less than 500 bytes.
