@@ -262,25 +262,31 @@ package final class LoginService: Sendable {
 
   private func refresh(_ text: String, retry: String?, _ proof: DPoPProof) async throws -> Tokens {
     let now = clock()
-    guard let token = OpaqueToken(text), token.kind == .refresh,
-      let (found, _, state) = try await store.session(id: token.session)
-    else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
-    // Without the device's key a stolen token is worth nothing; it does not even end the login.
-    guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
-    try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof)
-    var session = found
-    switch session.standing(of: text, retry: retry, at: now) {
-    case .current, .repeated: break
-    case .expired:
-      try await store.endSession(id: session.id)
-      throw OAuthError.invalidGrant("the login has expired; log in again")
-    case .reused: throw try await reuse(of: session)
+    for attempt in 0..<Self.renewals {
+      guard let token = OpaqueToken(text), token.kind == .refresh,
+        let (found, _, state) = try await store.session(id: token.session)
+      else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
+      // Without the device's key a stolen token is worth nothing; it does not even end the login.
+      guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
+      if attempt == 0 { try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof) }
+      var session = found
+      switch session.standing(of: text, retry: retry, at: now) {
+      case .current, .repeated: break
+      case .expired:
+        try await store.endSession(id: session.id)
+        throw OAuthError.invalidGrant("the login has expired; log in again")
+      case .reused: throw try await reuse(of: session)
+      }
+      guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
+      let tokens = session.renew(with: text, retry: retry, at: now, random: random)
+      if try await store.renew(session, instead: found.refresh) { return tokens }
+      // Another request was faster. If it was this one, sent twice, this one is its repetition.
     }
-    guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
-    let tokens = session.renew(with: text, retry: retry, at: now, random: random)
-    guard try await store.renew(session, instead: found.refresh) else { throw try await reuse(of: session) }
-    return tokens
+    throw Problem.busy("this login is being renewed")
   }
+
+  /// How often one request tries to renew a login that others renew at the same time.
+  private static let renewals = 5
 
   private func reuse(of session: Session) async throws -> OAuthError {
     try await store.endSession(id: session.id)

@@ -220,6 +220,38 @@ def test_a_renewal_whose_answer_was_lost_can_come_again(device, rider):
     assert device.ask(again.json()["access_token"]).status_code == 200
 
 
+def test_one_renewal_that_is_sent_several_times_at_once_ends_no_login(server, device, rider):
+    first = device.login(rider)
+    key, answers = {"Idempotency-Key": str(uuid.uuid4())}, []
+
+    def renew():
+        copy = Device(server)
+        copy.key = device.key
+        answers.append(copy.refresh(first["refresh_token"], headers=key))
+
+    threads = [threading.Thread(target=renew) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # What lost too often is told to try again.
+    assert {answer.status_code for answer in answers} <= {200, 503}, [answer.text for answer in answers]
+    again = device.refresh(first["refresh_token"], headers=key)
+    assert again.status_code == 200, again.text
+    assert device.ask(again.json()["access_token"]).status_code == 200
+
+
+def test_a_token_that_is_half_made_up_ends_no_login(device, rider):
+    tokens = device.login(rider)
+    session = tokens["access_token"][4:26]
+    for made_up in (f"sfr_{session}{'A' * 43}", f"sfa_{session}{'A' * 43}"):
+        for everywhere in ("false", "true"):
+            form = {"client_id": "stepctl", "token": made_up, "everywhere": everywhere}
+            assert device.post("/oauth/revoke", data=form).status_code == 200
+    assert device.ask(tokens["access_token"]).status_code == 200
+    assert device.refresh(tokens["refresh_token"]).status_code == 200
+
+
 def test_logging_out_everywhere_ends_every_login(server, rider):
     devices = [Device(server) for _ in range(3)]
     tokens = [device.login(rider) for device in devices]
