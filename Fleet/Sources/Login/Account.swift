@@ -95,6 +95,12 @@ struct Session: Sendable, Equatable {
     return .reused
   }
 
+  /// Whether it is the refresh token that counts, or the one before.
+  func knows(refreshToken: String) -> Bool {
+    let digest = digest(of: refreshToken)
+    return constantTimeEqual(digest, refresh) || formerRefresh.map { constantTimeEqual(digest, $0) } ?? false
+  }
+
   func allows(accessToken: String, at now: Int64) -> Bool {
     let digest = digest(of: accessToken)
     return constantTimeEqual(digest, access) && now < accessExpires

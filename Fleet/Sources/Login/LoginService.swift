@@ -306,7 +306,9 @@ package final class LoginService: Sendable {
     let now = clock()
     switch token.kind {
     case .access where !session.allows(accessToken: text, at: now): return
-    // One that was used before is evidence that it was stolen, and ends the login as well.
+    // The session's name is in every token of it, and whoever sees one can make up the rest. One that was used before
+    // is evidence that it was stolen, and ends the login as well.
+    case .refresh where !session.knows(refreshToken: text): return
     case .access, .refresh: break
     }
     if everywhere {
