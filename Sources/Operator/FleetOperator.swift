@@ -236,7 +236,8 @@ public struct FleetOperator: Sendable {
     let vehicle = try place.record(of: name).vehicle().uuid
     let lasting = try place.ledger().tokens.filter { $0.vehicle == vehicle && $0.expires > now }
     let own = lasting.filter { $0.device == request.device.thumbprint }
-    for (tokens, most) in [(own, Self.mostTokens.device), (lasting, Self.mostTokens.vehicle)] where tokens.count >= most {
+    for (tokens, most) in [(own, Self.mostTokens.device), (lasting, Self.mostTokens.vehicle)] where tokens.count >= most
+    {
       throw Refusal.tooMany(until: tokens.map(\.expires).sorted()[tokens.count - most])
     }
     _ = try Self.certificateRequest(request.certificateRequest, name: "rider")

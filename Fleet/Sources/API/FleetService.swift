@@ -432,7 +432,11 @@ package final class FleetService: Sendable {
   private static func checkActive(_ account: String, in transaction: borrowing Transaction) throws {
     guard
       try !transaction.run("SELECT id FROM account WHERE id = ? AND state = 'active'", [.text(account)]).isEmpty
-    else { throw Problem(.unauthorized, "unauthorized", "the account is suspended", headers: [.wwwAuthenticate: #"DPoP algs="EdDSA Ed25519""#]) }
+    else {
+      throw Problem(
+        .unauthorized, "unauthorized", "the account is suspended",
+        headers: [.wwwAuthenticate: #"DPoP algs="EdDSA Ed25519""#])
+    }
   }
 
   private static let unavailable = Problem(.conflict, "unavailable", "the vehicle is out of service")
@@ -663,7 +667,7 @@ package final class FleetService: Sendable {
       [.integer(beyond), value])
   }
 
-  /// Withdraws all that is marked for it. When it returns the operator's ledger has it, and the vehicles are being told.
+  /// Withdraws all that is marked for it. When it returns, the operator's ledger has it, and vehicles are being told.
   /// Where it throws, the marks stay: whoever asks next does it, and so does the housekeeping.
   ///
   /// - Returns: how many tokens that concerns.
@@ -677,7 +681,9 @@ package final class FleetService: Sendable {
         WHERE standing = 'withdrawing' AND access.expires > ? ORDER BY jti
         """, [.integer(now)]
       ).map { (jti: $0.text("jti"), vehicle: $0.text("vehicle")) }
-      return (tokens, try transaction.run("SELECT device FROM revoked_device WHERE noted = 0").map { $0.text("device") })
+      return (
+        tokens, try transaction.run("SELECT device FROM revoked_device WHERE noted = 0").map { $0.text("device") }
+      )
     }
     guard !tokens.isEmpty || !devices.isEmpty else { return 0 }
     var vehicles = Set(tokens.map(\.vehicle))

@@ -86,7 +86,8 @@ package enum FleetTables {
   /// For `stepfleet check`.
   ///
   /// - Returns: what should be withdrawn, and is not, by its jti.
-  package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String] {
+  package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String]
+  {
     try transaction.run(
       "\(overdue) UNION SELECT jti FROM access WHERE standing = 'withdrawing' AND expires > ? ORDER BY jti",
       [.integer(now), .integer(BookingRules.grace), .integer(now)]

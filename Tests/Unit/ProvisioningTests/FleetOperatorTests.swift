@@ -58,6 +58,18 @@ import Testing
     _ = try grant(to: SigningKey(), now: now + hour)
   }
 
+  @Test("a list for the broker that could not be written is written when it is tried again")
+  func listAgain() throws {
+    let token = try grant(to: SigningKey())
+    let list = "\(folder.path)/operator/\(VehiclePaths.revocationList)"
+    unlink(list)
+    mkdir(list, 0o755)
+    #expect(throws: (any Error).self) { try fleet.revoke([.token(token)], now: now) }
+    rmdir(list)
+    #expect(try fleet.revoke([.token(token)], now: now).isEmpty)
+    #expect(access(list, F_OK) == 0)
+  }
+
   @Test("a vehicle that the broker does not know yet keeps no other one from its notice")
   func untold() throws {
     chmod(folder.path, 0o755)
