@@ -71,7 +71,9 @@ struct Restore: AsyncParsableCommand {
   func run() async throws {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
-    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.file(file, "no such file") }
+    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
+    // SQLite has its locks beside it, and says of one that it cannot write only that it cannot be opened.
+    guard access(file, R_OK | W_OK) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
     let copy: SQLiteStore
     do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }
     guard
@@ -98,7 +100,7 @@ struct Restore: AsyncParsableCommand {
       try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
       // Of all that is made here only a PostgreSQL database cannot be thrown away with the folder.
-      let store = try folder.store(settings)
+      let store = try folder.store(settings, isNew: true)
       let rows = try await copy.copy(to: store, FleetFolder.migrations)
       await store.close()
       // Whatever a crash leaves of all this, `stepfleet.json` is there only with the rest.

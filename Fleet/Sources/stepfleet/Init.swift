@@ -56,7 +56,7 @@ struct Init: AsyncParsableCommand {
     let settings = FleetFolder.Settings(
       host: host, port: port, database: database,
       mailFrom: "stepfleet@\(host.contains(":") ? "localhost" : host)", sendmail: "/usr/sbin/sendmail")
-    let store = try folder.store(settings)
+    let store = try folder.store(settings, isNew: true)
     try await store.migrate(FleetFolder.migrations)
     await store.close()
     // It marks a complete folder.

@@ -124,6 +124,42 @@ def test_a_backup_that_was_cut_off_is_not_restored(tmp_path, left):
     assert not (tmp_path / "restored").exists()
 
 
+def test_a_database_that_is_not_there_is_not_replaced_by_an_empty_one(tmp_path):
+    server = Server(tmp_path / "fleet")
+    data = server.folder / "data"
+    data.rename(tmp_path / "elsewhere")
+    for command in (("serve", server.folder), ("check", server.folder), ("backup", tmp_path / "backup")):
+        ended = server.types(*command)
+        assert (ended.returncode, ended.stderr) == (66, f"stepfleet: error: {data}/fleet.sqlite: no such file\n"), ended
+        assert not data.exists() and not (tmp_path / "backup").exists()
+
+
+def test_a_backup_that_is_not_there_or_cannot_be_read_is_not_called_damaged(tmp_path):
+    server = Server(tmp_path / "fleet")
+    file, restored = tmp_path / "backup", tmp_path / "restored"
+    ended = server.types("restore", file, restored)
+    assert (ended.returncode, ended.stderr) == (66, f"stepfleet: error: {file}: no such file\n"), ended
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a folder that nobody can write to")
+    (tmp_path / "medium").mkdir()
+    assert server.types("backup", tmp_path / "medium/backup").returncode == 0
+    subprocess.run(["mount", "--bind", tmp_path / "medium", tmp_path / "medium"], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", tmp_path / "medium"], check=True)
+        ended = server.types("restore", tmp_path / "medium/backup", restored)
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path / "medium"], check=True)
+    assert (ended.returncode, "Read-only file system" in ended.stderr) == (74, True), ended
+
+
+def test_a_check_finds_a_sendmail_that_cannot_be_run(tmp_path):
+    server = Server(tmp_path / "fleet")
+    assert server.types("check", server.folder).returncode == 0
+    server.changes(sendmail=str(tmp_path / "nothing"))
+    checked = server.types("check", server.folder)
+    assert (checked.returncode, f"{tmp_path}/nothing cannot be run" in checked.stdout) == (1, True), checked
+
+
 def test_what_is_no_backup_is_not_restored(tmp_path):
     server = Server(tmp_path / "fleet")
     (tmp_path / "text").write_text("no database\n")
