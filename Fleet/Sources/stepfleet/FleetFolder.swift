@@ -40,7 +40,11 @@ struct FleetFolder: Sendable {
     /// How many bookings an account can have that are not over.
     var bookings = FleetService.limit
 
-    var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
+    var origin: String {
+      // RFC 3986 3.2.2: an IPv6 address is in brackets.
+      let name = host.contains(":") ? "[\(host)]" : host
+      return port == 443 ? "https://\(name)" : "https://\(name):\(port)"
+    }
   }
 
   static let settings = "stepfleet.json"

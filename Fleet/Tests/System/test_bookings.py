@@ -731,6 +731,9 @@ def test_metrics_and_document_are_served(server):
     text = get("/metrics").text
     assert 'route="/healthz"' in text and "nowhere" not in text and 'le="+Inf"' in text
     assert get("/openapi.json").json()["openapi"] == "3.1.0"
+    # What the operator does is nobody else's business.
+    assert server.types("account", "list").returncode == 0
+    assert 'route="/accounts"' not in get("/metrics").text
 
 
 def test_a_method_that_a_path_has_not_is_told_from_a_path_that_is_not(server):
@@ -749,6 +752,22 @@ def test_a_method_that_a_path_has_not_is_told_from_a_path_that_is_not(server):
                 problem(answer, 405, "method")
     assert ask("HEAD", "/healthz").status_code == 200
     assert ask("POST", "/nothing").status_code == 404
+
+
+def test_a_stranger_who_is_put_off_is_no_failure(stored):
+    for thousand in range(10):
+        grants = "INSERT INTO device_grant (device_code, user_code, state, expires) VALUES " + ", ".join(
+            f"('{thousand}-{n}', '{thousand}-{n}', 'pending', {int(time.time()) + 600})" for n in range(1000))
+        postgres.sql(stored.database, grants) if stored.database else stored.sql(grants)
+    refused = requests.post(
+        stored.url + "/oauth/device_authorization", data={"client_id": "stepctl"}, verify=stored.verify)
+    problem(refused, 503, "busy")
+    assert '"failed"' not in stored.log()
+
+
+def test_an_ipv6_address_is_in_brackets(server, tmp_path):
+    made = server.types("init", tmp_path / "fleet", "--host", "::1", "--port", "8499")
+    assert made.returncode == 0 and " at https://[::1]:8499, " in made.stdout, made
 
 
 def test_init_leaves_nothing_when_it_cannot_and_takes_no_folder_that_is_there(server, tmp_path):
