@@ -170,6 +170,10 @@ struct Check: AsyncParsableCommand {
     {
       defects.append("\(certificate) ends within 30 days")
     }
+    if access(settings.sendmail, X_OK) != 0 {
+      let reason = String(cString: strerror(errno))
+      defects.append("\(settings.sendmail) cannot be run, so nobody gets a code by mail: \(reason)")
+    }
     for defect in defects { print(defect) }
     guard defects.isEmpty else { throw FleetError.defects(defects.count) }
     print("\(folder.path): nothing is wrong")
