@@ -69,12 +69,22 @@ package final class LoginService: Sendable {
     /// Codes by mail, by address of the mail.
     var mails = Limit(burst: 5, interval: 3600)
     /// Attempts at mailed codes, by address of the mail.
-    var attempts = Limit(burst: 15, interval: 60)
+    var attempts = Limit(burst: 15, interval: 3600)
     /// Everything that is costly, by network.
     var networks: Limit
+    /// The same, by the IPv6 network of 48 bits that one customer can have: so many networks of 64 are in it.
+    var sites: Limit
     /// Work that goes on after the answer, and who waits until it is done.
     var work = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
+
+    /// - Returns: how long to wait; then nothing is taken.
+    mutating func takeNetwork(_ network: String, at now: Int64) -> Int64? {
+      if let wait = networks.take(network, at: now) { return wait }
+      guard let site = site(of: network), let wait = sites.take(site, at: now) else { return nil }
+      networks.giveBack(network)
+      return wait
+    }
   }
 
   package init(
@@ -91,7 +101,9 @@ package final class LoginService: Sendable {
     self.clock = clock
     self.random = random
     started = clock()
-    memory = Mutex(Memory(networks: Limit(burst: settings.burst, interval: 5)))
+    memory = Mutex(
+      Memory(
+        networks: Limit(burst: settings.burst, interval: 5), sites: Limit(burst: 4 * settings.burst, interval: 1)))
   }
 
   // MARK: Limits
@@ -105,7 +117,7 @@ package final class LoginService: Sendable {
     let now = clock()
     let wait = memory.withLock { memory in
       switch what {
-      case .network: memory.networks.take(key, at: now)
+      case .network: memory.takeNetwork(key, at: now)
       case .login: memory.logins.take(key, at: now)
       case .mail: memory.mails.take(key, at: now)
       case .attempt: memory.attempts.take(key, at: now)
