@@ -1,4 +1,4 @@
-/// What an account may do.
+/// What somebody is, as the operator has noted it. It allows nothing.
 package enum Role: String, CaseIterable, Sendable {
   case rider
   /// Looks after vehicles.
