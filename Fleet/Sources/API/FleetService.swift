@@ -279,7 +279,27 @@ package final class FleetService: Sendable {
     }
     forgetVehicles()
     try await withdraw()
-    if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
+    if service == .removed { try await forgetRemoved() }
+  }
+
+  /// Lets the operator forget the vehicles that were removed: each when it knows what of it was withdrawn, or all of that
+  /// has ended. Until then the broker lets its clients in.
+  private func forgetRemoved() async throws {
+    let now = clock()
+    let removed = try await store.read { transaction in
+      try transaction.run(
+        """
+        SELECT id, folder, (SELECT max(expires) FROM access JOIN booking ON booking.id = access.booking
+          WHERE booking.vehicle = vehicle.id) AS last
+        FROM vehicle WHERE service = 'removed'
+        """
+      ).map { (id: $0.text("id"), folder: $0.text("folder"), lasts: $0.optionalInteger("last") ?? 0 > now) }
+    }
+    for (id, folder, lasts) in removed {
+      // Another vehicle may have its folder's name by now.
+      guard try await desk.perform({ try $0.vehicle(folder)?.uuid.description == id }) else { continue }
+      try await desk.remove(folder, telling: lasts ? UUID(id) : nil)
+    }
   }
 
   /// Says where a vehicle is now; nil where that is not known any more.
@@ -812,16 +832,8 @@ package final class FleetService: Sendable {
         [.integer(now), .integer(BookingRules.grace)])
     }
     try await withdraw()
-    // A vehicle that was removed while the operator's folder could not be changed.
-    let removed = try await store.read { transaction in
-      try transaction.run("SELECT id, folder FROM vehicle WHERE service = 'removed'").map {
-        (id: $0.text("id"), folder: $0.text("folder"))
-      }
-    }
-    try await desk.perform { place in
-      for (id, folder) in removed where try place.vehicle(folder)?.uuid.description == id { try place.remove(folder) }
-      try place.tidy(now: now)
-    }
+    try await forgetRemoved()
+    try await desk.perform { try $0.tidy(now: now) }
   }
 }
 

@@ -345,7 +345,7 @@ def test_a_device_stays_revoked_and_another_key_lets_its_owner_in_again(stored, 
 def test_access_that_is_taken_back_while_it_is_given_is_not_given(stored, parked, new_rider, device, taken):
     rider = new_rider(stored, device.key)
     made = rider.books(parked[0], moment(0.1), moment(2)).json()
-    operator, answers = stored.folder / "operator/operator", []
+    operator, answers, ended = stored.folder / "operator/operator", [], []
     asking = threading.Thread(
         target=lambda: answers.append(asked(rider, made, "access", json={"request": device.request})))
     with ExitStack() as stack:
@@ -355,12 +355,20 @@ def test_access_that_is_taken_back_while_it_is_given_is_not_given(stored, parked
         asking.start()
         wait_until(lambda: f"-> FLOCK  ADVISORY  WRITE {stored.process.pid} " in LOCKS.read_text(), "it waits")
         commands = {"vehicle": ("vehicle", "suspend", "car"), "device": ("revoke", "--device", device.key.thumbprint())}
-        assert stored.types(*commands[taken]).returncode == 0
+        taking = threading.Thread(target=lambda: ended.append(stored.types(*commands[taken])))
+        taking.start()
+        noted = {
+            "vehicle": "SELECT id FROM vehicle WHERE service = 'suspended'", "device": "SELECT device FROM revoked_device",
+        }[taken]
+        sql = (lambda text: postgres.sql(stored.database, text)) if stored.database else stored.sql
+        wait_until(lambda: sql(noted), "it is taken back")
     asking.join()
+    taking.join()
+    assert ended[0].returncode == 0, ended
     problem(answers[0], 409, {"vehicle": "unavailable", "device": "device_revoked"}[taken])
-    written = json.loads((operator / "ledger.json").read_text())
-    (token,) = written["tokens"]
-    assert token["jti"] in [one.get("jti") for one in written["revoked"]]
+    (jti,) = issued(stored)
+    # With its device a token is refused by any name.
+    assert {"vehicle": jti, "device": device.key.thumbprint()}[taken] in withdrawn(stored)
     # Nothing was used of the booking.
     assert asked(rider, made, method="GET").json()["state"] == "booked"
 

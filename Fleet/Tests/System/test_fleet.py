@@ -192,3 +192,11 @@ def test_the_broker_runs_after_the_installation_that_debian_is_told(tmp_path_fac
         log = tmp_path_factory.mktemp("broker") / "log"
         with closing(Running(broker.split(), log, environment, Transcript())) as one:
             one.says("running")
+
+
+def test_a_vehicle_that_is_removed_is_told_that_its_access_is_revoked(fleet, car, phone):
+    booking = booked(phone.rider, car)
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+    assert fleet.types("vehicle", "remove", "car", "--yes").returncode == 0
+    wait_until(lambda: refused(phone, car), "the step is refused")
