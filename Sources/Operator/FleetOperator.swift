@@ -18,6 +18,37 @@ public struct FleetOperator: Sendable {
   /// A server hands out tokens unattended, and one notice must be able to revoke all of them.
   static let mostTokens = (vehicle: 64, device: 16)
 
+  /// Why whoever asks does not get it, though nothing is wrong with the folder. Its text names no file.
+  public enum Refusal: Failure, Equatable {
+    /// The certificate request is damaged, or asks for what it may not.
+    case request(String)
+    /// With one more token, what was handed out could not be taken back in one notice.
+    ///
+    /// - Parameter until: when the next of them ends, Unix time.
+    case tooMany(until: Int64)
+
+    public var exitStatus: ExitStatus {
+      switch self {
+      case .request: .badData
+      case .tooMany: .failure
+      }
+    }
+
+    public var description: String {
+      switch self {
+      case .request(let reason): reason
+      case .tooMany: "too many tokens for the vehicle or the device have not ended"
+      }
+    }
+
+    public var hint: String? {
+      switch self {
+      case .request: nil
+      case .tooMany: "more can be had when some have ended"
+      }
+    }
+  }
+
   /// - Parameter path: of the folder that `create`, or `stepctl operator init`, has made.
   public init(_ path: String) { place = OperatorPlace(path) }
 
@@ -139,8 +170,8 @@ public struct FleetOperator: Sendable {
     let keys = try place.keys()
     let authorityPEM = try authorityPEM()
     let authority = try VehicleFolder(place.path).readAuthority()
-    let (certificate, end) = try about("the certificate request") {
-      let request = try CertificateRequest(der: application.certificateRequest, name: "controller")
+    let request = try Self.certificateRequest(application.certificateRequest, name: "controller")
+    let (certificate, end) = try about(place.path) {
       let certificate = try authority.issue(
         .controller(of: application.vehicle.uuid), for: request, now: now, lastingUntil: 0)
       return (try certificate.pem(), try certificate.end())
@@ -169,6 +200,12 @@ public struct FleetOperator: Sendable {
       certificate: certificate, end: end)
   }
 
+  private static func certificateRequest(_ der: [UInt8], name: String) throws(Refusal) -> CertificateRequest {
+    do { return try CertificateRequest(der: der, name: name) } catch {
+      throw .request("the certificate request: \(error)")
+    }
+  }
+
   /// Forgets a vehicle: the broker no longer lets its clients in, from its next look at the access list on. A copy of
   /// what was public of it stays, as `.removed-NAME`.
   public func remove(_ name: String) throws {
@@ -192,15 +229,19 @@ public struct FleetOperator: Sendable {
   ///
   /// - Returns: what the device gets: a token, and a certificate that lasts as long, or a day. Nil where the device was
   ///   withdrawn, and gets nothing more for now.
-  /// - Throws: also where so many tokens for the vehicle last that a notice could not revoke one more.
+  /// - Throws: `Refusal`, where so many tokens last that a notice could not revoke one more, too.
   public func grant(
     _ name: String, subject: String, steps: [StepID], validity: Range<Int64>, to request: DeviceRequest, now: Int64
   ) throws -> AccessFile? {
     guard let rider = RiderName(subject) else { throw RequestError.unusableName(subject) }
     let vehicle = try place.record(of: name).vehicle().uuid
     let lasting = try place.ledger().tokens.filter { $0.vehicle == vehicle && $0.expires > now }
-    let own = lasting.count { $0.device == request.device.thumbprint }
-    guard lasting.count < Self.mostTokens.vehicle, own < Self.mostTokens.device else { throw LedgerError.tooManyTokens }
+    let own = lasting.filter { $0.device == request.device.thumbprint }
+    for (tokens, most) in [(own, Self.mostTokens.device), (lasting, Self.mostTokens.vehicle)] where tokens.count >= most
+    {
+      throw Refusal.tooMany(until: tokens.map(\.expires).sorted()[tokens.count - most])
+    }
+    _ = try Self.certificateRequest(request.certificateRequest, name: "rider")
     let plan = TokenPlan(
       rider: rider, steps: steps, notBefore: validity.lowerBound,
       lifetime: validity.upperBound - validity.lowerBound)
@@ -224,7 +265,11 @@ public struct FleetOperator: Sendable {
   ///
   /// - Returns: the tokens that it concerns, by their `jti`; none where all of them had ended.
   public func revoke(_ subjects: [Notice.Subject], now: Int64) throws -> [String] {
-    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke { return [] }
+    do { return try place.revoke(subjects, now: now).entries.map(\.id) } catch LedgerError.nothingToRevoke {
+      // The ledger may have had them already, and the broker's list not: then that had failed.
+      try place.writeRevocationList(now: now)
+      return []
+    }
   }
 
   /// Leaves new notices with the broker, which keeps them for the vehicles, and waits until they are there. A vehicle

@@ -230,8 +230,8 @@ package final class FleetService: Sendable {
           [.text(code), .text(name), .integer(now + Self.invitationLifetime)])
       }
       forgetVehicles()
+      if case FleetOperator.Refusal.request(let reason) = error { throw Problem.malformed(reason) }
       guard let error = error as? any Failure else { throw error }
-      if error.exitStatus == .badData { throw Problem.malformed("\(error)") }
       // The line is for the operator: it names files.
       logger.error("a vehicle has not joined", metadata: ["vehicle": "\(enrolment.id)", "error": "\(error)"])
       if error.exitStatus == .usage { throw Problem(.conflict, "taken", "a vehicle with that id or topic is there") }
@@ -244,14 +244,17 @@ package final class FleetService: Sendable {
   package func setService(_ service: Service, of name: String) async throws {
     let now = clock()
     let vehicle = try await named(name).vehicle
-    guard vehicle.service != service else { return }
+    guard vehicle.service != service else {
+      try await withdraw()
+      return
+    }
     let event: FleetEvent =
       switch service {
       case .inService: .maintenanceEnd
       case .suspended: .maintenance
       case .removed: .decommissioned
       }
-    let concerned = try await store.write { transaction in
+    try await store.write { transaction in
       try transaction.reserve(Self.accessIsGiven)
       try transaction.run(
         "UPDATE vehicle SET service = ? WHERE id = ?", [.text(service.rawValue), .text(vehicle.id)])
@@ -270,12 +273,33 @@ package final class FleetService: Sendable {
       }
       try Self.event(event, of: vehicle.id, at: now, in: transaction)
       try transaction.announce("vehicle")
-      return try Self.access(
-        "booking.vehicle = ?", .text(vehicle.id), now, in: transaction)
+      if service != .inService {
+        try Self.mark("booking IN (SELECT id FROM booking WHERE vehicle = ?)", .text(vehicle.id), now, in: transaction)
+      }
     }
     forgetVehicles()
-    if service != .inService { try await withdraw(concerned) }
-    if service == .removed { try await desk.perform { try $0.remove(vehicle.folder) } }
+    try await withdraw()
+    if service == .removed { try await forgetRemoved() }
+  }
+
+  /// Lets the operator forget the vehicles that were removed: each when it knows what of it was withdrawn, or all of that
+  /// has ended. Until then the broker lets its clients in.
+  private func forgetRemoved() async throws {
+    let now = clock()
+    let removed = try await store.read { transaction in
+      try transaction.run(
+        """
+        SELECT id, folder, (SELECT max(expires) FROM access JOIN booking ON booking.id = access.booking
+          WHERE booking.vehicle = vehicle.id) AS last
+        FROM vehicle WHERE service = 'removed'
+        """
+      ).map { (id: $0.text("id"), folder: $0.text("folder"), lasts: $0.optionalInteger("last") ?? 0 > now) }
+    }
+    for (id, folder, lasts) in removed {
+      // Another vehicle may have its folder's name by now.
+      guard try await desk.perform({ try $0.vehicle(folder)?.uuid.description == id }) else { continue }
+      try await desk.remove(folder, telling: lasts ? UUID(id) : nil)
+    }
   }
 
   /// Says where a vehicle is now; nil where that is not known any more.
@@ -366,8 +390,9 @@ package final class FleetService: Sendable {
           throw Problem(.unprocessableContent, "no_such_step", "the vehicle has no step \(unknown)")
         }
         let wanted = known.filter { steps?.contains($0) ?? true }
-        // Of requests that come at once, each sees those before it.
+        // Of requests that come at once, each sees those before it; and whoever cancels all sees this one.
         try transaction.reserve(account)
+        try Self.checkActive(account, in: transaction)
         guard try Self.openBookings(of: account, at: now, in: transaction) < limit else {
           throw Problem(
             .conflict, "too_many_bookings", "the account has \(limit) bookings that are not over, and cannot have more")
@@ -423,6 +448,17 @@ package final class FleetService: Sendable {
     )[0].integer("n")
   }
 
+  /// It may have been suspended since the request was read.
+  private static func checkActive(_ account: String, in transaction: borrowing Transaction) throws {
+    guard
+      try !transaction.run("SELECT id FROM account WHERE id = ? AND state = 'active'", [.text(account)]).isEmpty
+    else {
+      throw Problem(
+        .unauthorized, "unauthorized", "the account is suspended",
+        headers: [.wwwAuthenticate: #"DPoP algs="EdDSA Ed25519""#])
+    }
+  }
+
   private static let unavailable = Problem(.conflict, "unavailable", "the vehicle is out of service")
 
   private func taken(_ vehicle: String, _ asked: Interval, now: Int64) async throws -> Problem {
@@ -433,10 +469,14 @@ package final class FleetService: Sendable {
       .conflict, "taken", "another booking has that time", members: [.init("next", .array(next.map(\.json)))])
   }
 
+  /// The newest 200; those that are not over are among them.
   func bookings(of account: String) async throws -> [FleetBooking] {
     try await store.read { transaction in
-      try transaction.run("\(FleetBooking.select) WHERE account = ? ORDER BY begins DESC LIMIT 200", [.text(account)])
-        .map(FleetBooking.init)
+      try transaction.run(
+        """
+        \(FleetBooking.select) WHERE account = ? ORDER BY state IN ('booked', 'active') DESC, begins DESC LIMIT 200
+        """, [.text(account)]
+      ).map(FleetBooking.init)
     }
   }
 
@@ -481,8 +521,7 @@ package final class FleetService: Sendable {
         let known = try await booking(id, of: account)
         next = (known.vehicle.id, Interval(known.booking.interval.begin, end))
       }
-      let (changed, concerned) = try await store.write {
-        transaction -> (FleetBooking, [(jti: String, vehicle: String)]) in
+      let changed = try await store.write { transaction -> FleetBooking in
         let old = try Self.booking(id, of: account, in: transaction)
         let new: Booking
         var event: FleetEvent?
@@ -498,7 +537,7 @@ package final class FleetService: Sendable {
           }
         } catch { throw Problem(error) }
         if case .extend(_, let etag) = change, etag != "*", etag != old.etag { throw Self.changed }
-        guard new != old.booking else { return (old, [(jti: String, vehicle: String)]()) }
+        guard new != old.booking else { return old }
         // Two who have read the same version do not both write.
         let written = try transaction.run(
           """
@@ -508,10 +547,10 @@ package final class FleetService: Sendable {
         if let event { try Self.event(event, of: old.vehicle.id, id, at: now, in: transaction) }
         // What lasts longer than the booking does now.
         let limit = new.written.isOpen ? new.interval.end + BookingRules.grace : now
-        let concerned = try Self.access("booking.id = ?", .text(id), limit, in: transaction)
-        return (try Self.booking(id, of: account, in: transaction), concerned)
+        try Self.mark("booking = ?", .text(id), limit, in: transaction)
+        return try Self.booking(id, of: account, in: transaction)
       }
-      try await withdraw(concerned)
+      try await withdraw()
       return changed
     } catch StoreError.constraint(FleetTables.overlap) {
       guard let next else { throw Problem.failed }
@@ -545,66 +584,143 @@ package final class FleetService: Sendable {
     }
     let validity: Range<Int64>
     do throws(BookingProblem) { validity = try known.booking.validity(at: now) } catch { throw Problem(error) }
-    guard try await !store.read({ try Self.isRevoked(caller.device, in: $0) }) else { throw Self.deviceRevoked }
-    let file: AccessFile
+    let place = try await takePlace(known, for: caller, until: validity.upperBound, now: now)
+    let token: Token
+    let text: String
     do {
       let granted = try await desk.perform {
         try $0.grant(
           known.vehicle.folder, subject: known.subject, steps: known.steps, validity: validity, to: request, now: now)
       }
       guard let granted else { throw Self.deviceRevoked }
-      file = granted
-    } catch let error as any Failure {
-      if error.exitStatus == .badData { throw Problem(.unprocessableContent, "bad_request", error.description) }
-      // The line is for the operator: it names files.
-      logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"])
-      throw Problem.busy("access cannot be given at present", seconds: 5)
+      (token, text) = (granted.token, granted.text)
+    } catch {
+      try await store.write { try $0.run("DELETE FROM access WHERE jti = ?", [.text(place)]) }
+      switch error {
+      case FleetOperator.Refusal.request(let reason): throw Problem(.unprocessableContent, "bad_request", reason)
+      case FleetOperator.Refusal.tooMany(let next): throw Self.tooMuchAccess(until: next)
+      case let error as any Failure:
+        // The line is for the operator: it names files.
+        logger.error("no access", metadata: ["booking": "\(id)", "error": "\(error)"])
+        throw Problem.busy("access cannot be given at present", seconds: 5)
+      default: throw error
+      }
     }
-    let token = file.token
     let refusal = try await store.write { transaction -> Problem? in
       try transaction.reserve(Self.accessIsGiven)
+      let refusal = try Self.note(token, of: known, in: transaction)
       try transaction.run(
-        "INSERT INTO access (jti, booking, device, expires) VALUES (?, ?, ?, ?)",
-        [.text(token.id), .text(id), .text(caller.device), .integer(token.expires)])
-      let vehicle = try transaction.run("SELECT service FROM vehicle WHERE id = ?", [.text(known.vehicle.id)])
-      guard vehicle[0].text("service") == Service.inService.rawValue else { return Self.unavailable }
-      guard try !Self.isRevoked(caller.device, in: transaction) else { return Self.deviceRevoked }
-      let open = try transaction.run(
-        "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
-        [.text(id), .integer(known.version)])
-      guard !open.isEmpty else {
-        return Problem(.conflict, "changed", "the booking has changed meanwhile; ask again")
-      }
-      if !known.booking.hasAccess {
+        "UPDATE access SET jti = ?, expires = ?, standing = ? WHERE jti = ?",
+        [.text(token.id), .integer(token.expires), .text(refusal == nil ? "given" : "withdrawing"), .text(place)])
+      if refusal == nil, !known.booking.hasAccess {
         try Self.event(.tripStart, of: known.vehicle.id, id, at: max(now, validity.lowerBound), in: transaction)
       }
-      return nil
+      return refusal
     }
     if let refusal {
-      // Something has changed meanwhile, and whoever changed it has not seen this token.
-      try await withdraw([(token.id, known.vehicle.id)])
+      try await withdraw()
       throw refusal
     }
-    return file.text
+    return text
   }
 
-  /// What was handed out and lasts beyond a time: its jti, and the vehicle.
-  private static func access(
+  /// Notes that a booking has access.
+  ///
+  /// - Returns: why it may not have it: something has changed meanwhile, and whoever changed it has not seen the token.
+  private static func note(
+    _ token: Token, of known: FleetBooking, in transaction: borrowing Transaction
+  ) throws(StoreError) -> Problem? {
+    let vehicle = try transaction.run("SELECT service FROM vehicle WHERE id = ?", [.text(known.vehicle.id)])
+    guard vehicle[0].text("service") == Service.inService.rawValue else { return unavailable }
+    guard try !isRevoked(token.device.thumbprint.description, in: transaction) else { return deviceRevoked }
+    let open = try transaction.run(
+      "UPDATE booking SET has_access = 1 WHERE id = ? AND version = ? AND state IN ('booked', 'active') RETURNING id",
+      [.text(known.id), .integer(known.version)])
+    return open.isEmpty ? Problem(.conflict, "changed", "the booking has changed meanwhile; ask again") : nil
+  }
+
+  /// How many tokens of an account for a vehicle there can be that have not ended, withdrawn ones included: what a
+  /// vehicle has to remember is little, and nobody uses it up for all others.
+  static let mostAccess = 8
+
+  private static func tooMuchAccess(until next: Int64) -> Problem {
+    let from = Timestamp(seconds: next).description
+    return Problem(
+      .conflict, "too_many_access", "there is too much access to the vehicle that has not ended; ask again at \(from)",
+      members: [.init("from", .string(from))])
+  }
+
+  /// Takes a place for a token that is about to be made: of requests that come at once, each sees those before it.
+  ///
+  /// - Returns: what is in the place of the token's jti.
+  private func takePlace(
+    _ booking: FleetBooking, for caller: Caller, until end: Int64, now: Int64
+  ) async throws -> String {
+    let place = "asked \(UUID.random())"
+    try await store.write { transaction in
+      try transaction.reserve(caller.account)
+      try Self.checkActive(caller.account, in: transaction)
+      guard try !Self.isRevoked(caller.device, in: transaction) else { throw Self.deviceRevoked }
+      let lasting = try transaction.run(
+        """
+        SELECT access.expires AS expires FROM access JOIN booking ON booking.id = access.booking
+        WHERE booking.account = ? AND booking.vehicle = ? AND access.expires > ? ORDER BY access.expires
+        """, [.text(caller.account), .text(booking.vehicle.id), .integer(now)])
+      guard lasting.count < Self.mostAccess else {
+        throw Self.tooMuchAccess(until: lasting[lasting.count - Self.mostAccess].integer("expires"))
+      }
+      try transaction.run(
+        "INSERT INTO access (jti, booking, device, expires, standing) VALUES (?, ?, ?, ?, 'asked')",
+        [.text(place), .text(booking.id), .text(caller.device), .integer(end)])
+    }
+    return place
+  }
+
+  /// Marks what was handed out, and lasts beyond a time, as to be withdrawn: `withdraw` does it.
+  ///
+  /// - Parameter condition: of a row of `access`.
+  private static func mark(
     _ condition: String, _ value: Value, _ beyond: Int64, in transaction: borrowing Transaction
-  ) throws(StoreError) -> [(jti: String, vehicle: String)] {
+  ) throws(StoreError) {
     try transaction.run(
-      """
-      SELECT jti, vehicle FROM access JOIN booking ON booking.id = access.booking
-      WHERE access.expires > ? AND \(condition)
-      """, [.integer(beyond), value]
-    ).map { ($0.text("jti"), $0.text("vehicle")) }
+      "UPDATE access SET standing = 'withdrawing' WHERE standing = 'given' AND expires > ? AND \(condition)",
+      [.integer(beyond), value])
   }
 
+  /// Withdraws all that is marked for it. When it returns, the operator's ledger has it, and vehicles are being told.
+  /// Where it throws, the marks stay: whoever asks next does it, and so does the housekeeping.
+  ///
+  /// - Returns: how many tokens that concerns.
   @discardableResult
-  private func withdraw(_ access: [(jti: String, vehicle: String)]) async throws -> Int {
-    guard !access.isEmpty else { return 0 }
-    return try await desk.revoke(
-      access.map { .token($0.jti) }, of: Set(access.compactMap { UUID($0.vehicle) }), now: clock())
+  package func withdraw() async throws -> Int {
+    let now = clock()
+    let (tokens, devices) = try await store.read { transaction in
+      let tokens = try transaction.run(
+        """
+        SELECT jti, vehicle FROM access JOIN booking ON booking.id = access.booking
+        WHERE standing = 'withdrawing' AND access.expires > ? ORDER BY jti
+        """, [.integer(now)]
+      ).map { (jti: $0.text("jti"), vehicle: $0.text("vehicle")) }
+      return (
+        tokens, try transaction.run("SELECT device FROM revoked_device WHERE noted = 0").map { $0.text("device") }
+      )
+    }
+    guard !tokens.isEmpty || !devices.isEmpty else { return 0 }
+    var vehicles = Set(tokens.map(\.vehicle))
+    // Of a device the ledger knows more than the database: what `stepctl provision token` has given it.
+    if !devices.isEmpty { vehicles.formUnion(try await knownVehicles().map(\.id)) }
+    let count = try await desk.revoke(
+      devices.compactMap { Thumbprint($0).map(Notice.Subject.device) } + tokens.map { .token($0.jti) },
+      of: Set(vehicles.compactMap { UUID($0) }), now: now)
+    try await store.write { transaction in
+      for (jti, _) in tokens {
+        try transaction.run("UPDATE access SET standing = 'withdrawn' WHERE jti = ?", [.text(jti)])
+      }
+      for device in devices {
+        try transaction.run("UPDATE revoked_device SET noted = 1 WHERE device = ?", [.text(device)])
+      }
+    }
+    return count
   }
 
   /// What the operator takes back.
@@ -623,43 +739,73 @@ package final class FleetService: Sendable {
     switch revocation {
     case .device(let device):
       // What the operator's ledger notes ends with the device's last token.
-      let concerned = try await store.write { transaction in
+      try await store.write { transaction in
         try transaction.reserve(Self.accessIsGiven)
         try transaction.run(
-          "INSERT INTO revoked_device (device, since) VALUES (?, ?) ON CONFLICT (device) DO NOTHING",
-          [.text(device.description), .integer(now)])
-        return try Self.access("access.device = ?", .text(device.description), now, in: transaction)
+          """
+          INSERT INTO revoked_device (device, since, noted) VALUES (?, ?, 0)
+          ON CONFLICT (device) DO UPDATE SET noted = 0
+          """, [.text(device.description), .integer(now)])
+        try Self.mark("device = ?", .text(device.description), now, in: transaction)
       }
-      guard !concerned.isEmpty else { return 0 }
-      return try await desk.revoke(
-        [.device(device)], of: Set(concerned.compactMap { UUID($0.vehicle) }), now: now)
+      return try await withdraw()
     case .booking(let id):
       _ = try await booking(id, of: nil)
-      return try await cancelAll("booking.id = ?", id, now: now)
+      return try await cancelAll("id = ?", id, now: now)
     case .account(let id):
-      return try await cancelAll("booking.account = ?", id, now: now)
+      return try await cancelAll("account = ?", id, now: now)
     }
   }
 
   private func cancelAll(_ condition: String, _ value: String, now: Int64) async throws -> Int {
-    let concerned = try await store.write { transaction in
-      let open = try transaction.run(
-        """
-        UPDATE booking SET state = 'cancelled', version = version + 1
-        WHERE \(condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle
-        """, [.text(value), .integer(now)])
-      for row in open {
-        try Self.event(.providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
-      }
-      return try Self.access(condition, .text(value), now, in: transaction)
+    let count = try await store.write { transaction in
+      // A booking that is being made is seen when it is there.
+      try transaction.reserve(value)
+      try Self.cancel(condition, [.text(value)], now, in: transaction)
+      let concerned = "booking IN (SELECT id FROM booking WHERE \(condition))"
+      try Self.mark(concerned, .text(value), now, in: transaction)
+      return try transaction.run(
+        "SELECT count(*) AS n FROM access WHERE standing = 'withdrawing' AND expires > ? AND \(concerned)",
+        [.integer(now), .text(value)])[0].integer("n")
     }
-    return try await withdraw(concerned)
+    try await withdraw()
+    return Int(count)
+  }
+
+  private static func cancel(
+    _ condition: String, _ values: [Value], _ now: Int64, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    let open = try transaction.run(
+      """
+      UPDATE booking SET state = 'cancelled', version = version + 1
+      WHERE \(condition) AND state IN ('booked', 'active') AND ends > ? RETURNING id, vehicle
+      """, values + [.integer(now)])
+    for row in open {
+      try event(.providerCancellation, of: row.text("vehicle"), row.text("id"), at: now, in: transaction)
+    }
   }
 
   /// Everything about an account, for its export.
   package func export(_ account: String) async throws -> [JSON.Member] {
     let now = clock()
-    return [JSON.Member("bookings", .array(try await bookings(of: account).map { $0.json(at: now) }))]
+    return try await store.read { transaction in
+      let bookings = try transaction.run(
+        "\(FleetBooking.select) WHERE account = ? ORDER BY begins DESC", [.text(account)]
+      ).map { FleetBooking($0).json(at: now) }
+      let access = try transaction.run(
+        """
+        SELECT booking, device, expires, standing FROM access
+        WHERE standing <> 'asked' AND booking IN (SELECT id FROM booking WHERE account = ?) ORDER BY expires DESC
+        """, [.text(account)]
+      ).map { row -> JSON in
+        [
+          "booking": .string(row.text("booking")), "device": .string(row.text("device")),
+          "ends": .string(Timestamp(seconds: row.integer("expires")).description),
+          "revoked": .bool(row.text("standing") != "given"),
+        ]
+      }
+      return [JSON.Member("bookings", .array(bookings)), .init("access", .array(access))]
+    }
   }
 
   // MARK: - Time
@@ -679,7 +825,14 @@ package final class FleetService: Sendable {
           at: row.integer("ends"), in: transaction)
       }
       try transaction.run("DELETE FROM idempotency WHERE created <= ?", [.integer(now - 86_400)])
+      // What was begun, and not finished: an account was suspended, and its bookings are still there.
+      try Self.cancel("account IN (SELECT id FROM account WHERE state <> 'active')", [], now, in: transaction)
+      try transaction.run(
+        "UPDATE access SET standing = 'withdrawing' WHERE jti IN (\(FleetTables.overdue))",
+        [.integer(now), .integer(BookingRules.grace)])
     }
+    try await withdraw()
+    try await forgetRemoved()
     try await desk.perform { try $0.tidy(now: now) }
   }
 }

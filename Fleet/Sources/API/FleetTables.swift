@@ -15,6 +15,19 @@ package enum FleetTables {
     Migration(
       "vehicle-place-1",
       ["latitude", "longitude", "placed_at"].map { "ALTER TABLE vehicle ADD COLUMN \($0) BIGINT" }),
+    // What is to be withdrawn is written down together with its reason, and stays until the operator's ledger has it.
+    Migration(
+      "fleet-3",
+      [
+        // asked: there is no token yet, and its place is taken. jti is then a word that no token has.
+        """
+        ALTER TABLE access ADD COLUMN standing TEXT NOT NULL DEFAULT 'given'
+        CHECK (standing IN ('asked', 'given', 'withdrawing', 'withdrawn'))
+        """,
+        "CREATE INDEX access_expires ON access (expires)",
+        // Whether the ledger knows it.
+        "ALTER TABLE revoked_device ADD COLUMN noted BIGINT NOT NULL DEFAULT 0",
+      ]),
   ]
 
   // A unique constraint is named as SQLite names it in its error.
@@ -60,6 +73,26 @@ package enum FleetTables {
     """,
     "CREATE INDEX vehicle_event_vehicle ON vehicle_event (vehicle, time)",
   ]
+
+  /// What was handed out, should be withdrawn, and is not even being withdrawn. Its parameters: the time, and for how
+  /// long a token lasts beyond its booking.
+  static let overdue = """
+    SELECT jti FROM access JOIN booking ON booking.id = access.booking JOIN vehicle ON vehicle.id = booking.vehicle
+      JOIN account ON account.id = booking.account
+    WHERE standing = 'given' AND expires > ? AND (booking.state = 'cancelled' OR vehicle.service <> 'in_service'
+      OR account.state <> 'active' OR expires > booking.ends + ?)
+    """
+
+  /// For `stepfleet check`.
+  ///
+  /// - Returns: what should be withdrawn, and is not, by its jti.
+  package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String]
+  {
+    try transaction.run(
+      "\(overdue) UNION SELECT jti FROM access WHERE standing = 'withdrawing' AND expires > ? ORDER BY jti",
+      [.integer(now), .integer(BookingRules.grace), .integer(now)]
+    ).map { $0.text("jti") }
+  }
 
   /// The name of what keeps two open bookings of one vehicle from overlapping.
   static let overlap = "booking_overlap"

@@ -53,6 +53,26 @@ package final class OperatorDesk: Sendable {
     if isFirst { publishing.async { self.work() } }
   }
 
+  /// Forgets a vehicle; one that is to be told something only if it could be told.
+  ///
+  /// - Parameter vehicle: nil where there is nothing to tell.
+  package func remove(_ folder: String, telling vehicle: UUID?) async throws {
+    if let vehicle {
+      let now = clock()
+      let failure = try await withCheckedThrowingContinuation { continuation in
+        publishing.async { [place] in
+          continuation.resume(
+            with: Result { try place.publish(to: [vehicle], now: now, until: .now + .seconds(30))[vehicle] })
+        }
+      }
+      if let failure {
+        logger.error("a notice is not published", metadata: ["vehicle": "\(vehicle)", "error": "\(failure)"])
+        return
+      }
+    }
+    try await perform { try $0.remove(folder) }
+  }
+
   private func work() {
     let untold = state.withLock { state -> Set<UUID> in
       let untold = state.untold

@@ -70,9 +70,10 @@ extension FleetService {
       return Response(
         json: ["bookings": .array(try await bookings(of: caller.account).map { $0.json(at: now) })])
     }
+    // A body has ten seconds to come: who asks is judged after that, so that it is judged as it is when it counts.
     router.post("/v1/bookings") { [self] request, context in
-      let caller = try await authenticator.caller(of: request, context)
       let body = try await Body(of: request, members: ["vehicle", "from", "to", "steps"])
+      let caller = try await authenticator.caller(of: request, context)
       guard let vehicle = try UUID(body.string("vehicle")) else { throw Problem.malformed("vehicle is a UUID") }
       let begin = try body["from"] == nil ? clock() : body.time("from")
       let interval = Interval(begin, try body.time("to"))
@@ -88,8 +89,8 @@ extension FleetService {
       return answer(try await booking(context.id(), of: caller.account))
     }
     router.patch("/v1/bookings/:id") { [self] request, context in
-      let caller = try await authenticator.caller(of: request, context)
       let body = try await Body(of: request, members: ["to"])
+      let caller = try await authenticator.caller(of: request, context)
       guard let etag = request.headers[.ifMatch] else {
         throw Problem(.preconditionRequired, "precondition_required", "If-Match has to name the booking's etag")
       }
@@ -105,8 +106,8 @@ extension FleetService {
       return answer(try await change(context.id(), of: caller.account, .end))
     }
     router.post("/v1/bookings/:id/access") { [self] request, context in
-      let caller = try await authenticator.caller(of: request, context)
       let body = try await Body(of: request, members: ["request"])
+      let caller = try await authenticator.caller(of: request, context)
       let asked: DeviceRequest
       do {
         asked = try DeviceRequest(

@@ -19,7 +19,11 @@ package struct Watch: RouterMiddleware {
     var response: Response
     do { response = try await next(request, context) } catch {
       let problem = Self.problem(error)
-      if problem.status.code >= 500 { context.logger.error("failed", metadata: ["error": "\(error)"]) }
+      // What was refused on purpose is no failure: with 503, too, which strangers can cause.
+      let isIntended = error is Problem && problem != .failed
+      if problem.status.code >= 500, !isIntended {
+        context.logger.error("failed", metadata: ["error": "\(error)"])
+      }
       response = problem.response(from: request, context: context)
     }
     // Where the path is unknown, it is not told: strangers would fill log and metrics with what they like.

@@ -1,4 +1,4 @@
-/// What an account may do.
+/// What somebody is, as the operator has noted it. It allows nothing.
 package enum Role: String, CaseIterable, Sendable {
   case rider
   /// Looks after vehicles.
@@ -93,6 +93,12 @@ struct Session: Sendable, Equatable {
       return now < refreshExpires ? .repeated : .expired
     }
     return .reused
+  }
+
+  /// Whether it is the refresh token that counts, or the one before.
+  func knows(refreshToken: String) -> Bool {
+    let digest = digest(of: refreshToken)
+    return constantTimeEqual(digest, refresh) || formerRefresh.map { constantTimeEqual(digest, $0) } ?? false
   }
 
   func allows(accessToken: String, at now: Int64) -> Bool {

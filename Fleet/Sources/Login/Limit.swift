@@ -55,3 +55,9 @@ func network(of address: String) -> String {
   }
   return groups.prefix(4).map { String($0.drop { $0 == "0" }) }.joined(separator: ":").lowercased() + "::/64"
 }
+
+/// The first 48 bits of an IPv6 network that `network(of:)` has given; nil for an IPv4 address.
+func site(of network: String) -> String? {
+  guard network.hasSuffix("::/64") else { return nil }
+  return network.dropLast(5).split(separator: ":", omittingEmptySubsequences: false).prefix(3).joined(separator: ":")
+}

@@ -89,8 +89,8 @@ extension LoginService {
       return Response(status: .noContent)
     }
     router.post("/v1/account/password") { [self] request, _ in
-      let (session, _) = try await session(of: request)
       let body = try await Body(of: request, members: ["current", "password"])
+      let (session, _) = try await session(of: request)
       try await changePassword(
         of: session, from: body.string("current", limit: 1024), to: body.string("password", limit: 1024))
       return Response(status: .noContent)

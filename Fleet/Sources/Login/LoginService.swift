@@ -69,12 +69,22 @@ package final class LoginService: Sendable {
     /// Codes by mail, by address of the mail.
     var mails = Limit(burst: 5, interval: 3600)
     /// Attempts at mailed codes, by address of the mail.
-    var attempts = Limit(burst: 15, interval: 60)
+    var attempts = Limit(burst: 15, interval: 3600)
     /// Everything that is costly, by network.
     var networks: Limit
+    /// The same, by the IPv6 network of 48 bits that one customer can have: so many networks of 64 are in it.
+    var sites: Limit
     /// Work that goes on after the answer, and who waits until it is done.
     var work = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
+
+    /// - Returns: how long to wait; then nothing is taken.
+    mutating func takeNetwork(_ network: String, at now: Int64) -> Int64? {
+      if let wait = networks.take(network, at: now) { return wait }
+      guard let site = site(of: network), let wait = sites.take(site, at: now) else { return nil }
+      networks.giveBack(network)
+      return wait
+    }
   }
 
   package init(
@@ -91,7 +101,9 @@ package final class LoginService: Sendable {
     self.clock = clock
     self.random = random
     started = clock()
-    memory = Mutex(Memory(networks: Limit(burst: settings.burst, interval: 5)))
+    memory = Mutex(
+      Memory(
+        networks: Limit(burst: settings.burst, interval: 5), sites: Limit(burst: 4 * settings.burst, interval: 1)))
   }
 
   // MARK: Limits
@@ -105,7 +117,7 @@ package final class LoginService: Sendable {
     let now = clock()
     let wait = memory.withLock { memory in
       switch what {
-      case .network: memory.networks.take(key, at: now)
+      case .network: memory.takeNetwork(key, at: now)
       case .login: memory.logins.take(key, at: now)
       case .mail: memory.mails.take(key, at: now)
       case .attempt: memory.attempts.take(key, at: now)
@@ -262,25 +274,31 @@ package final class LoginService: Sendable {
 
   private func refresh(_ text: String, retry: String?, _ proof: DPoPProof) async throws -> Tokens {
     let now = clock()
-    guard let token = OpaqueToken(text), token.kind == .refresh,
-      let (found, _, state) = try await store.session(id: token.session)
-    else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
-    // Without the device's key a stolen token is worth nothing; it does not even end the login.
-    guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
-    try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof)
-    var session = found
-    switch session.standing(of: text, retry: retry, at: now) {
-    case .current, .repeated: break
-    case .expired:
-      try await store.endSession(id: session.id)
-      throw OAuthError.invalidGrant("the login has expired; log in again")
-    case .reused: throw try await reuse(of: session)
+    for attempt in 0..<Self.renewals {
+      guard let token = OpaqueToken(text), token.kind == .refresh,
+        let (found, _, state) = try await store.session(id: token.session)
+      else { throw OAuthError.invalidGrant("this refresh token is not known, or its login has ended") }
+      // Without the device's key a stolen token is worth nothing; it does not even end the login.
+      guard identical(proof.thumbprint, found.device) else { throw OAuthError.invalidProof(.otherKey) }
+      if attempt == 0 { try await use(proof, at: now, isChange: true, refusal: OAuthError.invalidProof) }
+      var session = found
+      switch session.standing(of: text, retry: retry, at: now) {
+      case .current, .repeated: break
+      case .expired:
+        try await store.endSession(id: session.id)
+        throw OAuthError.invalidGrant("the login has expired; log in again")
+      case .reused: throw try await reuse(of: session)
+      }
+      guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
+      let tokens = session.renew(with: text, retry: retry, at: now, random: random)
+      if try await store.renew(session, instead: found.refresh) { return tokens }
+      // Another request was faster. If it was this one, sent twice, this one is its repetition.
     }
-    guard state == .active else { throw OAuthError.invalidGrant("the account is suspended") }
-    let tokens = session.renew(with: text, retry: retry, at: now, random: random)
-    guard try await store.renew(session, instead: found.refresh) else { throw try await reuse(of: session) }
-    return tokens
+    throw Problem.busy("this login is being renewed")
   }
+
+  /// How often one request tries to renew a login that others renew at the same time.
+  private static let renewals = 5
 
   private func reuse(of session: Session) async throws -> OAuthError {
     try await store.endSession(id: session.id)
@@ -300,7 +318,9 @@ package final class LoginService: Sendable {
     let now = clock()
     switch token.kind {
     case .access where !session.allows(accessToken: text, at: now): return
-    // One that was used before is evidence that it was stolen, and ends the login as well.
+    // The session's name is in every token of it, and whoever sees one can make up the rest. One that was used before
+    // is evidence that it was stolen, and ends the login as well.
+    case .refresh where !session.knows(refreshToken: text): return
     case .access, .refresh: break
     }
     if everywhere {

@@ -271,7 +271,8 @@ package struct LoginStore: Sendable {
     try await store.write { transaction in
       try transaction.run("DELETE FROM device_grant WHERE expires <= ?", [.integer(now - DeviceGrant.lifetime)])
       guard
-        try transaction.run("SELECT count(*) AS n FROM device_grant")[0].integer("n") < DeviceGrant.limit
+        try transaction.run("SELECT count(*) AS n FROM device_grant WHERE expires > ?", [.integer(now)])[0]
+          .integer("n") < DeviceGrant.limit
       else { return false }
       try transaction.run(
         "INSERT INTO device_grant (device_code, user_code, state, expires) VALUES (?, ?, 'pending', ?)",

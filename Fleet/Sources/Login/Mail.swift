@@ -65,16 +65,15 @@ package final class Sendmail: Mailer {
       return true
     }
     guard isTaken else {
-      logger.error(
-        "too much mail is waiting for sendmail; a message was dropped", metadata: ["subject": "\(mail.subject)"])
+      logger.error("too much mail is waiting for sendmail; a message was dropped")
       return
     }
     queue.async { [self] in
       defer { waiting.withLock { $0 -= 1 } }
       if let problem = deliver(mail) {
+        // Nothing of the message: a code may be in its subject.
         logger.error(
-          "sendmail has not taken a message",
-          metadata: ["subject": "\(mail.subject)", "program": "\(program)", "problem": "\(problem)"])
+          "sendmail has not taken a message", metadata: ["program": "\(program)", "problem": "\(problem)"])
       }
     }
   }

@@ -1,3 +1,4 @@
+import API
 import ArgumentParser
 import Domain
 import Foundation
@@ -70,7 +71,9 @@ struct Restore: AsyncParsableCommand {
   func run() async throws {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
-    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.file(file, "no such file") }
+    guard FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
+    // SQLite has its locks beside it, and says of one that it cannot write only that it cannot be opened.
+    guard access(file, R_OK | W_OK) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
     let copy: SQLiteStore
     do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }
     guard
@@ -97,7 +100,7 @@ struct Restore: AsyncParsableCommand {
       try FleetFolder.makeFolder(folder.path("run"), mode: 0o700)
       try folder.place.relocate(now: Int64(Date.now.timeIntervalSince1970))
       // Of all that is made here only a PostgreSQL database cannot be thrown away with the folder.
-      let store = try folder.store(settings)
+      let store = try folder.store(settings, isNew: true)
       let rows = try await copy.copy(to: store, FleetFolder.migrations)
       await store.close()
       // Whatever a crash leaves of all this, `stepfleet.json` is there only with the rest.
@@ -148,10 +151,15 @@ struct Check: AsyncParsableCommand {
     }
     let now = Int64(Date.now.timeIntervalSince1970)
     let tokens = try await store.read { transaction in
-      try transaction.run("SELECT jti FROM access WHERE expires > ?", [.integer(now)]).map { $0.text("jti") }
+      try transaction.run("SELECT jti FROM access WHERE expires > ? AND standing <> 'asked'", [.integer(now)]).map {
+        $0.text("jti")
+      }
     }
     for jti in try folder.place.unknown(tokens) {
       defects.append("the operator has not issued the token \(jti), and could not revoke it")
+    }
+    for jti in try await store.read({ try FleetTables.notWithdrawn(at: now, in: $0) }) {
+      defects.append("the token \(jti) should be revoked, and is not yet; `serve` tries it each minute")
     }
     await store.close()
     for file in try folder.files() where file.isSecret && file.mode & 0o077 != 0 {
@@ -161,6 +169,10 @@ struct Check: AsyncParsableCommand {
     if let first = try NIOSSLCertificate.fromPEMFile(certificate).first, Int64(first.notValidAfter) < now + 30 * 86_400
     {
       defects.append("\(certificate) ends within 30 days")
+    }
+    if access(settings.sendmail, X_OK) != 0 {
+      let reason = String(cString: strerror(errno))
+      defects.append("\(settings.sendmail) cannot be run, so nobody gets a code by mail: \(reason)")
     }
     for defect in defects { print(defect) }
     guard defects.isEmpty else { throw FleetError.defects(defects.count) }

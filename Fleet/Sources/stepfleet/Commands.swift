@@ -145,7 +145,8 @@ struct AccountGroup: AsyncParsableCommand {
   }
 
   struct Role: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Says what one may do.")
+    static let configuration = CommandConfiguration(
+      abstract: "Notes what somebody is: a role allows nothing.")
     @OptionGroup var server: ServerOption
     @Argument(help: "Its address or id.") var account: String
     @Argument(help: "rider, technician or operator.") var role: String

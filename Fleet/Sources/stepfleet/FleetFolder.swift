@@ -40,7 +40,11 @@ struct FleetFolder: Sendable {
     /// How many bookings an account can have that are not over.
     var bookings = FleetService.limit
 
-    var origin: String { port == 443 ? "https://\(host)" : "https://\(host):\(port)" }
+    var origin: String {
+      // RFC 3986 3.2.2: an IPv6 address is in brackets.
+      let name = host.contains(":") ? "[\(host)]" : host
+      return port == 443 ? "https://\(name)" : "https://\(name):\(port)"
+    }
   }
 
   static let settings = "stepfleet.json"
@@ -63,10 +67,14 @@ struct FleetFolder: Sendable {
     try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
   }
 
-  func store(_ settings: Settings) throws -> any Store {
+  /// - Parameter isNew: whether a database in a file is made here; else it has to be there, for an empty one in its
+  ///   place would look as if nobody had ever booked.
+  func store(_ settings: Settings, isNew: Bool = false) throws -> any Store {
     if let url = settings.database { return try PostgresStore(url: url) }
+    let file = path("data/fleet.sqlite")
+    guard isNew || FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
     try Self.makeFolder(path("data"), mode: 0o700)
-    return try SQLiteStore(path: path("data/fleet.sqlite"))
+    return try SQLiteStore(path: file)
   }
 
   /// All changes of the tables, in the order of the modules.

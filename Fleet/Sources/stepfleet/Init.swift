@@ -28,13 +28,14 @@ struct Init: AsyncParsableCommand {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
     try FleetFolder.makeFolder(folder.path, mode: 0o755)
-    do { try await fill(folder) } catch {
+    let settings: FleetFolder.Settings
+    do { settings = try await fill(folder) } catch {
       try? FileManager.default.removeItem(atPath: folder.path)
       throw error
     }
     print(
       """
-      \(folder.path): a server for riders at https://\(host):\(port), and an operator
+      \(folder.path): a server for riders at \(settings.origin), and an operator
       CA fingerprint (SHA-256): \(try folder.authorityFingerprint())
       operator key: \(try folder.place.keys()[0].thumbprint)
       Next: change \(folder.path("terms.txt")); start the broker, `mosquitto -c \(folder.path("operator/mosquitto.conf"))`,
@@ -42,7 +43,7 @@ struct Init: AsyncParsableCommand {
       """)
   }
 
-  private func fill(_ folder: FleetFolder) async throws {
+  private func fill(_ folder: FleetFolder) async throws -> FleetFolder.Settings {
     let now = Int64(Date.now.timeIntervalSince1970)
     let place = try FleetOperator.create(folder.path("operator"), host: host, port: brokerPort, now: now)
     try FleetFolder.makeFolder(folder.path("tls"), mode: 0o755)
@@ -56,10 +57,11 @@ struct Init: AsyncParsableCommand {
     let settings = FleetFolder.Settings(
       host: host, port: port, database: database,
       mailFrom: "stepfleet@\(host.contains(":") ? "localhost" : host)", sendmail: "/usr/sbin/sendmail")
-    let store = try folder.store(settings)
+    let store = try folder.store(settings, isNew: true)
     try await store.migrate(FleetFolder.migrations)
     await store.close()
     // It marks a complete folder.
     try folder.write(settings)
+    return settings
   }
 }

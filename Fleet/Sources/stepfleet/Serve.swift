@@ -62,7 +62,8 @@ struct Serve: AsyncParsableCommand {
     metrics.addRoutes(to: riders)
     riders.refuseOtherMethods()
     let operators = Router(context: FleetContext.self)
-    operators.add(middleware: Watch(metrics))
+    // Their figures are nobody's: /metrics answers everybody.
+    operators.add(middleware: Watch(Metrics()))
     login.addAdminRoutes(to: operators)
     service.addAdminRoutes(to: operators, login)
 

@@ -40,6 +40,8 @@ enum FleetError: Failure, Equatable {
   case inTheWay(String)
   /// The folder is no server's.
   case notFleet(String)
+  /// A file that has to be there.
+  case missing(String)
   case damaged(String, String)
   case file(String, String)
   /// Another server has the folder.
@@ -55,6 +57,7 @@ enum FleetError: Failure, Equatable {
     switch self {
     case .inTheWay(let path): "\(path) already exists"
     case .notFleet(let path): "\(path) is not the folder of a fleet's server"
+    case .missing(let path): "\(path): no such file"
     case .damaged(let path, let reason): "\(path): \(reason)"
     case .file(let path, let reason): "\(path): \(reason)"
     case .alreadyServed(let path): "another stepfleet serves \(path)"
@@ -71,14 +74,14 @@ enum FleetError: Failure, Equatable {
     case .notFleet: "`stepfleet init DIR` makes one; --dir or STEPFLEET_DIR says where it is"
     case .notServed(let path): "start it: `stepfleet serve \(path)`"
     case .alreadyServed: "stop it first, or give this one another --port and a PostgreSQL database"
-    case .damaged, .file, .refused, .usage, .defects: nil
+    case .missing, .damaged, .file, .refused, .usage, .defects: nil
     }
   }
 
   var exitStatus: ExitStatus {
     switch self {
     case .inTheWay, .refused, .defects: .failure
-    case .notFleet: .noInput
+    case .notFleet, .missing: .noInput
     case .damaged: .badData
     case .file: .inputOutput
     case .alreadyServed, .notServed: .unavailable

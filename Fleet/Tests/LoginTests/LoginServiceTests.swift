@@ -396,6 +396,12 @@ struct LoginServiceTests {
     var logins: [Tokens] = []
     for device in [device] + others { logins.append(try await bench.login(device, email)) }
     try await bench.service.revoke("sfr_nonsense", everywhere: true)
+    // Whoever has seen an access token knows the login's name, and no refresh token.
+    for everywhere in [false, true] {
+      let madeUp = "sfr_" + logins[0].access.dropFirst(4).prefix(22) + String(repeating: "A", count: 43)
+      try await bench.service.revoke(madeUp, everywhere: everywhere)
+    }
+    _ = try await bench.caller(device, logins[0].access)
     try await bench.service.revoke(logins[0].access, everywhere: false)
     #expect(await problem { _ = try await bench.caller(device, logins[0].access) } == "unauthorized")
     _ = try await bench.caller(others[0], logins[1].access)
@@ -633,6 +639,51 @@ struct AccountTests {
     for _ in 0..<3 { _ = try await bench.service.authorizeDevice(from: "net") }
     #expect(await problem { _ = try await bench.service.authorizeDevice(from: "net") } == "too_many")
     _ = try await bench.service.authorizeDevice(from: "elsewhere")
+  }
+
+  @Test("one customer with many IPv6 networks asks only so often, too, and does not stop others")
+  func siteLimit() async throws {
+    let bench = try await Bench(burst: 3)
+    func asks(_ address: String) async -> String? {
+      await problem { _ = try await bench.service.authorizeDevice(from: network(of: address)) }
+    }
+    for number in 0..<12 { #expect(await asks("2001:db8:1:\(number)::1") == nil) }
+    #expect(await asks("2001:db8:1:99::1") == "too_many")
+    #expect(await asks("2001:db8:2:1::1") == nil)
+    #expect(await asks("192.0.2.1") == nil)
+    bench.wait(1)
+    // The network has lost nothing by it.
+    #expect(await asks("2001:db8:1:99::1") == nil)
+  }
+
+  @Test("a device code that has expired keeps no other one from its place", arguments: Engine.present)
+  func expiredGrants(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.store.write { [now = bench.now] transaction in
+      for number in 0..<DeviceGrant.limit {
+        try transaction.run(
+          "INSERT INTO device_grant (device_code, user_code, state, expires) VALUES (?, ?, 'pending', ?)",
+          [.text("\(number)"), .text("\(number)"), .integer(now + DeviceGrant.lifetime)])
+      }
+    }
+    #expect(await problem { _ = try await bench.service.authorizeDevice(from: "net") } == "busy")
+    bench.wait(DeviceGrant.lifetime)
+    _ = try await bench.service.authorizeDevice(from: "net")
+  }
+
+  @Test("mailed codes are guessed fifteen times, and then once an hour")
+  func codeAttempts() async throws {
+    let bench = try await Bench()
+    func guess() async -> String? {
+      await problem { try await bench.service.confirmAccount(email: email, code: "000000", from: "net") }
+    }
+    for _ in 0..<15 { #expect(await guess() == "wrong_code") }
+    #expect(await guess() == "too_many")
+    bench.wait(3599)
+    #expect(await guess() == "too_many")
+    bench.wait(1)
+    #expect(await guess() == "wrong_code")
+    #expect(await guess() == "too_many")
   }
 
   @Test("what is deleted is forgotten, and the address can have an account again", arguments: Engine.present)

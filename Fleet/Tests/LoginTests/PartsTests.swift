@@ -93,6 +93,10 @@ struct PartsTests {
   @Test("limits go by network: one IPv6 customer has 2^64 addresses")
   func networks() {
     #expect(network(of: "192.0.2.1") == "192.0.2.1")
+    #expect(site(of: network(of: "192.0.2.1")) == nil && site(of: network(of: "::ffff:192.0.2.1")) == nil)
+    #expect(site(of: network(of: "2001:db8:1:2::5")) == site(of: network(of: "2001:DB8:1:ffff::1")))
+    #expect(site(of: network(of: "2001:db8:1:2::5")) != site(of: network(of: "2001:db8:2:2::5")))
+    #expect(site(of: network(of: "2001:db8::5")) == site(of: network(of: "2001:db8:0:7::5")))
     #expect(network(of: "::ffff:192.0.2.1") == "192.0.2.1")
     #expect(network(of: "2001:db8:1:2::5") == network(of: "2001:DB8:1:2:ffff::1"))
     #expect(network(of: "2001:db8:1:2::5") != network(of: "2001:db8:1:3::5"))

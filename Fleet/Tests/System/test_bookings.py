@@ -125,17 +125,17 @@ def test_a_request_that_comes_twice_is_one_booking(rider, parked):
     problem(rider.books(*wanted, key="not a key!"), 400, "malformed")
 
 
-def at_once(rider, wanted: list, **more) -> list:
+def at_once(rider, wanted: list, ask=lambda copy, one: copy.books(*one)) -> list:
     """What a rider is answered who asks for all of these at the same time, by a connection each."""
     answers = []
 
-    def ask(one):
+    def work(one):
         copy = type(rider).__new__(type(rider))
         copy.__dict__ = rider.__dict__ | {"session": type(rider.session)()}
         copy.session.verify, copy.session.trust_env = rider.session.verify, False
-        answers.append(copy.books(*one, **more))
+        answers.append(ask(copy, one))
 
-    threads = [threading.Thread(target=ask, args=(one,)) for one in wanted]
+    threads = [threading.Thread(target=work, args=(one,)) for one in wanted]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -144,7 +144,9 @@ def at_once(rider, wanted: list, **more) -> list:
 
 
 def test_the_same_request_at_once_is_one_booking(rider, parked):
-    answers = at_once(rider, [(parked[0], moment(1), moment(2))] * 8, key=uuid.uuid4().hex)
+    key = uuid.uuid4().hex
+    answers = at_once(
+        rider, [(parked[0], moment(1), moment(2))] * 8, lambda copy, one: copy.books(*one, key=key))
     assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
     assert len({answer.json()["id"] for answer in answers}) == 1
 
@@ -343,7 +345,7 @@ def test_a_device_stays_revoked_and_another_key_lets_its_owner_in_again(stored, 
 def test_access_that_is_taken_back_while_it_is_given_is_not_given(stored, parked, new_rider, device, taken):
     rider = new_rider(stored, device.key)
     made = rider.books(parked[0], moment(0.1), moment(2)).json()
-    operator, answers = stored.folder / "operator/operator", []
+    operator, answers, ended = stored.folder / "operator/operator", [], []
     asking = threading.Thread(
         target=lambda: answers.append(asked(rider, made, "access", json={"request": device.request})))
     with ExitStack() as stack:
@@ -353,14 +355,177 @@ def test_access_that_is_taken_back_while_it_is_given_is_not_given(stored, parked
         asking.start()
         wait_until(lambda: f"-> FLOCK  ADVISORY  WRITE {stored.process.pid} " in LOCKS.read_text(), "it waits")
         commands = {"vehicle": ("vehicle", "suspend", "car"), "device": ("revoke", "--device", device.key.thumbprint())}
-        assert stored.types(*commands[taken]).returncode == 0
+        taking = threading.Thread(target=lambda: ended.append(stored.types(*commands[taken])))
+        taking.start()
+        noted = {
+            "vehicle": "SELECT id FROM vehicle WHERE service = 'suspended'", "device": "SELECT device FROM revoked_device",
+        }[taken]
+        sql = (lambda text: postgres.sql(stored.database, text)) if stored.database else stored.sql
+        wait_until(lambda: sql(noted), "it is taken back")
     asking.join()
+    taking.join()
+    assert ended[0].returncode == 0, ended
     problem(answers[0], 409, {"vehicle": "unavailable", "device": "device_revoked"}[taken])
-    written = json.loads((operator / "ledger.json").read_text())
-    (token,) = written["tokens"]
-    assert token["jti"] in [one.get("jti") for one in written["revoked"]]
+    (jti,) = issued(stored)
+    # With its device a token is refused by any name.
+    assert {"vehicle": jti, "device": device.key.thumbprint()}[taken] in withdrawn(stored)
     # Nothing was used of the booking.
     assert asked(rider, made, method="GET").json()["state"] == "booked"
+
+
+def ledger_of(server) -> Path:
+    return server.folder / "operator/operator/ledger.json"
+
+
+def withdrawn(server) -> set:
+    """What vehicles are told to refuse: names of tokens, and of devices."""
+    return {one.get("jti") or one["jkt"] for one in json.loads(ledger_of(server).read_text())["revoked"]}
+
+
+def issued(server) -> set:
+    return {one["jti"] for one in json.loads(ledger_of(server).read_text())["tokens"]}
+
+
+def taken_back(server, rider, made, way: str, end: str) -> bool:
+    commands = {
+        "vehicle": ("vehicle", "suspend", "car"), "booking": ("revoke", "--booking", made["id"]),
+        "account": ("revoke", "--account", rider.email), "suspended": ("account", "suspend", rider.email),
+        "device": ("revoke", "--device", rider.key.thumbprint()),
+    }
+    if way == "end":
+        return asked(rider, made, "end").status_code == 200
+    if way == "shorten":
+        changed = asked(rider, made, method="PATCH", json={"to": end}, headers={"If-Match": "*"})
+        return changed.status_code == 200
+    return server.types(*commands[way]).returncode == 0
+
+
+@pytest.mark.parametrize("way", ["end", "shorten", "vehicle", "booking", "account", "suspended", "device"])
+def test_a_revocation_that_fails_is_made_when_it_is_tried_again(stored, parked, new_rider, device, way):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(3)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    (jti,), end, whole = issued(stored), moment(1), ledger_of(stored).read_text()
+    ledger_of(stored).write_text("{")
+    assert not taken_back(stored, rider, made, way, end)
+    ledger_of(stored).write_text(whole)
+    assert taken_back(stored, rider, made, way, end)
+    assert withdrawn(stored) & {jti, device.key.thumbprint()}
+
+
+def test_a_revocation_that_failed_is_seen_by_a_check_and_made_by_the_next_start(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(3)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    (jti,), whole = issued(stored), ledger_of(stored).read_text()
+    ledger_of(stored).write_text("{")
+    assert asked(rider, made, "end").status_code == 500
+    stored.kill()
+    ledger_of(stored).write_text(whole)
+    checked = stored.types("check", stored.folder)
+    assert (checked.returncode, checked.stdout.startswith(f"the token {jti} should be revoked, and is not")) == (1, True)
+    stored.starts()
+    wait_until(lambda: jti in withdrawn(stored), "the server finishes it")
+    wait_until(lambda: stored.types("check", stored.folder).returncode == 0, "nothing is wrong")
+
+
+def test_what_was_never_marked_for_it_is_withdrawn_all_the_same(stored, parked, new_rider, device):
+    """An older server has cancelled a booking, and died before it withdrew the access."""
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(3)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    stored.kill()
+    cancel = f"UPDATE booking SET state = 'cancelled' WHERE id = '{made['id']}'"
+    postgres.sql(stored.database, cancel) if stored.database else stored.sql(cancel)
+    assert "should be revoked" in stored.types("check", stored.folder).stdout
+    stored.starts()
+    wait_until(lambda: issued(stored) <= withdrawn(stored), "it is withdrawn")
+
+
+def test_a_device_that_is_revoked_loses_what_the_operator_gave_it_by_hand_too(stored, parked, new_rider, device):
+    new_rider(stored, device.key)
+    # Of this the server's database knows nothing.
+    given = device.stepctl(
+        "provision", "token", stored.folder / "operator/vehicles/van", "--device", device.request, "--rider", "anna")
+    assert given.status == 0, given
+    revoked = stored.types("revoke", "--device", device.key.thumbprint()).stdout
+    assert revoked.startswith("1 token revoked, 1 login ended; "), revoked
+    assert withdrawn(stored) == {device.key.thumbprint()}
+
+
+def test_a_ledger_that_is_damaged_is_the_operators_trouble_and_names_no_file_to_a_rider(
+    stored, parked, new_rider, device
+):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(3)).json()
+    ledger_of(stored).write_text("{")
+    refused = asked(rider, made, "access", json={"request": device.request})
+    problem(refused, 503, "busy")
+    assert str(stored.folder) not in refused.text and "ledger" not in refused.text
+    assert "ledger.json is damaged" in stored.log()
+
+
+def test_one_account_leaves_a_vehicle_to_others(stored, parked, new_rider, device, tmp_path):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(22)).json()
+    for _ in range(8):
+        assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    refused = problem(asked(rider, made, "access", json={"request": device.request}), 409, "too_many_access")
+    end = datetime.fromisoformat(made["to"]) + timedelta(minutes=15)
+    assert datetime.fromisoformat(refused["from"]) == end
+    # Neither does it get more by ending the booking, nor by another device.
+    assert asked(rider, made, "end").status_code == 200
+    made = rider.books(parked[0], None, moment(22)).json()
+    another = Device(tmp_path / "another")
+    rider.key = another.key
+    rider.access = rider.login(rider.email)["access_token"]
+    problem(asked(rider, made, "access", json={"request": another.request}), 409, "too_many_access")
+    assert asked(rider, made, "cancel").status_code == 200
+    other = new_rider(stored, device.key)
+    made = other.books(parked[0], None, moment(22)).json()
+    # However fast it asks.
+    answers = at_once(
+        other, [made] * 12, lambda copy, one: asked(copy, one, "access", json={"request": device.request}))
+    assert sorted(answer.status_code for answer in answers) == [200] * 8 + [409] * 4, [one.text for one in answers]
+    assert len(issued(stored)) == 16
+    checked = stored.types("check", stored.folder)
+    assert checked.returncode == 0, checked
+
+
+def test_who_is_suspended_while_a_request_comes_books_nothing(stored, parked, rider):
+    content = json.dumps({"vehicle": parked[0], "to": moment(2)}).encode()
+    proof = rider.proof("POST", "/v1/bookings", rider.access)
+    head = "POST /v1/bookings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: DPoP {rider.access}\r\nDPoP: {proof}\r\nContent-Length: {len(content)}\r\n\r\n"
+    with connected(stored) as stream:
+        stream.sendall(head.encode() + content[:-1])
+        # It has begun to read when it has answered one that came later.
+        rider.asks("GET", "/v1/account")
+        assert stored.types("account", "suspend", rider.email).returncode == 0
+        stream.sendall(content[-1:])
+        assert stream.recv(100).startswith(b"HTTP/1.1 401")
+    assert json.loads(stored.types("booking", "list", "--json").stdout) == {"bookings": []}
+
+
+def test_many_bookings_hide_none_that_is_not_over_and_an_export_has_all(stored, parked, new_rider, device):
+    rider = new_rider(stored, device.key)
+    made = rider.books(parked[0], None, moment(3)).json()
+    assert asked(rider, made, "access", json={"request": device.request}).status_code == 200
+    account, begin = rider.asks("GET", "/v1/account").json()["id"], int(time.time()) + 100_000
+    rows = ", ".join(
+        f"('{uuid.uuid4()}', '{parked[0]}', '{account}', 'b-{n}', {begin + n}, {begin + n + 1}, 'left', 'cancelled', 0, 1, 1)"
+        for n in range(201))
+    insert = f"""INSERT INTO booking
+      (id, vehicle, account, subject, begins, ends, steps, state, has_access, version, created) VALUES {rows}"""
+    postgres.sql(stored.database, insert) if stored.database else stored.sql(insert)
+    listed = rider.asks("GET", "/v1/bookings").json()["bookings"]
+    assert len(listed) == 200 and listed[0]["id"] == made["id"]
+    exported = rider.asks("GET", "/v1/account/export").json()
+    assert len(exported["bookings"]) == 202
+    (access,) = exported["access"]
+    assert (access["booking"], access["device"], access["revoked"]) == (made["id"], device.key.thumbprint(), False)
+    end = datetime.fromisoformat(made["to"]) + timedelta(minutes=15)
+    assert datetime.fromisoformat(access["ends"]) == end
 
 
 def test_a_ledger_that_cannot_be_read_keeps_nobody_from_forgetting_logins(stored, rider):
@@ -574,6 +739,9 @@ def test_metrics_and_document_are_served(server):
     text = get("/metrics").text
     assert 'route="/healthz"' in text and "nowhere" not in text and 'le="+Inf"' in text
     assert get("/openapi.json").json()["openapi"] == "3.1.0"
+    # What the operator does is nobody else's business.
+    assert server.types("account", "list").returncode == 0
+    assert 'route="/accounts"' not in get("/metrics").text
 
 
 def test_a_method_that_a_path_has_not_is_told_from_a_path_that_is_not(server):
@@ -592,6 +760,22 @@ def test_a_method_that_a_path_has_not_is_told_from_a_path_that_is_not(server):
                 problem(answer, 405, "method")
     assert ask("HEAD", "/healthz").status_code == 200
     assert ask("POST", "/nothing").status_code == 404
+
+
+def test_a_stranger_who_is_put_off_is_no_failure(stored):
+    for thousand in range(10):
+        grants = "INSERT INTO device_grant (device_code, user_code, state, expires) VALUES " + ", ".join(
+            f"('{thousand}-{n}', '{thousand}-{n}', 'pending', {int(time.time()) + 600})" for n in range(1000))
+        postgres.sql(stored.database, grants) if stored.database else stored.sql(grants)
+    refused = requests.post(
+        stored.url + "/oauth/device_authorization", data={"client_id": "stepctl"}, verify=stored.verify)
+    problem(refused, 503, "busy")
+    assert '"failed"' not in stored.log()
+
+
+def test_an_ipv6_address_is_in_brackets(server, tmp_path):
+    made = server.types("init", tmp_path / "fleet", "--host", "::1", "--port", "8499")
+    assert made.returncode == 0 and " at https://[::1]:8499, " in made.stdout, made
 
 
 def test_init_leaves_nothing_when_it_cannot_and_takes_no_folder_that_is_there(server, tmp_path):

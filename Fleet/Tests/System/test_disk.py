@@ -12,7 +12,7 @@ import pytest
 from crowd import moment
 from programs import Stepctl, Transcript, wait_until
 from server import STEPFLEET, Server
-from test_bookings import Device, asked, problem
+from test_bookings import Device, asked, issued, problem, withdrawn
 
 
 @pytest.fixture
@@ -50,6 +50,9 @@ def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
 
         for _ in range(5):
             assert books().status_code == 201
+        present = rider.books(car["id"], None, moment(0.9)).json()
+        confirmed.append(present)
+        assert asked(rider, present, "access", json={"request": device.request}).status_code == 200
         # SQLite's log is empty after a start: else there would be room in it for a while.
         assert server.stops() == 0
         server.starts("--verbose")
@@ -64,9 +67,16 @@ def test_a_full_disk_loses_nothing(disk, tmp_path, new_rider):
             refused = asked(rider, confirmed[0], "access", json={"request": device.request})
             problem(refused, 503, "busy")
             assert str(disk) not in refused.text
+            # What is taken back is not said to be before it is.
+            assert asked(rider, present, "end").status_code in (500, 503)
+            assert server.types("vehicle", "suspend", "car").returncode == 1
             listed = rider.asks("GET", "/v1/bookings").json()["bookings"]
             assert {booking["id"] for booking in confirmed} == {booking["id"] for booking in listed}
         (disk / "filler").unlink()
+        wait_until(lambda: asked(rider, present, "end").status_code == 200, "there is room again")
+        assert issued(server) <= withdrawn(server)
+        assert server.types("vehicle", "suspend", "car").returncode == 0
+        assert server.types("vehicle", "resume", "car").returncode == 0
         wait_until(lambda: books().status_code == 201, "there is room again")
         assert asked(rider, confirmed[0], "access", json={"request": device.request}).status_code == 200
         assert server.stops() == 0
@@ -112,6 +122,42 @@ def test_a_backup_that_was_cut_off_is_not_restored(tmp_path, left):
     restored = server.types("restore", tmp_path / "backup", tmp_path / "restored")
     assert (restored.returncode, "is not a whole backup" in restored.stderr) == (65, True), restored
     assert not (tmp_path / "restored").exists()
+
+
+def test_a_database_that_is_not_there_is_not_replaced_by_an_empty_one(tmp_path):
+    server = Server(tmp_path / "fleet")
+    data = server.folder / "data"
+    data.rename(tmp_path / "elsewhere")
+    for command in (("serve", server.folder), ("check", server.folder), ("backup", tmp_path / "backup")):
+        ended = server.types(*command)
+        assert (ended.returncode, ended.stderr) == (66, f"stepfleet: error: {data}/fleet.sqlite: no such file\n"), ended
+        assert not data.exists() and not (tmp_path / "backup").exists()
+
+
+def test_a_backup_that_is_not_there_or_cannot_be_read_is_not_called_damaged(tmp_path):
+    server = Server(tmp_path / "fleet")
+    file, restored = tmp_path / "backup", tmp_path / "restored"
+    ended = server.types("restore", file, restored)
+    assert (ended.returncode, ended.stderr) == (66, f"stepfleet: error: {file}: no such file\n"), ended
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a folder that nobody can write to")
+    (tmp_path / "medium").mkdir()
+    assert server.types("backup", tmp_path / "medium/backup").returncode == 0
+    subprocess.run(["mount", "--bind", tmp_path / "medium", tmp_path / "medium"], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", tmp_path / "medium"], check=True)
+        ended = server.types("restore", tmp_path / "medium/backup", restored)
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path / "medium"], check=True)
+    assert (ended.returncode, "Read-only file system" in ended.stderr) == (74, True), ended
+
+
+def test_a_check_finds_a_sendmail_that_cannot_be_run(tmp_path):
+    server = Server(tmp_path / "fleet")
+    assert server.types("check", server.folder).returncode == 0
+    server.changes(sendmail=str(tmp_path / "nothing"))
+    checked = server.types("check", server.folder)
+    assert (checked.returncode, f"{tmp_path}/nothing cannot be run" in checked.stdout) == (1, True), checked
 
 
 def test_what_is_no_backup_is_not_restored(tmp_path):

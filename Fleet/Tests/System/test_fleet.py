@@ -1,7 +1,12 @@
 """From an empty folder to an open step, and to one that stays shut."""
 
 import json
+import os
+import pwd
 import re
+import subprocess
+import tempfile
+import textwrap
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,6 +16,8 @@ from joserfc.jwk import OKPKey
 
 import captures
 from programs import STEPD, Running, Stepctl, Transcript, wait_until
+from server import STEPFLEET
+from vehicle import free_port
 
 
 def at(hours: float) -> str:
@@ -163,3 +170,33 @@ def test_a_restored_server_goes_on(fleet, car, phone, tmp_path):
     assert phone.opens(car).status == 0
     checked = fleet.types("check", fleet.folder)
     assert (checked.returncode, "nothing is wrong" in checked.stdout) == (0, True), checked
+
+
+def test_the_broker_runs_after_the_installation_that_debian_is_told(tmp_path_factory):
+    """As root, who gives each of both services what is its own."""
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    if os.geteuid() != 0 or "mosquitto" not in users:
+        pytest.skip("only root can give files to the user mosquitto, who is not everywhere")
+    text = (Path(__file__).parents[3] / "debian/stepfleet.README.Debian").read_text()
+    commands = textwrap.dedent(re.search(r"(?m)^(    .*\n)+", text)[0])
+    port = free_port()
+    # That user has to reach it.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        commands = commands.replace("/var/lib/stepfleet", f"{folder}/fleet").replace("stepfleet: ", "nobody: ")
+        commands = commands.replace("fleet.example", f"localhost --broker-port {port}")
+        *install, enable, broker = commands.splitlines()
+        assert enable.startswith("systemctl enable ") and broker.startswith("mosquitto -c ")
+        environment = os.environ | {"PATH": f"{STEPFLEET.parent}:{os.environ['PATH']}"}
+        subprocess.run(["sh", "-ec", "\n".join(install)], env=environment, check=True, stdout=subprocess.DEVNULL)
+        log = tmp_path_factory.mktemp("broker") / "log"
+        with closing(Running(broker.split(), log, environment, Transcript())) as one:
+            one.says("running")
+
+
+def test_a_vehicle_that_is_removed_is_told_that_its_access_is_revoked(fleet, car, phone):
+    booking = booked(phone.rider, car)
+    phone.gets_access(booking["id"])
+    assert phone.opens(car).status == 0
+    assert fleet.types("vehicle", "remove", "car", "--yes").returncode == 0
+    wait_until(lambda: refused(phone, car), "the step is refused")

@@ -3,15 +3,19 @@
 import pathlib
 import re
 import statistics
+import threading
 import time
 import uuid
+from contextlib import closing
 
 import pytest
 import requests
 from joserfc.jwk import OKPKey
 from requests_oauth2client import DeviceAuthorizationPollingJob, DPoPKey, OAuth2Client
 
+from programs import wait_until
 from rider import PASSWORD, Device, account, code_in, create, digest, other
+from server import Server
 
 
 @pytest.fixture
@@ -214,6 +218,38 @@ def test_a_renewal_whose_answer_was_lost_can_come_again(device, rider):
     again = device.refresh(first["refresh_token"], headers=key)
     assert again.status_code == 200
     assert device.ask(again.json()["access_token"]).status_code == 200
+
+
+def test_one_renewal_that_is_sent_several_times_at_once_ends_no_login(server, device, rider):
+    first = device.login(rider)
+    key, answers = {"Idempotency-Key": str(uuid.uuid4())}, []
+
+    def renew():
+        copy = Device(server)
+        copy.key = device.key
+        answers.append(copy.refresh(first["refresh_token"], headers=key))
+
+    threads = [threading.Thread(target=renew) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # What lost too often is told to try again.
+    assert {answer.status_code for answer in answers} <= {200, 503}, [answer.text for answer in answers]
+    again = device.refresh(first["refresh_token"], headers=key)
+    assert again.status_code == 200, again.text
+    assert device.ask(again.json()["access_token"]).status_code == 200
+
+
+def test_a_token_that_is_half_made_up_ends_no_login(device, rider):
+    tokens = device.login(rider)
+    session = tokens["access_token"][4:26]
+    for made_up in (f"sfr_{session}{'A' * 43}", f"sfa_{session}{'A' * 43}"):
+        for everywhere in ("false", "true"):
+            form = {"client_id": "stepctl", "token": made_up, "everywhere": everywhere}
+            assert device.post("/oauth/revoke", data=form).status_code == 200
+    assert device.ask(tokens["access_token"]).status_code == 200
+    assert device.refresh(tokens["refresh_token"]).status_code == 200
 
 
 def test_logging_out_everywhere_ends_every_login(server, rider):
@@ -422,6 +458,21 @@ def test_nothing_secret_is_in_the_log(server, device, rider):
     log = server.log()
     for secret in [tokens["access_token"], tokens["refresh_token"], PASSWORD, "not the password", rider]:
         assert secret not in log
+
+
+def test_a_code_that_could_not_be_mailed_is_not_in_the_log(tmp_path, email):
+    with closing(Server(tmp_path / "fleet")) as server:
+        # It keeps the message, and fails.
+        (tmp_path / "fails").write_text(f"#!/bin/sh\ncat >{tmp_path}/new\nmv {tmp_path}/new {tmp_path}/mail\nexit 1\n")
+        (tmp_path / "fails").chmod(0o755)
+        server.changes(sendmail=str(tmp_path / "fails"))
+        device = Device(server.starts())
+        terms = device.session.get(server.url + "/v1/terms").json()["version"]
+        asked = device.post("/v1/accounts", json={"email": email, "password": PASSWORD, "terms": terms})
+        assert asked.status_code == 202, asked.text
+        wait_until(lambda: '"sendmail has not taken a message"' in server.log(), "the line")
+        code = code_in((tmp_path / "mail").read_text())
+        assert code not in server.log() and email not in server.log()
 
 
 def test_every_attack_that_the_page_of_the_login_lists_has_its_test():

@@ -320,8 +320,6 @@ package enum LedgerError: Failure, Equatable {
   /// Nothing that has not ended is known by that name.
   case nothingToRevoke
   case noticeTooLarge(Int)
-  /// With one more, what was handed out for a vehicle could not be taken back.
-  case tooManyTokens
   /// Every token for the device is refused until the last that it had has ended.
   case deviceRevoked(Thumbprint)
   /// A key is to be made, and the one before still counts.
@@ -346,8 +344,7 @@ package enum LedgerError: Failure, Equatable {
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .tooManyTokens, .deviceRevoked, .stillChanging, .nothingToRetire,
-      .tokensLast, .notTold:
+    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold:
       .failure
     case .notKept, .noAnswer: .unavailable
     case .noOperator, .notFleet: .noInput
@@ -361,7 +358,6 @@ package enum LedgerError: Failure, Equatable {
     case .damaged(let path): "\(path) is damaged: nothing was changed"
     case .nothingToRevoke: "no unexpired token matches"
     case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
-    case .tooManyTokens: "too many tokens for the vehicle or the device have not ended"
     case .deviceRevoked(let device): "the device \(device) is revoked"
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "there is no old key to retire"
@@ -382,7 +378,6 @@ package enum LedgerError: Failure, Equatable {
     case .damaged: "take the file from a backup"
     case .nothingToRevoke: "`stepctl operator tokens DIR` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
-    case .tooManyTokens: "wait until some of these tokens have ended, then issue more"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
     case .stillChanging: "`stepctl operator keys retire` ends that change first"
     case .nothingToRetire: "`stepctl operator keys rotate` begins a change"

@@ -45,17 +45,29 @@ import Testing
     for _ in 0..<4 {
       let device = SigningKey()
       for _ in 0..<16 { tokens.append(try grant(to: device)) }
-      #expect(throws: LedgerError.tooManyTokens) { try grant(to: device) }
+      #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: device) }
     }
-    #expect(throws: LedgerError.tooManyTokens) { try grant(to: SigningKey()) }
+    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
     #expect(try fleet.revoke(tokens.map { .token($0) }, now: now).count == 64)
     // Those that were revoked count, too: whoever books, cancels and books again gets no further.
-    #expect(throws: LedgerError.tooManyTokens) { try grant(to: SigningKey()) }
+    #expect(throws: FleetOperator.Refusal.tooMany(until: now + hour)) { try grant(to: SigningKey()) }
     let letter = try OperatorPlace("\(folder.path)/operator").letters(now: now)[0]
     #expect(letter.revocations == 64)
     // Two more keys and the last event take less than 500 bytes.
     #expect(letter.text.utf8.count + 500 <= Notice.maximumSize)
     _ = try grant(to: SigningKey(), now: now + hour)
+  }
+
+  @Test("a list for the broker that could not be written is written when it is tried again")
+  func listAgain() throws {
+    let token = try grant(to: SigningKey())
+    let list = "\(folder.path)/operator/\(VehiclePaths.revocationList)"
+    unlink(list)
+    mkdir(list, 0o755)
+    #expect(throws: (any Error).self) { try fleet.revoke([.token(token)], now: now) }
+    rmdir(list)
+    #expect(try fleet.revoke([.token(token)], now: now).isEmpty)
+    #expect(access(list, F_OK) == 0)
   }
 
   @Test("a vehicle that the broker does not know yet keeps no other one from its notice")
