@@ -282,8 +282,8 @@ package final class FleetService: Sendable {
     if service == .removed { try await forgetRemoved() }
   }
 
-  /// Lets the operator forget the vehicles that were removed: each when it knows what of it was withdrawn, or all of that
-  /// has ended. Until then the broker lets its clients in.
+  /// Lets the operator forget the vehicles that were removed: each when it knows what of it was withdrawn, or all of
+  /// that has ended. Until then the broker lets its clients in.
   private func forgetRemoved() async throws {
     let now = clock()
     let removed = try await store.read { transaction in
