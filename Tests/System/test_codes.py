@@ -703,7 +703,7 @@ def test_where_it_is_not_installed_is_told(stepctl, car, tmp_path):
     (tmp_path / "picture.png").write_bytes(pictures.png(EASY))
     command = [tmp_path / "stepctl", "locate", "--by", "qr", "--qr", tmp_path / "picture.png", "--vehicle", car]
     ended = subprocess.run(command, capture_output=True, text=True, env=stepctl.environment)
-    assert ended.returncode == 69 and "error: stepctl-qr is not there" in ended.stderr
+    assert ended.returncode == 69 and "error: stepctl-qr, which reads pictures, is missing" in ended.stderr
     place = tmp_path / "libexec/stepctl"
     place.mkdir(parents=True)
     (tmp_path / "bin").mkdir()

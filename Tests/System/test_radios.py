@@ -252,7 +252,7 @@ def test_output_that_cannot_be_written_is_told(stepctl, tmp_path, command):
         ("h4:unix:", "the path must have 1 to 107 bytes"),
         ("h4:unix:" + "x" * 108, "the path must have 1 to 107 bytes"),
         ("h4:tcp:localhost", "the port is missing"),
-        ("h4:tcp::9000", "the host is missing"),
+        ("h4:tcp::9000", "the host is missing or malformed"),
         ("h4:tcp:localhost:0", "the port must be a number from 1 to 65535"),
         ("h4:tcp:localhost:65536", "the port must be a number from 1 to 65535"),
         ("h4:tcp:::1:9000", "an IPv6 address is written in brackets: h4:tcp:[::1]:9000"),

@@ -107,7 +107,7 @@ def test_swapped_axes_get_a_hint(stepctl, short, scene):
 @pytest.mark.parametrize(
     "change, what",
     [
-        (lambda line: "x" + line, "line: not JSON at byte 0"),
+        (lambda line: "x" + line, "record: not JSON at byte 0"),
         (lambda line: line.replace('"received"', '"received":1,"received"', 1), "each name once"),
         (lambda line: line.replace('"x":4', '"x":NaN', 1), "not JSON"),
         (lambda line: line.replace('"section":"S1"', '"section":""', 1), "frame.section: expected 1 to 64 bytes of text"),
