@@ -70,8 +70,9 @@ final class BridgeServer {
   private static let silence: (ask: UInt16, end: UInt16) = (5, 10)
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
-  /// Seconds between two looks at a connection, and for which one may stay that was told to end.
-  private static let pause = 5.0
+  /// Seconds between two looks at a connection, and for which one may stay that was told to end. The looks are not in
+  /// step with the questions: the library can lose the reason for an end that it is to send together with a question.
+  private static let pause = 7.0
   private static let farewell = 3.0
   /// Connections at a time, those that are still in their handshake included.
   static let mostConnections: UInt32 = 4096
