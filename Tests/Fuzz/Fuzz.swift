@@ -237,7 +237,9 @@ enum Fuzz {
         }
         if case .settled(let fix) = settling.state { _ = Way(from: fix, to: Coordinate(latitude: 48, longitude: 9)!) }
       }
-      _ = GPSConnection.Address(String(decoding: bytes, as: UTF8.self))
+      if let server = try? HostPort(String(decoding: bytes, as: UTF8.self)[...], usual: GPSConnection.usual.port) {
+        precondition((try? HostPort(server.description[...], usual: nil)) == server)
+      }
     },
     "tags": { bytes in
       guard let file = try? TagKeyFile(parsing: bytes, path: "tags.json") else { return }
