@@ -96,10 +96,7 @@ private final class FindSearch {
   private(set) var found: FindReport?
 
   init(_ goal: FindGoal, _ connection: GPSConnection, _ context: Context, _ console: Console, goesOn: Bool) {
-    self.goal = goal
-    self.connection = connection
-    self.context = context
-    self.console = console
+    (self.goal, self.connection, self.context, self.console) = (goal, connection, context, console)
     self.goesOn = goesOn
     view = goesOn ? LiveView(context, console, radio: nil) : nil
     begin = context.clocks.steady()

@@ -72,11 +72,7 @@ private final class StatusAnswers {
     _ client: RiderClient, _ steps: [StepID], _ lines: StatusLines, _ last: LastAnswer?, at start: UnixTime,
     waiting: String
   ) {
-    self.client = client
-    self.steps = steps
-    self.lines = lines
-    self.last = last
-    self.waiting = waiting
+    (self.client, self.steps, self.lines, self.last, self.waiting) = (client, steps, lines, last, waiting)
     heard = start
   }
 

@@ -15,17 +15,18 @@ package enum FleetTables {
     Migration(
       "vehicle-place-1",
       ["latitude", "longitude", "placed_at"].map { "ALTER TABLE vehicle ADD COLUMN \($0) BIGINT" }),
-    // What is to be withdrawn is written down together with its reason, and stays until the operator's ledger has it.
+    // A token is marked in the transaction that is the reason for its withdrawal. The mark stays until the operator's
+    // ledger has the withdrawal.
     Migration(
       "fleet-3",
       [
-        // asked: there is no token yet, and its place is taken. jti is then a word that no token has.
+        // asked: the token is still being made, and its place is reserved. Until then jti is a text that no token has.
         """
         ALTER TABLE access ADD COLUMN standing TEXT NOT NULL DEFAULT 'given'
         CHECK (standing IN ('asked', 'given', 'withdrawing', 'withdrawn'))
         """,
         "CREATE INDEX access_expires ON access (expires)",
-        // Whether the ledger knows it.
+        // 1 when the operator's ledger has the revocation.
         "ALTER TABLE revoked_device ADD COLUMN noted BIGINT NOT NULL DEFAULT 0",
       ]),
   ]
@@ -74,8 +75,8 @@ package enum FleetTables {
     "CREATE INDEX vehicle_event_vehicle ON vehicle_event (vehicle, time)",
   ]
 
-  /// What was handed out, should be withdrawn, and is not even being withdrawn. Its parameters: the time, and for how
-  /// long a token lasts beyond its booking.
+  /// Selects the tokens that should be withdrawn, and that nothing has marked for it yet. Its parameters: the time, and
+  /// for how long a token lasts beyond its booking.
   static let overdue = """
     SELECT jti FROM access JOIN booking ON booking.id = access.booking JOIN vehicle ON vehicle.id = booking.vehicle
       JOIN account ON account.id = booking.account
@@ -85,7 +86,7 @@ package enum FleetTables {
 
   /// For `stepfleet check`.
   ///
-  /// - Returns: what should be withdrawn, and is not, by its jti.
+  /// - Returns: the jti of each token that should be withdrawn, and is not.
   package static func notWithdrawn(at now: Int64, in transaction: borrowing Transaction) throws(StoreError) -> [String]
   {
     try transaction.run(

@@ -53,9 +53,10 @@ package final class OperatorDesk: Sendable {
     if isFirst { publishing.async { self.work() } }
   }
 
-  /// Forgets a vehicle; one that is to be told something only if it could be told.
+  /// Removes a vehicle's folder, after its last notice was published. If the notice cannot be published, the folder
+  /// stays.
   ///
-  /// - Parameter vehicle: nil where there is nothing to tell.
+  /// - Parameter vehicle: nil if there is no notice to publish.
   package func remove(_ folder: String, telling vehicle: UUID?) async throws {
     if let vehicle {
       let now = clock()

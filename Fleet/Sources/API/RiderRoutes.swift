@@ -70,7 +70,7 @@ extension FleetService {
       return Response(
         json: ["bookings": .array(try await bookings(of: caller.account).map { $0.json(at: now) })])
     }
-    // A body has ten seconds to come: who asks is judged after that, so that it is judged as it is when it counts.
+    // A body may take ten seconds. The account is checked after that: it may have been suspended meanwhile.
     router.post("/v1/bookings") { [self] request, context in
       let body = try await Body(of: request, members: ["vehicle", "from", "to", "steps"])
       let caller = try await authenticator.caller(of: request, context)

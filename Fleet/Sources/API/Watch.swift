@@ -19,7 +19,7 @@ package struct Watch: RouterMiddleware {
     var response: Response
     do { response = try await next(request, context) } catch {
       let problem = Self.problem(error)
-      // What was refused on purpose is no failure: with 503, too, which strangers can cause.
+      // A refusal is no failure of the server, even with status 503. Strangers can cause refusals.
       let isIntended = error is Problem && problem != .failed
       if problem.status.code >= 500, !isIntended {
         context.logger.error("failed", metadata: ["error": "\(error)"])

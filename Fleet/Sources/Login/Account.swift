@@ -1,4 +1,4 @@
-/// What somebody is, as the operator has noted it. It allows nothing.
+/// The operator's note of what somebody is. It gives no permission.
 package enum Role: String, CaseIterable, Sendable {
   case rider
   /// Looks after vehicles.
@@ -95,7 +95,7 @@ struct Session: Sendable, Equatable {
     return .reused
   }
 
-  /// Whether it is the refresh token that counts, or the one before.
+  /// Whether the text is the session's present refresh token, or the one before.
   func knows(refreshToken: String) -> Bool {
     let digest = digest(of: refreshToken)
     return constantTimeEqual(digest, refresh) || formerRefresh.map { constantTimeEqual(digest, $0) } ?? false

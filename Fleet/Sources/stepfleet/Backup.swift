@@ -72,7 +72,7 @@ struct Restore: AsyncParsableCommand {
     let folder = FleetFolder(dir)
     guard !FileManager.default.fileExists(atPath: folder.path) else { throw FleetError.inTheWay(folder.path) }
     guard FileManager.default.fileExists(atPath: file) else { throw FleetError.missing(file) }
-    // SQLite has its locks beside it, and says of one that it cannot write only that it cannot be opened.
+    // SQLite writes its locks. If it cannot, it gives no reason.
     guard access(file, R_OK | W_OK) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
     let copy: SQLiteStore
     do { copy = try SQLiteStore(path: file) } catch { throw FleetError.damaged(file, "it is not a backup") }

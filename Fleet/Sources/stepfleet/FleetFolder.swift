@@ -9,9 +9,8 @@ import Store
 
 /// The folder of a server.
 ///
-///     stepfleet.json         how it serves (mode 0600: a database's address may have a password); it is written last,
-///     so
-///                            that what a crash left half made is no server
+///     stepfleet.json         how it serves (mode 0600: a database's address may have a password). It is
+///                            written last, so that a folder which a crash left half made is no server
 ///     terms.txt              what riders accept
 ///     tls/server.pem, .key   who it is to riders; a public authority's files can take their place
 ///     operator/              as `stepctl operator init` makes it: keys, authority, the vehicles' broker
@@ -67,8 +66,8 @@ struct FleetFolder: Sendable {
     try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
   }
 
-  /// - Parameter isNew: whether a database in a file is made here; else it has to be there, for an empty one in its
-  ///   place would look as if nobody had ever booked.
+  /// - Parameter isNew: true makes a missing file of SQLite. False throws, because an empty database in place of a lost
+  ///   one would say that nobody has ever booked.
   func store(_ settings: Settings, isNew: Bool = false) throws -> any Store {
     if let url = settings.database { return try PostgresStore(url: url) }
     let file = path("data/fleet.sqlite")

@@ -62,7 +62,7 @@ struct Serve: AsyncParsableCommand {
     metrics.addRoutes(to: riders)
     riders.refuseOtherMethods()
     let operators = Router(context: FleetContext.self)
-    // Their figures are nobody's: /metrics answers everybody.
+    // The operator's requests are counted apart, because everybody can read /metrics.
     operators.add(middleware: Watch(Metrics()))
     login.addAdminRoutes(to: operators)
     service.addAdminRoutes(to: operators, login)

@@ -204,7 +204,7 @@ public struct RoadObject: Equatable, Sendable {
   }
 
   public var json: JSON {
-    // One of 100 m/s must not become faster by being rounded: nobody would read it.
+    // Rounding must not lift a speed above 100 m/s: readers refuse that.
     let speed = velocity.length > 99.999 ? velocity * (99.999 / velocity.length) : velocity
     var members: [JSON.Member] = [
       .init("id", .string(id)), .init("category", .string(category.rawValue)),

@@ -122,7 +122,8 @@ public struct TrafficGuard: Sendable {
     /// When the last frames came, and the last one that was in time, on this clock; none where it was forgotten.
     var arrivals: [Double] = []
     var lastInTime = -Double.infinity
-    /// Whether it showed something near the vehicle, be it the vehicle itself. The others say nothing of what is here.
+    /// Whether the section showed something near the vehicle, the vehicle itself included. Only such a section can tell
+    /// what is here.
     var isHere = false
     var noise: PositionNoise
     /// Of each step, the frames in a row in which nothing came at it.
@@ -228,7 +229,7 @@ public struct TrafficGuard: Sendable {
     for index in states.indices { settle(index, in: frame.section, at: time) }
   }
 
-  /// Forgets the sections that have said nothing for a while, but for how well they measure.
+  /// Forgets the sections that have been silent for a while. Their position noise is kept.
   private mutating func sleep(at time: Double) {
     for (name, section) in sections {
       guard let last = section.arrivals.last, abs(time - last) > Self.sectionMemory else { continue }
@@ -265,7 +266,7 @@ public struct TrafficGuard: Sendable {
       return
     }
     if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
-      // What stands is where it was: many a feed holds it, or knows it better, and so says nothing of what moves.
+      // Many feeds hold the position of a standing object, or average it. That error is no measure of a moving one's.
       if tracks[key]?.isStanding == false {
         sections[section]?.noise.take(residual, predictedWithin: before.uncertainty)
       }

@@ -70,9 +70,10 @@ final class BridgeServer {
   private static let silence: (ask: UInt16, end: UInt16) = (5, 10)
   /// Seconds without a message after which a connection is closed.
   private static let idle = 60.0
-  /// Seconds between two looks at a connection, and for which one may stay that was told to end. The looks are not in
-  /// step with the questions: the library can lose the reason for an end that it is to send together with a question.
+  /// Seconds between two checks of a connection. They are not a multiple of `silence.ask`: if the library has to send a
+  /// ping and a close frame at the same time, it can end the connection without the close frame.
   private static let pause = 7.0
+  /// Seconds that a connection may last after it was told to end.
   private static let farewell = 3.0
   /// Connections at a time, those that are still in their handshake included.
   static let mostConnections: UInt32 = 4096
@@ -140,7 +141,7 @@ final class BridgeServer {
   /// What stamps say: seconds since 1970.
   private var now: Double { Double(WallClock.microseconds) / 1e6 }
 
-  /// For what lasts, whoever sets the clock: seconds.
+  /// The monotonic clock, seconds. Lengths of time are measured with it, because somebody may set the other clock.
   private var elapsed: Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
