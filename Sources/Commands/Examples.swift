@@ -8,7 +8,10 @@ extension ProgramText {
     bare: Standing.self,
     plain: { words in
       // ArgumentParser is as slow as the loader.
-      if let name = words.first, asking.contains(name) { CurlTransport.loadAhead() }
+      if let name = words.first {
+        if asking.contains(name) { CurlTransport.loadAhead() }
+        if moving.contains(name) || asking.contains(name) { MQTTConnection.loadAhead() }
+      }
       return PlainWords.command(words)
     },
     examples: { Examples.of[$0] ?? [] },
@@ -16,6 +19,9 @@ extension ProgramText {
 
   /// The commands that ask a server.
   private static let asking = ["account", "book", "bookings", "login", "logout", "vehicles", "whoami"]
+
+  /// The commands that ask a vehicle.
+  private static let moving = ["close", "open", "status", "stop"]
 }
 
 /// What people type most, for the end of each command's help. A test types them.

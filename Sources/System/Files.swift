@@ -20,7 +20,7 @@ package enum Files {
     _ file: borrowing Descriptor, _ subject: String, limit: Int = 1 << 20
   ) throws(SystemError) -> [UInt8] {
     var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 65536)
+    var chunk = [UInt8](repeating: 0, count: 16384)
     while true {
       let number = file.number
       let count = try check("read", subject) { Glibc.read(number, &chunk, chunk.count) }

@@ -8,6 +8,16 @@ package enum DetachedThread {
   package static func start(_ body: sending @escaping () -> Void) throws(SystemError) {
     pthread_detach(try startThread(body))
   }
+
+  /// The same, while the program does not hold signals back yet (`Interruption`). No signal is handled by this thread.
+  package static func startAhead(_ body: sending @escaping () -> Void) throws(SystemError) {
+    var (all, before) = (sigset_t(), sigset_t())
+    sigfillset(&all)
+    // A thread begins with the mask of whoever starts it.
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try start(body)
+  }
 }
 
 private final class ThreadBody {

@@ -29,13 +29,7 @@ struct CurlLibrary: Sendable {
   /// Loads it on another thread, for whoever will need it and has something else to do until then: the loader lets a
   /// second caller wait for the first. A failure is `init`'s to tell.
   static func loadAhead() {
-    try? DetachedThread.start {
-      // A signal is for the threads that know what to do with it.
-      var signals = sigset_t()
-      sigfillset(&signals)
-      pthread_sigmask(SIG_BLOCK, &signals, nil)
-      _ = dlopen(file, RTLD_LAZY)
-    }
+    try? DetachedThread.startAhead { _ = dlopen(file, RTLD_LAZY) }
   }
 
   init() throws(HTTPError) {

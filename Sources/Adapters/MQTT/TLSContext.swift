@@ -23,9 +23,7 @@ final class TLSContext {
   var meter = PacketMeter(limit: .max, keepAlive: .seconds(30))
 
   init(_ tls: Broker.TLS, _ broker: Broker) throws(MQTTError) {
-    // exit(3) must not free OpenSSL's tables under a thread that still runs.
-    OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
-    guard let handle = SSL_CTX_new(TLS_client_method()) else { throw .tlsFailed(broker, code: ERR_get_error()) }
+    guard let handle = Self.newHandle() else { throw .tlsFailed(broker, code: ERR_get_error()) }
     self.handle = handle
     (self.tls, self.broker) = (tls, broker)
     var address = in6_addr()
@@ -65,6 +63,16 @@ final class TLSContext {
   }
 
   deinit { SSL_CTX_free(handle) }
+
+  private static func newHandle() -> OpaquePointer? {
+    // exit(3) must not free OpenSSL's tables under a thread that still runs.
+    OPENSSL_init_ssl(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+    return SSL_CTX_new(TLS_client_method())
+  }
+
+  /// Has OpenSSL load what every connection needs, on another thread, for whoever will need it and has something else
+  /// to do until then: OpenSSL lets a second caller wait for the first. A failure is `init`'s to tell.
+  static func loadAhead() { try? DetachedThread.startAhead { SSL_CTX_free(newHandle()) } }
 
   /// Why TLS failed, where it was TLS that did.
   var error: MQTTError? {

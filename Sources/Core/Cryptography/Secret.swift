@@ -60,5 +60,8 @@ private func constantTimeEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBuffe
 /// Bytes from the system's generator, which the kernel seeds.
 package func randomBytes(_ count: Int) -> [UInt8] {
   var generator = SystemRandomNumberGenerator()
-  return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+  var bytes: [UInt8] = []
+  // A number is a system call; a byte would be one, too.
+  while bytes.count < count { withUnsafeBytes(of: generator.next() as UInt64) { bytes += $0 } }
+  return Array(bytes.prefix(count))
 }
