@@ -130,7 +130,10 @@ extension Settings {
   /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
   func radioSpec() throws -> RadioSpec {
     do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {
-      throw radio.origin.error(error.description)
+      let capture = RadioSpec.btsnoop(radio.value)
+      throw radio.origin.error(
+        error.description,
+        hint: Files.exists(radio.value) ? "for this file, give \(shellWord(capture.description))" : nil)
     }
   }
 

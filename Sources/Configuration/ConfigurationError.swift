@@ -23,12 +23,16 @@ package struct ConfigurationError: Failure, Equatable {
   package let line: Int?
   /// Lower case, without a full stop.
   package let message: String
+  package let hint: String?
 
-  package init(_ path: String, line: Int? = nil, _ message: String, kind: Kind = .invalid) {
+  package init(
+    _ path: String, line: Int? = nil, _ message: String, hint: String? = nil, kind: Kind = .invalid
+  ) {
     self.kind = kind
     self.path = path
     self.line = line
     self.message = message
+    self.hint = hint
   }
 
   package var exitStatus: ExitStatus {

@@ -97,6 +97,8 @@ package enum ProvisioningError: Failure, Equatable {
     }
   }
 
+  package var hint: String? { self == .noHome ? "set HOME, or XDG_CONFIG_HOME" : nil }
+
   package var exitStatus: ExitStatus {
     switch self {
     case .unusableName, .unusablePath, .noSuchStep, .unusableLifetime, .outlivesAuthority, .unusableVehicleName,

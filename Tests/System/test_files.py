@@ -249,7 +249,7 @@ def test_a_vehicle_goes_by_its_name(stepctl, file_vehicle, tmp_path):
     where = {"XDG_CONFIG_HOME": str(tmp_path)}
     none = stepctl("status", **where)
     assert (none.status, none.stdout) == (66, "")
-    assert none.error.startswith("vehicle: not given: use --vehicle, or `stepctl config import`, or put a file into ")
+    assert none.error.startswith("vehicle: not given, and none is in ") and "`stepctl config import`" in none.stderr
     shutil.copy(file_vehicle.folder / "vehicle.toml", vehicles / "rolling.toml")
     radio = file_vehicle.radio("left")
     assert stepctl("locate", "--radio", radio, **where).status == 0, "the only one"

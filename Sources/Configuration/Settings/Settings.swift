@@ -122,15 +122,15 @@ extension Settings {
       case 0:
         let folders = folders.vehicleFolders.map(folders.displayed)
         throw ConfigurationError(
-          "vehicle",
-          "not given: use --vehicle, or `stepctl config import`, or put a file into \(alternatives(folders))",
-          kind: .missing)
+          "vehicle", "not given, and none is in \(alternatives(folders))",
+          hint: "import what your operator gave you with `stepctl config import`, or use --vehicle", kind: .missing)
       default:
         let meant = vehicles.filter { isMeant($0.path) }
         if meant.count == 1 { return meant[0].path }
         let names = vehicles.map(\.name)
         throw ConfigurationError(
-          "vehicle", "not given, and there are several: use --vehicle \(alternatives(names.map(shellWord)))")
+          "vehicle", "not given, and there are several",
+          hint: "use --vehicle \(alternatives(names.map(shellWord)))")
       }
     }
     if let named = vehicles.first(where: { $0.name == given }) { return named.path }
@@ -193,12 +193,14 @@ package enum SettingOrigin: Equatable, Sendable, CustomStringConvertible {
   }
 
   /// An error about what was said there.
-  package func error(_ message: String, kind: ConfigurationError.Kind = .invalid) -> ConfigurationError {
+  package func error(
+    _ message: String, hint: String? = nil, kind: ConfigurationError.Kind = .invalid
+  ) -> ConfigurationError {
     switch self {
-    case .flag(let name): ConfigurationError(name, message, kind: kind == .invalid ? .usage : kind)
-    case .variable(let name): ConfigurationError(name, message, kind: kind)
-    case .file(let path, let line): ConfigurationError(path, line: line, message, kind: kind)
-    case .standard: ConfigurationError("default", message, kind: kind)
+    case .flag(let name): ConfigurationError(name, message, hint: hint, kind: kind == .invalid ? .usage : kind)
+    case .variable(let name): ConfigurationError(name, message, hint: hint, kind: kind)
+    case .file(let path, let line): ConfigurationError(path, line: line, message, hint: hint, kind: kind)
+    case .standard: ConfigurationError("default", message, hint: hint, kind: kind)
     }
   }
 }

@@ -76,11 +76,8 @@ struct VehicleLookupTests {
   func implied() throws {
     #expect(
       throws: ConfigurationError(
-        "vehicle",
-        """
-        not given: use --vehicle, or `stepctl config import`, or put a file into ~/.config/stepctl/vehicles or \(systems)
-        """,
-        kind: .missing)
+        "vehicle", "not given, and none is in ~/.config/stepctl/vehicles or \(systems)",
+        hint: "import what your operator gave you with `stepctl config import`, or use --vehicle", kind: .missing)
     ) { try find() }
     try folder.write("etc/vehicles/van.toml")
     try folder.write("etc/vehicles/README")
@@ -90,7 +87,7 @@ struct VehicleLookupTests {
     #expect(try find() == "\(mine)/van.toml")
     try folder.write("home/.config/stepctl/vehicles/bus.toml")
     #expect(
-      throws: ConfigurationError("vehicle", "not given, and there are several: use --vehicle bus or van")
+      throws: ConfigurationError("vehicle", "not given, and there are several", hint: "use --vehicle bus or van")
     ) { try find() }
   }
 
