@@ -170,7 +170,7 @@ package struct Controller {
   let profile: MotionProfile
   let motionGuard: any MotionGuard
   /// Nil where there is no traffic feed.
-  var traffic: TrafficWatch?
+  var traffic: FeedGuard?
   var session: Session
   var proofs: ProofCheck
   /// Nil where the vehicle does not listen.
@@ -200,7 +200,7 @@ package struct Controller {
   ///   - journal: with an entry for each step.
   package init(
     vehicle: Vehicle, keys: Keys, policy: Policy, secrets: StepSecrets = StepSecrets(), profile: MotionProfile,
-    inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: TrafficWatch? = nil, journal: Journal,
+    inputs: Inputs = Inputs(), hearing: Hearing? = nil, traffic: FeedGuard? = nil, journal: Journal,
     motionGuard: any MotionGuard = NoGuard(), epoch: [UInt8] = randomBytes(Statement.epochSize),
     version: String? = nil
   ) {

@@ -134,7 +134,7 @@ package struct Daemon {
       vehicle: setup.vehicle, keys: setup.keys, policy: setup.policy, secrets: setup.secrets, profile: setup.profile,
       inputs: setup.inputs,
       hearing: setup.ears.isEmpty ? nil : Hearing(setup.vehicle, powers: setup.ears.mapValues(\.measuredPower)),
-      traffic: setup.trafficGuard.map { TrafficWatch($0.rules) }, journal: journal, version: version)
+      traffic: setup.trafficGuard.map { FeedGuard($0.rules) }, journal: journal, version: version)
   }
 
   /// Connects to the broker: what comes faster than the loop reads stays with the broker.

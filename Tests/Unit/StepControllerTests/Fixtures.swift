@@ -83,7 +83,7 @@ final class Bench {
       vehicle: vehicle,
       keys: .init(decryption: decryption, signing: signing, operatorKey: operatorKey.verificationKey),
       policy: policy, secrets: secrets, profile: profile, inputs: inputs,
-      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { TrafficWatch($0) },
+      hearing: ears.isEmpty ? nil : Hearing(vehicle, powers: ears), traffic: road.map { FeedGuard($0) },
       journal: journal.medium, motionGuard: motionGuard, version: "1.2.3")
     for ear in ears.keys { handle(.ear(ear, isListening: true)) }
   }

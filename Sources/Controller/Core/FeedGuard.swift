@@ -61,7 +61,7 @@ package struct WatchedRoad: Sendable, Equatable {
 /// The guard that a traffic feed gives: it holds a step back while something comes towards it.
 ///
 /// It never opens anything. A feed that lies, stands or is lost makes it hold, or makes it blind.
-package struct TrafficWatch: MotionGuard, Sendable {
+package struct FeedGuard: MotionGuard, Sendable {
   /// For how long the feed is watched after somebody asked, milliseconds: all day would be 100 to 300 kB/s.
   package static let patience: Int64 = 60_000
   /// How long a feed may take to begin, milliseconds. Meanwhile a step waits, also where a blind guard allows it: who
