@@ -154,6 +154,26 @@ def test_a_clock_that_is_off_does_not_change_the_delay(stepctl, bridge, ahead):
     assert told["p50_ms"] == pytest.approx(200, abs=told["uncertainty_ms"] + 60)
 
 
+def test_a_clock_that_is_set_meanwhile_changes_no_earlier_delay(stepctl, bridge):
+    async def set_once(socket, bridge):
+        begin = time.time()
+
+        def clock(at):
+            return at + (2 if at > begin + 3 else 0)
+
+        while True:
+            now, last = time.time(), bridge.locations[-1]
+            stamps = {"received": clock(now) - 0.01, "sent": clock(now), "echo": last["timestamp"],
+                      "echoReceived": clock(last["came"])}
+            await socket.send(json.dumps(frame(0.2 - (clock(now) - now), bridge=stamps)))
+            await asyncio.sleep(0.04)
+
+    feed = bridge(set_once)
+    told = stepctl("traffic", "delay", *feed.arguments, "--for", "5", "--json").json
+    assert told["clock_offset_ms"] == pytest.approx(2000, abs=told["uncertainty_ms"] + 1)
+    assert told["p50_ms"] == pytest.approx(200, abs=told["uncertainty_ms"] + 60)
+
+
 async def once(socket, message):
     await socket.send(message)
     await asyncio.sleep(5)
@@ -238,7 +258,10 @@ def test_a_bridge_that_closes_refuses_or_is_not_there(stepctl, bridge, tmp_path)
     assert ended.status == 69 and "the bridge closed the connection" in ended.error
     plain = bridge(steady, process_request=lambda connection, request: connection.respond(200, "hello\n"))
     ended = stepctl("traffic", "delay", *plain.arguments, "--for", "5")
-    assert ended.status == 69 and "no connection to the bridge" in ended.error
+    assert ended.status == 69 and "no connection to the bridge: there is no feed at /traffic (HTTP 200" in ended.error
+    strict = bridge(steady, process_request=lambda connection, request: connection.respond(403, "no\n"))
+    ended = stepctl("traffic", "delay", *strict.arguments, "--for", "5")
+    assert ended.status == 69 and "does not let this certificate use /traffic (HTTP 403)" in ended.error
     nobody = list(feed.arguments)
     nobody[1] = "wss://localhost:1/"
     ended = stepctl("traffic", "delay", *nobody, "--for", "5")

@@ -43,18 +43,23 @@ struct TrafficDelay: ContextCommand {
     let console = output.console(context)
     let file = try save.map { path throws(SystemError) in try FrameRecorder(path) }
     var clock = ClockOffset()
-    var times: [(received: Double, stamp: Double)] = []
+    var times: [(received: Double, stamp: Double, clocks: ClockOffset.Estimate?)] = []
     var sections: [String] = []
     let dropped = try feed.frames(for: duration?.seconds ?? 60, in: context, console) { frame in
       let received = Double(frame.received.microseconds) / 1e6
       if let bridge = frame.frame.bridge { clock.take(bridge, at: received) }
-      times.append((received, Double(frame.frame.time.microseconds) / 1e6))
+      times.append((received, Double(frame.frame.time.microseconds) / 1e6, clock.estimate))
       sections.append(frame.frame.section)
       try file?.write(frame)
     }
     if dropped > 0 { console.note("\(dropped) frames came faster than they were read, and were left out") }
-    let offset = clock.estimate
-    let frames = times.map { (arrival: $0.received + (offset?.offset ?? 0), stamp: $0.stamp) }
+    // A frame's own estimate, because clocks drift, and are set. The first frames come before there is one.
+    let first = times.lazy.compactMap(\.clocks).first
+    let clocks = times.map { $0.clocks ?? first }
+    let frames = zip(times, clocks).map { (arrival: $0.received + ($1?.offset ?? 0), stamp: $0.stamp) }
+    let offset = clock.estimate.map {
+      ClockOffset.Estimate(offset: $0.offset, uncertainty: clocks.compactMap { $0?.uncertainty }.max() ?? 0)
+    }
     guard let statistics = DelayStatistics(frames, of: sections) else {
       throw CommandFailure(.unavailable, "\(times.isEmpty ? "no frame" : "one frame") came, which is too few")
     }

@@ -35,7 +35,7 @@ final class FeedSocket {
   }
 
   let wake: Wake
-  private let outbox: Outbox
+  private let queue: FeedQueue
   private let context: OpaquePointer
   private let protocols: UnsafeMutablePointer<lws_protocols>
   private let patience: UnsafeMutablePointer<lws_retry_bo_t>
@@ -49,10 +49,11 @@ final class FeedSocket {
 
   /// - Returns: nil when TLS cannot be set up with these files.
   init?(
-    host: String, port: UInt16, path: String, authorities: String?, certificate: String?, key: String?, outbox: Outbox
+    host: String, port: UInt16, path: String, authorities: String?, certificate: String?, key: String?,
+    queue: FeedQueue
   ) {
     address = (host, port, path)
-    self.outbox = outbox
+    self.queue = queue
     lws_set_log_level(0, nil)
     protocols = .allocate(capacity: 2)
     protocols.initialize(repeating: lws_protocols(), count: 2)
@@ -118,7 +119,7 @@ final class FeedSocket {
       end = .ended(.refused, problem(of: socket, UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count)))
     case LWS_CALLBACK_CLIENT_ESTABLISHED:
       self.socket = socket
-      outbox.connect()
+      queue.connect()
       lws_callback_on_writable(socket)
     case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
       if let socket = self.socket { lws_callback_on_writable(socket) }
@@ -141,6 +142,13 @@ final class FeedSocket {
     if let problem = certificate_problem(socket) { return "its certificate: \(String(cString: problem))" }
     let told = String(decoding: text, as: UTF8.self)
     if told.isEmpty { return "it does not answer" }
+    // The library's own words for it: "HS: ws upgrade response not 101".
+    if told.contains("101") {
+      let status = lws_http_client_http_response(socket)
+      return status == 403
+        ? "the bridge does not let this certificate use \(address.path) (HTTP 403)"
+        : "there is no feed at \(address.path) (HTTP \(status) in place of 101)"
+    }
     return told.contains("SSL") ? "TLS failed; the bridge may not take this certificate" : told
   }
 
@@ -167,7 +175,7 @@ final class FeedSocket {
     }
     frame.append(contentsOf: part)
     if lws_remaining_packet_payload(socket) == 0, lws_is_final_fragment(socket) != 0 {
-      outbox.put(frame, received: UInt64(clamping: WallClock.microseconds))
+      queue.put(frame, received: UInt64(clamping: WallClock.microseconds))
       frame = []
     }
     return 0

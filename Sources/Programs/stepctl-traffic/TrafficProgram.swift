@@ -22,7 +22,7 @@ enum TrafficProgram {
   // Never closed before the process ends.
   private static let input = Descriptor(adopting: STDIN_FILENO)
   private static let output = Descriptor(adopting: STDOUT_FILENO)
-  private static let outbox = Outbox()
+  private static let queue = FeedQueue()
 
   static func main() { exit(run(Array(CommandLine.arguments.dropFirst()))) }
 
@@ -40,7 +40,7 @@ enum TrafficProgram {
     guard
       let socket = FeedSocket(
         host: arguments[0], port: port, path: arguments[2], authorities: files[0], certificate: files[1], key: files[2],
-        outbox: outbox)
+        queue: queue)
     else {
       try? output.write(Frames.frame(FeedMessage.ended(.setup, "").body))
       return EXIT_SUCCESS
@@ -55,7 +55,7 @@ enum TrafficProgram {
       return EXIT_FAILURE
     }
     let reason = socket.run()
-    outbox.end(reason)
+    queue.end(reason)
     // The writer ends the process, or whoever reads it does.
     while true { pause() }
   }
@@ -129,7 +129,7 @@ enum TrafficProgram {
   }
 
   private static func writeOutput() {
-    while let messages = outbox.next() {
+    while let messages = queue.next() {
       for message in messages where (try? output.write(Frames.frame(message.body))) == nil { exit(EXIT_SUCCESS) }
     }
     exit(EXIT_SUCCESS)
@@ -159,7 +159,7 @@ enum ListeningPort {
 }
 
 /// What is to be written: the newest frame, and before it what may not be left out.
-final class Outbox: Sendable {
+final class FeedQueue: Sendable {
   private struct State {
     var connected = false
     var frame: (bytes: [UInt8], received: UInt64)?
