@@ -279,7 +279,7 @@ def test_each_kind_of_bad_place_is_told_by_its_cause(walk):
     assert told["B1"].endswith("dB below the law: the body takes it")
     assert told["N1"].endswith("dB above the law: is the distance correct?")
     assert told["S1"].startswith("the left step is ") and told["S1"].endswith("dB stronger: is the side correct?")
-    assert told["F1"].endswith("packets in 10 s are heard: is the battery low?")
+    assert told["F1"].endswith("of the step's packets come in 10 s: is the battery low?")
     assert re.fullmatch(r"the level scatters by 1\d dB: was someone moving nearby\?", told["X1"])
     assert told["A1"].startswith("located ") and told["A1"].endswith(" of the time, though too far away")
     assert told["Q1"] == "the step's beacon is not heard: is it on?"
