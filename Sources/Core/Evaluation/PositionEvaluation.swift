@@ -256,10 +256,11 @@ package enum PositionFault: Sendable {
     switch self {
     case .silent: return "the step's beacon is not heard: is it on?"
     case .unlevelled:
-      return "the step's beacon has no level: does it send its measured power, and the radio an RSSI?"
+      return "the step's beacon has no level: is its measured power set?"
     case .contested: return "two senders claim to be the step's beacon: turn one off"
     case .fewPackets(let rate):
-      return "only \(Int((rate * 10).rounded())) of the step's packets come in 10 s: is the battery low?"
+      let count = Int((rate * 10).rounded())
+      return "only \(count) \(count == 1 ? "packet" : "packets") in 10 s: is the battery low?"
     case .otherStep(let id, let excess): return "the \(id) step is \(decibels(excess)) stronger: is the side correct?"
     case .belowLaw(let off, true): return "the level is \(decibels(off)) below the law: the body takes it"
     case .belowLaw(let off, false): return "the level is \(decibels(off)) below the law: something stands between"
