@@ -180,7 +180,7 @@ def test_a_broker_that_is_not_there_is_given_up_at_once(parked):
 def test_a_broker_that_is_not_there_is_named(parked):
     ended = parked.rider("alice").types("status")
     assert ended.error == f"cannot connect to the broker localhost:{parked.port}: Connection refused"
-    assert "hint: is the vehicle's broker on" in ended.stderr
+    assert "hint: see whether the vehicle's broker is on" in ended.stderr
 
 
 @pytest.mark.skipif(not can_mount(), reason="needs unshare(1) and mount(8), to have another /etc/hosts")

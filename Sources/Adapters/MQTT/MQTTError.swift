@@ -118,7 +118,7 @@ package enum MQTTError: Failure, Equatable {
   package var hint: String? {
     switch self {
     case .cannotConnect, .cannotResolve:
-      "is the vehicle's broker on, and in reach of this network? `stepctl doctor broker` looks further"
+      "see whether the vehicle's broker is on, and in reach of this network"
     case .refusedByAlert(_, let alert) where Self.isAboutCertificate(alert):
       "ask the operator for a new certificate; `stepctl doctor` shows which ends when"
     case .unusableFile, .timedOut, .untrustedBroker, .refusedByAlert, .tlsFailed, .refused, .subscriptionRefused, .lost,

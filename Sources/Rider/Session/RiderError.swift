@@ -84,7 +84,7 @@ public enum RiderError: Failure {
   ///   given.
   package func hint(naming vehicle: String?) -> String? {
     func command(_ name: String) -> String {
-      "`\(vehicle.map { shellCommand("stepctl", name, "--vehicle", $0) } ?? shellCommand("stepctl", name))`"
+      "`stepctl \(name)\(vehicle.map { " \(shellCommand("--vehicle", $0))" } ?? "")`"
     }
     let looking = "look at it, or ask with \(command("status"))"
     switch self {
@@ -92,6 +92,8 @@ public enum RiderError: Failure {
     case .noAnswer(true), .notStopped(true): return "the broker says that the vehicle's controller is offline"
     case .noAnswer(false), .notStopped(false):
       return "see whether stepd runs; if so, it does not know this token or this file: ask your operator for new access"
+    case .notSent(let reason) where reason.exitStatus == .unavailable:
+      return [reason.hint, "\(command("doctor broker")) looks further"].compactMap(\.self).joined(separator: "; ")
     case .notSent(let reason): return reason.hint
     case .refused(let refusal, _): return refusal.retryCanHelp ? "trying again can help" : nil
     case .mayStillMove: return "look at it, and run \(command("stop")) again"
