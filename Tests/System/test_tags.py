@@ -333,7 +333,7 @@ def test_a_mirror_matters_where_the_name_is_and_nowhere_else(model, what, provis
     assert provision().status == 0
     start = bytes(plain.memory).index(b"\x03", 16 if model != "ntag213" else 20)
     end = bytes(plain.memory).index(b"\xfe", start) + 1  # behind the terminator
-    for address in (start + 2, start + 30, end - 1, end):
+    for address in (16, start + 2, start + 30, end - 1, end):
         tag = Type2(model)
         tag.mirror(what, address)
         before = bytes(tag.memory)

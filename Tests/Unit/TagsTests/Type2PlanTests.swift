@@ -75,15 +75,14 @@ import Testing
     for (chip, byte, length) in lengths {
       let configuration = try #require(chip.configuration)
       let plain = try write(new, to: Type2Memory(factory(chip)), chip: chip)
-      // From its tag to its terminator.
-      let start = chip == .ntag213 ? 21 : 16
-      let end = start + 2 + 79 + 1
+      // The lock bits' block, and the message with its terminator.
+      let end = (chip == .ntag213 ? 21 : 16) + 2 + 79 + 1
       for address in 0..<chip.userPages.upperBound * 4 - 21 {
         var bytes = factory(chip)
         bytes[configuration * 4] = byte | UInt8(address % 4) << 4 | 0x04
         bytes[configuration * 4 + 2] = UInt8(address / 4)
         let memory = Type2Memory(bytes)
-        if address >= 16, address < end, address + length > start, length > 0 {
+        if address >= 16, address < end, length > 0 {
           #expect(throws: NDEFError.mirrored(page: address / 4)) { try write(new, to: memory, chip: chip) }
           #expect(throws: NDEFError.mirrored(page: address / 4)) {
             try write(new, to: memory, chip: chip, replacingAll: true)

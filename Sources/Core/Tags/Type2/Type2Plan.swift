@@ -166,13 +166,13 @@ extension Type2Plan {
     return plan
   }
 
-  /// Throws where the chip does not show what is written there.
+  /// Throws where the chip shows something else in place of the message, or of what readers find it by: all before it.
   ///
-  /// This is about all of the message, not about its changes: the counter is another one at the next attempt, when what
-  /// was written first must not be refused.
+  /// This is not about what would change only: the counter is another one at the next attempt, which must not be refused
+  /// when the tag is empty.
   private static func checkMirror(_ addresses: [Int], _ memory: Type2Memory, _ chip: Type2Chip?) throws(Type2Stop) {
     guard let chip, let configuration = chip.configuration, configuration < memory.refusedFrom ?? .max,
-      let mirror = chip.mirror(by: try memory.page(configuration)), addresses.contains(where: mirror.contains)
+      let mirror = chip.mirror(by: try memory.page(configuration)), let last = addresses.last, mirror.lowerBound <= last
     else { return }
     throw .failed(.mirrored(page: mirror.lowerBound / Type2Memory.pageSize))
   }
