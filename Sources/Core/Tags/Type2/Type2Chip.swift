@@ -59,8 +59,8 @@ package struct Type2Chip: Hashable, Sendable {
     }
   }
 
-  /// The addresses at which READ shows the UID, the counter or both as ASCII, whatever was written there (NTAG213/215/216,
-  /// rev. 3.2, 8.5.7 and 8.7; NTAG210/212, rev. 3.0, 8.5.6); nil where the mirror is off, or the chip has none.
+  /// The addresses at which READ shows the UID, the counter or both as ASCII, whatever was written there; nil where the
+  /// mirror is off, or the chip has none (NTAG213/215/216, rev. 3.2, 8.5.7 and 8.7; NTAG210/212, rev. 3.0, 8.5.6).
   ///
   /// - Parameter page: CFG0.
   func mirror(by page: [UInt8]) -> Range<Int>? {

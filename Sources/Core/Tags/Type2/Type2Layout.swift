@@ -60,7 +60,7 @@ struct Type2Walker {
   let memory: Type2Memory
   /// The address behind the data area.
   let end: Int
-  /// Whether a control block that says nothing is skipped: readers do, and whoever writes must know what to leave alone.
+  /// Whether a control block that says nothing is skipped. Readers do so; whoever writes must know what to leave alone.
   let skipsMalformedControl: Bool
   /// Addresses that belong to no block: dynamic lock bytes, and other bytes that a control block excludes.
   private(set) var reserved: [Range<Int>] = []

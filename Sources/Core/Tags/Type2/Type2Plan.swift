@@ -168,8 +168,8 @@ extension Type2Plan {
 
   /// Throws where the chip shows something else in place of the message, or of what readers find it by: all before it.
   ///
-  /// This is not about what would change only: the counter is another one at the next attempt, which must not be refused
-  /// when the tag is empty.
+  /// Pages that would not change count as well: the counter is another one at the next attempt, which must not be
+  /// refused when the tag is empty.
   private static func checkMirror(_ addresses: [Int], _ memory: Type2Memory, _ chip: Type2Chip?) throws(Type2Stop) {
     guard let chip, let configuration = chip.configuration, configuration < memory.refusedFrom ?? .max,
       let mirror = chip.mirror(by: try memory.page(configuration)), let last = addresses.last, mirror.lowerBound <= last
