@@ -181,8 +181,9 @@ class Type2(Tag):
         if code == GET_VERSION and not parameters:
             return self.model.version
         if code == FAST_READ and len(parameters) == 2 and parameters[0] <= parameters[1] <= last:
-            if self.model.has_fast_read and all(self._readable(page) for page in range(parameters[0], parameters[1] + 1)):
-                return b"".join(self._shown(page) for page in range(parameters[0], parameters[1] + 1))
+            pages = range(parameters[0], parameters[1] + 1)
+            if self.model.has_fast_read and all(self._readable(page) for page in pages):
+                return b"".join(self._shown(page) for page in pages)
         if code == READ_SIG and parameters == b"\x00":
             return bytes(range(32))  # none of NXP's: only its length is true
         if code == PWD_AUTH and len(parameters) == 4 and parameters == self._password():
