@@ -104,6 +104,10 @@ package final class PlayedType2: PlayedTag {
   package var deafPages: Set<Int> = []
   /// Pages that refuse to be written, though no lock bit says so.
   package var refusedPages: Set<Int> = []
+  /// Pages from there on refuse to be read, though nothing says so. READ goes on with page 0 where they begin.
+  package var hiddenFrom = Int.max
+  /// Whether it takes FAST_READ, if it says its version.
+  package var hasFastRead = true
   /// Called when a write was acknowledged.
   package var hasTaken: () -> Void = {}
   /// AUTH0, and whether reading needs the password as well.
@@ -120,14 +124,15 @@ package final class PlayedType2: PlayedTag {
   }
 
   private func isReadable(_ page: Int) -> Bool {
-    page < tag.chip.pages && !(password.isForReading && page >= password.first)
+    page < min(tag.chip.pages, hiddenFrom) && !(password.isForReading && page >= password.first)
   }
 
-  package init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51) {
+  package init(_ chip: Type2Chip, _ bytes: [UInt8]? = nil, uid: UInt8 = 0x51, hasShortUID: Bool = false) {
     var bytes = bytes ?? SimulatedTag.factory(chip)
     bytes[1] = uid
     tag = SimulatedTag(chip, bytes)
-    target = NFCTarget(atqa: [0x00, 0x44], sak: 0x00, uid: Array(bytes[0..<3] + bytes[4..<8]), ats: [])!
+    let uid = hasShortUID ? bytes[0..<4] : bytes[0..<3] + bytes[4..<8]
+    target = NFCTarget(atqa: [0x00, 0x44], sak: 0x00, uid: Array(uid), ats: [])!
   }
 
   package var memory: Type2Memory { tag.memory }
@@ -145,11 +150,11 @@ package final class PlayedType2: PlayedTag {
     case (0x60, .raw):
       let sizes: [Type2Chip: UInt8] = [.ntag213: 0x0F, .ntag215: 0x11, .ntag216: 0x13]
       return sizes[tag.chip].map { [0x00, 0x04, 0x04, 0x02, 0x01, 0x00, $0, 0x03] }
-    case (0x3A, .raw) where isReadable(Int(command[2])):
+    case (0x3A, .raw) where hasFastRead && isReadable(Int(command[2])):
       return (command[1]...command[2]).flatMap { memory[Int($0)]! }
     case (0x30, .easy) where isReadable(Int(command[1])):
       // It goes on with page 0 behind the last one.
-      let end = password.isForReading ? min(tag.chip.pages, password.first) : tag.chip.pages
+      let end = min(tag.chip.pages, hiddenFrom, password.isForReading ? password.first : .max)
       return (0..<4).flatMap { memory[(Int(command[1]) + $0) % end]! }
     case (0xA2, .easy):
       let write = Type2Plan.Write(page: Int(command[1]), bytes: Array(command[2...]))

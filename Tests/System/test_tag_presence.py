@@ -7,6 +7,7 @@ import struct
 import subprocess
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import ndef
 import pytest
@@ -17,7 +18,7 @@ import pictures
 from chip import Chip
 from programs import wait_until
 from test_tags import OTHER, former_label, label, written
-from type2 import Type2
+from type2 import MODELS, Type2
 from type4 import Type4
 
 pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
@@ -121,10 +122,11 @@ def test_the_prototypes_tags_and_type_4_tags_are_read_too(locate, chip, file_veh
         (holding(ndef.UriRecord("stepctl:x")), "the tag holds a step's label that cannot be read"),
         (holding(ndef.TextRecord("stepctl:x/left")), "the tag holds a step's label that cannot be read"),
         (protected(holding(ndef.TextRecord("x"))), "the tag is protected by a password from page 4 on"),
+        (protected(holding(ndef.TextRecord("x"), tag=Type2("ultralight-c"))), "page 4 of the tag cannot be read"),
         (Type4(), "the tag is empty"),
     ],
     ids=["stranger", "empty", "unformatted", "other", "message", "record", "web", "label", "dynamic", "URI", "text",
-         "password", "type 4"],
+         "password", "key", "type 4"],
 )
 def test_any_other_tag_is_one_line(tag, reason, locate, chip):
     chip.place(tag)
@@ -140,7 +142,36 @@ def test_a_tag_that_claims_to_be_larger_than_it_is_leads_nowhere(model, locate, 
     tag.memory[12:20] = bytes.fromhex("e110ff00 03ff01f4")  # 2040 bytes, a message of 500
     chip.place(tag)
     ended = locate("--timeout", "1")
-    assert ended.status == 3 and ("beyond the tag's end" in ended.error or "does not answer" in ended.error)
+    assert ended.status == 3
+    assert "beyond the tag's end" in ended.error or "page 42 of the tag cannot be read" in ended.error
+
+
+def test_a_page_that_cannot_be_read_is_told_at_once(locate, chip, file_vehicle):
+    chip.place(protected(holding(ndef.TextRecord(label(file_vehicle, "left")), tag=Type2("ultralight-c"))))
+    ended = locate("--timeout", "60")
+    assert (ended.status, ended.error) == (3, "not located: page 4 of the tag cannot be read")
+    assert ended.seconds < 30
+
+
+@pytest.mark.parametrize(
+    "area",
+    ["03ff{length:04x}{message}fe", "01020000 03{length:02x}{message}fe", "0203a00c30 03{length:02x}{message}fe"],
+    ids=["length in three bytes", "short control block", "pages of no size"],
+)
+@pytest.mark.parametrize(
+    "tag",
+    [Type2("ntag213"), Type2("ntag203"), Type2(replace(MODELS["ntag213"], has_fast_read=False)),
+     Type2("ntag213", bytes.fromhex("05a1b2c3"))],
+    ids=["ntag213", "ntag203", "without FAST_READ", "short UID"],
+)  # fmt: skip
+def test_what_other_readers_take_is_read(tag, area, locate, chip, file_vehicle):
+    message = b"".join(ndef.message_encoder([ndef.TextRecord(label(file_vehicle, "left"))]))
+    data = bytes.fromhex(area.format(length=len(message), message=message.hex()))
+    tag.memory[16 : 16 + len(data)] = data
+    chip.place(tag)
+    ended = locate("--json")
+    assert ended.status == 0, ended.stderr
+    assert ended.json["step"] == "left"
 
 
 def test_a_step_that_the_vehicle_does_not_have(locate, chip, file_vehicle):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import ndef
@@ -19,7 +20,7 @@ import libnfc
 import nfcpy_reader
 from chip import Chip
 from programs import AS_ANYBODY, BINARIES, REPOSITORY, STEPCTL, children, wait_until
-from type2 import Type2
+from type2 import MODELS, Type2
 from type4 import Type4
 
 pytestmark = pytest.mark.skipif(libnfc.missing() is not None, reason=f"there is no {libnfc.missing()}")
@@ -291,6 +292,135 @@ def test_a_tag_that_is_right_already_may_have_a_password(provision, chip):
     assert provision().status == 0
     chip.tag.protect(4)
     assert provision("--json").json["outcome"] == "unchanged"
+
+
+def test_a_disturbed_question_for_the_version_does_not_hide_what_the_chip_protects(provision, chip):
+    for protect in (lambda: chip.tag.mirror(1, 40), lambda: chip.tag.protect(8)):
+        chip.place(Type2("ntag213"))
+        protect()
+        before = bytes(chip.tag.memory)
+        chip.clear()
+        chip.zero()
+        chip.fault("nak@tag:1")
+        assert provision().status == 65
+        assert chip.counts()["writes"] == 0 and bytes(chip.tag.memory) == before
+
+
+MIRRORED = "the tag shows its UID or counter in place of page {} (ASCII mirror)"
+
+
+@pytest.mark.parametrize("what", [1, 2, 3], ids=["uid", "counter", "both"])
+def test_a_tag_with_a_mirror_in_the_names_place_is_refused_before_anything_is_written(what, provision, chip):
+    """As shops sell them: a URI of theirs, in which the chip shows its UID, its counter or both."""
+    tag = written(Type2("ntag213"), ndef.UriRecord("https://x.example/t?u=00000000000000x000000"))
+    address = bytes(tag.memory).index(b"00000000")
+    tag.mirror(what, address)
+    before = bytes(tag.memory)
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",), ("--replace-all",), ("--lock", "--yes")):
+        chip.zero()
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, MIRRORED.format(address // 4))
+        assert "hint: use another tag, or switch the mirror off with the program that set it" in ended.stderr
+        assert chip.counts()["writes"] == 0 and bytes(tag.memory) == before
+
+
+@pytest.mark.parametrize("what", [1, 2, 3], ids=["uid", "counter", "both"])
+@pytest.mark.parametrize("model", ["ntag213", "ntag215", "ntag216"])
+def test_a_mirror_matters_where_the_name_is_and_nowhere_else(model, what, provision, chip, file_vehicle):
+    plain = Type2(model)
+    chip.place(plain)
+    assert provision().status == 0
+    start = bytes(plain.memory).index(b"\x03", 16 if model != "ntag213" else 20)
+    end = bytes(plain.memory).index(b"\xfe", start) + 1  # behind the terminator
+    for address in (16, start + 2, start + 30, end - 1, end):
+        tag = Type2(model)
+        tag.mirror(what, address)
+        before = bytes(tag.memory)
+        chip.place(tag)
+        ended = provision()
+        if address == end:
+            assert ended.status == 0, ended.stderr
+            assert texts(tag) == [label(file_vehicle, "left")]
+            assert provision("--json").json["outcome"] == "unchanged"
+        else:
+            assert (ended.status, ended.error) == (65, MIRRORED.format(address // 4))
+            assert bytes(tag.memory) == before
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--replace-all",)])
+def test_a_key_that_writing_an_ultralight_c_needs_is_found_out_before_anything_is_written(
+    arguments, provision, chip, file_vehicle
+):
+    tag = written(Type2("ultralight-c"), ndef.TextRecord(label(file_vehicle, "right")))
+    for first in (3, 8, 15):
+        tag.protect(first)
+        before = bytes(tag.memory)
+        chip.place(tag)
+        chip.zero()
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, f"the tag is protected by a password from page {first} on")
+        assert chip.counts()["writes"] == 0 and bytes(tag.memory) == before
+    tag.protect(30)
+    assert provision(*arguments).status == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["ultralight-c", replace(MODELS["ntag213"], version=bytes.fromhex("0004040502021503"))],
+    ids=["ultralight-c", "unknown version"],
+)
+@pytest.mark.parametrize("first", range(4, 10))
+def test_a_page_that_an_unknown_chip_does_not_show_is_named(model, first, provision, chip, file_vehicle):
+    tag = written(Type2(model), ndef.TextRecord(label(file_vehicle, "right")))
+    tag.protect(first, reading=True)
+    before = bytes(tag.memory)
+    chip.place(tag)
+    for arguments in ((), ("--dry-run",), ("--replace-all",)):
+        ended = provision(*arguments)
+        assert (ended.status, ended.error) == (65, f"page {first} of the tag cannot be read")
+        assert bytes(tag.memory) == before
+
+
+@pytest.mark.parametrize(
+    "image, page",
+    [("e1101000 0300fe00" + 31 * "00000000", 36), ("e1101200 0103f010 440300fe" + 30 * "00000000", 60)],
+    ids=["behind the data area", "by a control block"],
+)
+def test_lock_bits_of_an_unknown_chip_that_cannot_be_read_are_told(image, page, provision, chip):
+    tag = Type2.of_size(bytes.fromhex("04a1b29fc3d4e58072480000" + image))
+    before = tag.content()
+    chip.place(tag)
+    ended = provision()
+    assert (ended.status, ended.error) == (65, f"page {page} of the tag cannot be read")
+    assert tag.content() == before
+
+
+@pytest.mark.parametrize("password", [None, 8], ids=["open", "password"])
+def test_a_chip_that_lacks_a_command_of_its_version_is_read_with_the_other(password, provision, chip, file_vehicle):
+    tag = Type2(replace(MODELS["ntag213"], has_fast_read=False))
+    chip.place(tag)
+    if password:
+        tag.protect(password, reading=True)
+        assert provision().error == f"the tag is protected by a password from page {password} on"
+        return
+    ended = provision()
+    assert ended.status == 0, ended.stderr
+    assert texts(tag) == [label(file_vehicle, "left")]
+    assert provision("--json").json["outcome"] == "unchanged"
+
+
+def test_a_copy_with_a_short_uid_is_a_tag_like_any_other(provision, chip, file_vehicle):
+    chip.place(Type2("ntag213", bytes.fromhex("05a1b2c3")))
+    assert provision().lines == ["wrote the left step's name to 05A1B2C3 (NTAG213)"]
+    assert texts(chip.tag) == [label(file_vehicle, "left")]
+
+
+def test_a_length_in_three_bytes_that_one_could_hold_is_read_and_written_anew(provision, chip, file_vehicle):
+    former = b"".join(ndef.message_encoder([ndef.TextRecord(label(file_vehicle, "right"))]))
+    chip.tag.memory[16 : 21 + len(former)] = b"\x03\xff" + len(former).to_bytes(2, "big") + former + b"\xfe"
+    assert provision().lines[1:] == [f"it named the right step of {file_vehicle.uuid} before"]
+    assert chip.tag.memory[17] < 255 and texts(chip.tag) == [label(file_vehicle, "left")]
 
 
 def test_a_disturbance_is_not_taken_for_a_password(provision, chip, file_vehicle):

@@ -20,6 +20,10 @@ struct Type2Session {
     case write = 0xA2
   }
 
+  /// Whether the chip answers GET_VERSION, be it known or not.
+  private let saysVersion: Bool
+  /// Whether the chip takes FAST_READ. Some do not that say they are one of those that do.
+  private var hasFastRead: Bool
   /// As many as fit into one answer of the chip.
   private static let mostPages = 60
   /// How many pages the first command reads.
@@ -31,14 +35,20 @@ struct Type2Session {
   init(_ field: any TagField, _ target: NFCTarget, isToBeWritten: Bool = false) throws {
     self.field = field
     self.target = target
-    switch try field.exchange([Command.getVersion.rawValue], .raw) {
-    case .answer(let version):
-      chip = Type2Chip(version: version)
-    case .noAnswer:
-      // Older chips refuse the command, and have to be selected again; or the tag is gone.
-      chip = nil
-      guard try field.select() == target else { throw NFCError.noAnswer }
+    var version: [UInt8]?
+    // Older chips refuse the command, and have to be selected again. It may have been a disturbance, and whoever writes
+    // has to know what the chip protects.
+    for _ in 0..<(isToBeWritten ? 2 : 1) where version == nil {
+      if case .answer(let bytes) = try field.exchange([Command.getVersion.rawValue], .raw) {
+        version = bytes
+      } else if try field.select() != target {
+        throw NFCError.noAnswer
+      }
     }
+    chip = version.flatMap(Type2Chip.init(version:))
+    saysVersion = version != nil
+    hasFastRead = chip != nil
+    memory.hasPassword = chip != nil
     // Our own message; or all that can be written, the lock bytes behind it, and what a password protects.
     let last = chip.map { $0.configuration ?? $0.userPages.upperBound } ?? 0
     firstPages = min(isToBeWritten ? last + 1 : 28, Self.mostPages)
@@ -77,42 +87,61 @@ struct Type2Session {
       throw NDEFError.malformedTag(
         "what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
     }
-    guard let chip else {
-      return try ask([Command.read.rawValue, UInt8(pages.lowerBound)], .easy, pages.lowerBound, 4)
-    }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound
     let wanted = max(pages.upperBound, first == 0 ? firstPages : 0)
-    let end = min(wanted, first + Self.mostPages, chip.pages, memory.refusedFrom ?? .max)
+    let limit = min(chip?.pages ?? Type2Memory.maximumPages, memory.refusedFrom ?? .max)
+    let end = hasFastRead ? min(wanted, first + Self.mostPages, limit) : first + 1
     do {
-      try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, first, end - first)
-    } catch NFCError.noAnswer where chip.configuration != nil && memory.refusedFrom == nil {
-      // A password, or a disturbance: whoever plans finds out whether it matters, or all begins again.
-      guard try refuses(end - 1) else { throw NFCError.noAnswer }
-      memory.refusedFrom = try firstRefused(before: end)
-      guard try field.select() == target else { throw NFCError.noAnswer }
+      if hasFastRead {
+        let bytes = try ask([Command.fastRead.rawValue, UInt8(first), UInt8(end - 1)], .raw, pages: end - first)
+        memory.insert(bytes, at: first)
+      } else {
+        let bytes = try ask([Command.read.rawValue, UInt8(first)], .easy, pages: 4)
+        // READ goes on with page 0 behind the last page that there is, or that it shows (NTAG213/215/216, rev. 3.2,
+        // 10.2). Nothing is lost where another page holds the same: it is asked for next.
+        let answer = Type2Memory(bytes)
+        let count = (1..<4).first { first + $0 >= limit || answer[$0] == memory[0] } ?? 4
+        memory.insert(bytes.prefix(count * Type2Memory.pageSize), at: first)
+      }
+    } catch NFCError.noAnswer {
+      // A page that the tag does not show, a command that it does not have, or a disturbance. Whoever plans finds out
+      // whether the page matters.
+      if try refuses(end - 1) {
+        guard memory.refusedFrom == nil else { throw NFCError.noAnswer }
+        memory.refusedFrom = chip == nil ? first : try firstRefused(before: end)
+        guard try field.select() == target else { throw NFCError.noAnswer }
+        return
+      }
+      guard hasFastRead else { throw NFCError.noAnswer }
+      hasFastRead = false
+      return try read(pages)
     }
-    guard let head = memory[0], let next = memory[1] else { return }
-    // Data sheets, 8.5.1: the UID. Here at the latest it shows whether another tag has answered.
+    // Data sheets, 8.5.1: the UID, where it has seven bytes; others have the pages otherwise. Here at the latest it
+    // shows whether another tag has answered.
+    guard chip != nil, target.uid.bytes.count == 7, let head = memory[0], let next = memory[1] else { return }
     guard Array(head[..<3] + next) == target.uid.bytes else { throw NFCError.noAnswer }
   }
 
-  private mutating func ask(
-    _ command: [UInt8], _ framing: NFCRequest.Framing, _ page: Int, _ count: Int
-  ) throws {
-    guard case .answer(let bytes) = try field.exchange(command, framing), bytes.count == count * Type2Memory.pageSize
+  private func ask(_ command: [UInt8], _ framing: NFCRequest.Framing, pages: Int) throws -> [UInt8] {
+    guard case .answer(let bytes) = try field.exchange(command, framing), bytes.count == pages * Type2Memory.pageSize
     else { throw NFCError.noAnswer }
-    memory.insert(bytes, at: page)
+    return bytes
   }
 
   /// Whether the tag is there, and does not let this page be read: three times, because one may be a disturbance.
   ///
-  /// - Throws: `NFCError.noAnswer` where the tag is not there, or does not say which chip it is.
+  /// - Throws: `NFCError.noAnswer` where the tag is not there, or says its version now and did not before.
   private func refuses(_ page: Int) throws -> Bool {
     for _ in 0..<3 {
-      guard try field.select() == target,
-        case .answer = try field.exchange([Command.getVersion.rawValue], .raw)
-      else { throw NFCError.noAnswer }
+      guard try field.select() == target else { throw NFCError.noAnswer }
+      let version = try field.exchange([Command.getVersion.rawValue], .raw)
+      guard (version != .noAnswer) == saysVersion else { throw NFCError.noAnswer }
+      // A password may protect every page of a chip that says its version. Others show the first one.
+      if !saysVersion {
+        guard try field.select() == target, case .answer = try field.exchange([Command.read.rawValue, 0], .easy)
+        else { throw NFCError.noAnswer }
+      }
       if case .answer = try field.exchange([Command.read.rawValue, UInt8(page)], .easy) { return false }
     }
     return true

@@ -1,4 +1,5 @@
-"""NFC Forum Type 2 tags: NTAG213/215/216 (NTAG213_215_216, Rev. 3.2), NTAG203, MIFARE Ultralight (MF0ICU1)."""
+"""NFC Forum Type 2 tags: NTAG213/215/216 (NTAG213_215_216, Rev. 3.2), NTAG203, MIFARE Ultralight (MF0ICU1), and MIFARE
+Ultralight C (MF0ICU2), to which nobody can say its key."""
 
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ class Model:
     version: bytes | None = None  # without it there is neither GET_VERSION nor any other of NTAG21x's commands
     lock_page: int | None = None  # of the dynamic lock bytes
     refusal: int | None = NAK  # how it answers commands that it does not have
+    key_pages: range = range(0)  # of Ultralight C's key; AUTH0 and AUTH1 are in the two pages before
+    has_fast_read: bool = True  # some say another chip's version and do not have all of its commands
     # Of the dynamic lock bytes: the pages that a lock bit covers, and the bits that a block-locking bit freezes.
     locks: tuple[tuple[int, range], ...] = ()
     blocks: tuple[tuple[int, int], ...] = ()
@@ -58,6 +61,15 @@ MODELS = {
         ),
         blocks=((0, 0b1110), (4, 0b1110_0000), (8, 1 << 12)),
     ),
+    "ultralight-c": Model(
+        48, bytes.fromhex("e1101200"), bytes.fromhex("0103a010440300fe"), None, 0x28, key_pages=range(44, 48),
+        locks=(
+            (1, range(16, 20)), (2, range(20, 24)), (3, range(24, 28)),
+            (5, range(28, 32)), (6, range(32, 36)), (7, range(36, 40)),
+            (12, range(41, 42)), (13, range(42, 43)), (14, range(43, 44)), (15, range(44, 48)),
+        ),
+        blocks=((0, 0b1110), (4, 0b1110_0000), (8, 1 << 12), (9, 1 << 13), (10, 1 << 14), (11, 1 << 15)),
+    ),
     "ultralight": Model(16, refusal=None),
 }  # fmt: skip
 
@@ -75,10 +87,14 @@ class Type2(Tag):
             uid = uid or bytes(image[:3] + image[4:8])
         self.deaf: set[int] = set()  # pages that acknowledge what is written to them, and stay as they are
         uid = uid or bytes.fromhex("04a1b2c3d4e580")
-        if len(uid) != 7:
-            raise ValueError("a Type 2 tag's UID has 7 bytes")
-        first, second = 0x88 ^ uid[0] ^ uid[1] ^ uid[2], uid[3] ^ uid[4] ^ uid[5] ^ uid[6]
-        self.memory[:9] = uid[:3] + bytes([first]) + uid[3:] + bytes([second])
+        if len(uid) == 4:  # of copies
+            self.memory[:5] = uid + bytes([uid[0] ^ uid[1] ^ uid[2] ^ uid[3]])
+        elif len(uid) == 7:
+            first, second = 0x88 ^ uid[0] ^ uid[1] ^ uid[2], uid[3] ^ uid[4] ^ uid[5] ^ uid[6]
+            self.memory[:9] = uid[:3] + bytes([first]) + uid[3:] + bytes([second])
+        else:
+            raise ValueError("a Type 2 tag's UID has 4 or 7 bytes")
+        self.readings = 0  # what the counter counts
         super().__init__(uid)
 
     @classmethod
@@ -97,6 +113,8 @@ class Type2(Tag):
         if self.model.configuration:
             # Mirror off, AUTH0 beyond the end, no limit; the password is all ones.
             memory[self.model.configuration * 4 - 4 :] = bytes.fromhex("000000bd 040000ff 00050000 ffffffff 00000000")
+        if self.model.key_pages:
+            memory[self.model.key_pages.start * 4 - 8] = self.model.pages  # AUTH0: no page needs the key
         return memory
 
     def content(self) -> bytes:
@@ -113,6 +131,10 @@ class Type2(Tag):
         at = (self.model.configuration or 0) * 4
         self._first_protected = self.memory[at + 3] if at else self.model.pages  # AUTH0
         self._access = self.memory[at + 4] if at else 0
+        if keys := self.model.key_pages:
+            self._first_protected = self.memory[keys.start * 4 - 8]
+            self._access = 0 if self.memory[keys.start * 4 - 4] & 1 else 0x80
+        self._is_counted = False
 
     def _pages_locked(self) -> set[int]:
         static = int.from_bytes(self.memory[10:12], "little")
@@ -144,6 +166,9 @@ class Type2(Tag):
         if self._expects is not None:
             page, self._expects = self._expects, None
             return self._write(page, data[:4]) if len(data) == 16 else NAK
+        if code in (READ, FAST_READ) and self._access & 0x10 and not self._is_counted:
+            self._is_counted = True
+            self.readings += 1
         if code == READ and len(parameters) == 1 and self._readable(parameters[0]):
             return b"".join(self._shown(page) for page in self._from(parameters[0], 4))
         if code == WRITE and len(parameters) == 5:
@@ -156,8 +181,9 @@ class Type2(Tag):
         if code == GET_VERSION and not parameters:
             return self.model.version
         if code == FAST_READ and len(parameters) == 2 and parameters[0] <= parameters[1] <= last:
-            if all(self._readable(page) for page in range(parameters[0], parameters[1] + 1)):
-                return b"".join(self._shown(page) for page in range(parameters[0], parameters[1] + 1))
+            pages = range(parameters[0], parameters[1] + 1)
+            if self.model.has_fast_read and all(self._readable(page) for page in pages):
+                return b"".join(self._shown(page) for page in pages)
         if code == READ_SIG and parameters == b"\x00":
             return bytes(range(32))  # none of NXP's: only its length is true
         if code == PWD_AUTH and len(parameters) == 4 and parameters == self._password():
@@ -172,7 +198,8 @@ class Type2(Tag):
         return page >= self._first_protected and not self._authenticated
 
     def _readable(self, page: int) -> bool:
-        return page < self.model.pages and not (self._access & 0x80 and self._protected(page))
+        hidden = page in self.model.key_pages or self._access & 0x80 and self._protected(page)
+        return page < self.model.pages and not hidden
 
     def _from(self, first: int, pages: int) -> list[int]:
         """READ goes on at page 0 where the memory, or what may be read of it, ends."""
@@ -185,7 +212,24 @@ class Type2(Tag):
 
     def _shown(self, page: int) -> bytes:
         secret = self.model.configuration is not None and page >= self.model.configuration + 2
-        return bytes(4) if secret else self.page(page)
+        return bytes(4) if secret else bytes(self._mirrored()[page * 4 : page * 4 + 4])
+
+    def _mirrored(self) -> bytearray:
+        """The memory, with the UID, the counter or both as ASCII in place of what is there (8.7)."""
+        shown, at = bytearray(self.memory), (self.model.configuration or 0) * 4
+        mirror, first = self.memory[at], self.memory[at + 2]
+        uid, counter = self.uid.hex().upper().encode(), b"%06X" % self.readings
+        text = (b"", uid, counter, uid + b"x" + counter)[mirror >> 6 if at and first > 3 else 0]
+        start = first * 4 + (mirror >> 4 & 3)
+        shown[start : start + len(text)] = text
+        return shown
+
+    def mirror(self, what: int, address: int):
+        """1: the UID, 2: the counter, 3: both. The counter is switched on."""
+        at = self.model.configuration * 4
+        self.memory[at], self.memory[at + 2] = what << 6 | address % 4 << 4, address // 4
+        self.memory[at + 4] |= 0x10
+        self.reset()
 
     def _write(self, page: int, new: bytes) -> int:
         if not 2 <= page < self.model.pages or page in self._locked or self._protected(page):
@@ -198,9 +242,12 @@ class Type2(Tag):
         return ACK
 
     def protect(self, first: int, reading: bool = False):
-        """AUTH0, and PROT of ACCESS."""
-        at = self.model.configuration * 4
-        self.memory[at + 3], self.memory[at + 4] = first, 0x80 if reading else 0
+        """AUTH0, and PROT of ACCESS; or AUTH0 and AUTH1."""
+        if keys := self.model.key_pages:
+            self.memory[keys.start * 4 - 8], self.memory[keys.start * 4 - 4] = first, 0 if reading else 1
+        else:
+            at = self.model.configuration * 4
+            self.memory[at + 3], self.memory[at + 4] = first, 0x80 if reading else 0
         self.reset()
 
     def _store(self, page: int, new: bytes):

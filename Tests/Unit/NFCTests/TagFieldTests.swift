@@ -70,6 +70,42 @@ import Testing
     #expect(throws: NDEFError.self) { try contents.message.get() }
   }
 
+  @Test("a page that an unknown chip does not show is told at once, and no fault is taken for one", arguments: 4..<12)
+  func hidden(from first: Int) throws {
+    let tag = PlayedType2(.ultralight)
+    _ = try TagWriter(PlayedField(tag), tag.target, patience: .zero).write(replacingAll: false) { _ in Self.message }
+    for fault in PlayedField.Fault.allCases {
+      for number in 0..<12 {
+        let field = PlayedField(tag)
+        field.faults = [number: fault]
+        tag.hiddenFrom = .max
+        #expect(try field.readTag(until: .now + .seconds(20)).message.get() == Self.message)
+        tag.hiddenFrom = first
+        // The message has 13 bytes: it ends in page 8.
+        guard first < 8 else { continue }
+        let contents = try field.readTag(until: .now + .seconds(20))
+        #expect(throws: NDEFError.pageRefused(first)) { try contents.message.get() }
+      }
+    }
+  }
+
+  @Test("a chip without FAST_READ is read all the same, and so is one with a UID of four bytes")
+  func copies() throws {
+    let slow = PlayedType2(.ntag215)
+    slow.hasFastRead = false
+    for tag in [slow, PlayedType2(.ntag213, hasShortUID: true)] {
+      for fault in [nil] + PlayedField.Fault.allCases {
+        for number in 0..<8 {
+          let field = PlayedField(tag)
+          if let fault { field.faults = [number: fault] }
+          let writer = TagWriter(field, try #require(field.select()), patience: .seconds(20))
+          _ = try writer.write(replacingAll: true) { _ in Self.message }
+          #expect(try field.readTag(until: .now + .seconds(20)).message.get() == Self.message)
+        }
+      }
+    }
+  }
+
   @Test("a tag that never answers is told at the deadline")
   func silent() {
     let field = PlayedField(type4())

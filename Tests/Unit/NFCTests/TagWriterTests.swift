@@ -213,6 +213,22 @@ import Testing
     }
   }
 
+  @Test("where the lock bits of an unknown chip cannot be read, nothing is written")
+  func hiddenLocks() throws {
+    // It does not say its version here. Page 36 is right behind its data area.
+    let tag = try Self.type2(.ultralightEV1Large)
+    tag.hiddenFrom = 36
+    let field = PlayedField(tag)
+    let long = Self.message("a text that is so long that it goes beyond page 15")
+    for isRehearsal in [true, false] {
+      #expect(throws: NDEFError.pageRefused(36)) { try Self.write(long, to: field, isRehearsal: isRehearsal) }
+      #expect(tag.message == Self.old.bytes && !field.commands.contains(where: Self.isWrite))
+    }
+    tag.hiddenFrom = .max
+    try Self.write(long, to: field)
+    #expect(tag.message == long.bytes)
+  }
+
   @Test("a password that is found after any fault is the same, and no fault is taken for one")
   func passwordAfterFaults() throws {
     for seed in 0..<200 as Range<UInt64> {

@@ -65,6 +65,75 @@ import Testing
     }
   }
 
+  @Test("nothing is planned where the chip shows its UID or its counter in place of the message")
+  func mirror() throws {
+    let new = message(bytes: 79)
+    let lengths: [(chip: Type2Chip, byte: UInt8, length: Int)] =
+      [.ntag213, .ntag215, .ntag216].flatMap { chip in
+        zip([0, 14, 6, 21], UInt8(0)...).map { (chip, $1 << 6, $0) }
+      } + [.ntag212].map { ($0, 0x00, 14) } + [.ultralightEV1Large].map { ($0, 0xC0, 0) }
+    for (chip, byte, length) in lengths {
+      let configuration = try #require(chip.configuration)
+      let plain = try write(new, to: Type2Memory(factory(chip)), chip: chip)
+      // The lock bits' block, and the message with its terminator.
+      let end = (chip == .ntag213 ? 21 : 16) + 2 + 79 + 1
+      for address in 0..<chip.userPages.upperBound * 4 - 21 {
+        var bytes = factory(chip)
+        bytes[configuration * 4] = byte | UInt8(address % 4) << 4 | 0x04
+        bytes[configuration * 4 + 2] = UInt8(address / 4)
+        let memory = Type2Memory(bytes)
+        if address >= 16, address < end, length > 0 {
+          #expect(throws: NDEFError.mirrored(page: address / 4)) { try write(new, to: memory, chip: chip) }
+          #expect(throws: NDEFError.mirrored(page: address / 4)) {
+            try write(new, to: memory, chip: chip, replacingAll: true)
+          }
+        } else {
+          #expect(try write(new, to: memory, chip: chip).writes == plain.writes)
+        }
+        #expect(throws: Never.self) { try lock(memory, chip: chip) }
+      }
+    }
+  }
+
+  @Test(
+    "the key that writing a MIFARE Ultralight C needs is found out, and nothing is taken for it that is something else")
+  func key() throws {
+    let plain = Type2Memory(Fixtures.tag("guidoz_Empty_NTAG203"))
+    let last = try write(message(bytes: 79), to: plain, chip: nil).writes.map(\.page).max()!
+    for first in UInt8.min...UInt8.max {
+      for (rest, access, isKnown) in [
+        ("000000", "01000000", true), ("000000", "00000000", false), ("01ffff", "01000000", false),
+      ] {
+        var memory = plain
+        (memory[42], memory[43]) = ([first] + hex(rest), hex(access))
+        if isKnown, first >= 3, first <= last {
+          #expect(throws: NDEFError.passwordProtected(page: Int(first))) {
+            try write(message(bytes: 79), to: memory, chip: nil)
+          }
+        } else {
+          #expect(throws: Never.self) { try write(message(bytes: 79), to: memory, chip: nil) }
+        }
+      }
+    }
+    // On a larger tag these pages are the user's.
+    var large = Type2Memory(factory(.ntag215))
+    (large[42], large[43]) = (hex("08000000"), hex("01000000"))
+    #expect(throws: Never.self) { try write(message(bytes: 79), to: large, chip: nil) }
+  }
+
+  @Test("a control block that says nothing is read over, and never written over")
+  func malformedControl() throws {
+    for (data, reason) in [
+      ("0102a00c", "a control block of 2 bytes"), ("0203a00c30", "a control block with pages of no size"),
+    ] {
+      let memory = tag("\(data)0300fe")
+      #expect(try read(memory).message.isEmpty)
+      #expect(throws: NDEFError.malformedTag(reason, offset: 16)) {
+        try write(message(bytes: 79), to: memory, chip: .ntag213)
+      }
+    }
+  }
+
   @Test("a message is written in parts: its length becomes 0, all else, its length")
   func parts() throws {
     let fresh = try write(message(bytes: 79), to: Type2Memory(factory(.ntag213)), chip: .ntag213)

@@ -31,6 +31,10 @@ public enum NDEFError: Failure, Hashable, Sendable {
   case writeProtected(access: UInt8)
   /// A password protects the pages from there on, of which one has to change or to be read.
   case passwordProtected(page: Int)
+  /// The tag does not let the page be read, and nobody knows why.
+  case pageRefused(Int)
+  /// The chip shows its UID or its counter from this page on, in place of a part of the message.
+  case mirrored(page: Int)
   /// Lock bits protect a page that has to change.
   case locked(page: Int)
   /// A lock bit is not set, and can no longer be set: it is frozen.
@@ -51,9 +55,10 @@ public enum NDEFError: Failure, Hashable, Sendable {
     switch self {
     case .occupied: "--replace-all gives up the other data"
     case .passwordProtected: "use another tag, or remove the password with the program that set it"
+    case .mirrored: "use another tag, or switch the mirror off with the program that set it"
     case .malformedMessage, .malformedRecord, .notFormatted, .notNDEF, .unsupportedVersion, .malformedTag, .noMessage,
-      .unreadable, .tooSmall, .readOnly, .writeProtected, .locked, .lockFrozen, .containerNotFixable, .unknownChip,
-      .refused, .malformedAnswer:
+      .unreadable, .tooSmall, .readOnly, .writeProtected, .pageRefused, .locked, .lockFrozen, .containerNotFixable,
+      .unknownChip, .refused, .malformedAnswer:
       nil
     }
   }
@@ -77,6 +82,8 @@ public enum NDEFError: Failure, Hashable, Sendable {
     case .writeProtected(let access):
       "the tag cannot be written without a secret (access \(hexadecimal([access])))"
     case .passwordProtected(let page): "the tag is protected by a password from page \(page) on"
+    case .pageRefused(let page): "page \(page) of the tag cannot be read"
+    case .mirrored(let page): "the tag shows its UID or counter in place of page \(page) (ASCII mirror)"
     case .locked(let page): "page \(page) of the tag is locked"
     case .lockFrozen(let page): "page \(page) of the tag can no longer be locked: its lock bit is frozen"
     case .containerNotFixable(let found, let wanted):

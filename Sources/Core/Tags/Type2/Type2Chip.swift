@@ -58,6 +58,24 @@ package struct Type2Chip: Hashable, Sendable {
     default: return nil
     }
   }
+
+  /// The addresses at which READ shows the UID, the counter or both as ASCII, whatever was written there; nil where the
+  /// mirror is off, or the chip has none (NTAG213/215/216, rev. 3.2, 8.5.7 and 8.7; NTAG210/212, rev. 3.0, 8.5.6).
+  ///
+  /// - Parameter page: CFG0.
+  func mirror(by page: [UInt8]) -> Range<Int>? {
+    let count: Int
+    switch self {
+    // MIRROR_CONF: none, 7 bytes as digits, 3 bytes as digits, or both with an x between them.
+    case .ntag213, .ntag215, .ntag216: count = [0, 14, 6, 21][Int(page[0] >> 6)]
+    case .ntag210, .ntag212: count = 14
+    default: return nil
+    }
+    // MIRROR_PAGE; below 4 there is no mirror.
+    guard page[2] > 3, count > 0 else { return nil }
+    let start = Int(page[2]) * Type2Memory.pageSize + Int(page[0] >> 4 & 0x03)
+    return start..<start + count
+  }
 }
 
 /// What page 3 of a Type 2 tag says of the tag (NFC Forum, Type 2 Tag Operation 1.1, 6.1).

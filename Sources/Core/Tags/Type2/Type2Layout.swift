@@ -23,7 +23,7 @@ package struct Type2Layout: Hashable, Sendable {
       try container.checkReadable()
       return container
     }
-    var walker = Type2Walker(memory: memory, end: 16 + container.dataSize)
+    var walker = Type2Walker(memory: memory, end: 16 + container.dataSize, skipsMalformedControl: true)
     var found: Type2TLV?
     while found == nil, let block = try walker.next() {
       // 2.3: blocks whose tag is not known are skipped.
@@ -60,14 +60,17 @@ struct Type2Walker {
   let memory: Type2Memory
   /// The address behind the data area.
   let end: Int
+  /// Whether a control block that says nothing is skipped. Readers do so; whoever writes must know what to leave alone.
+  let skipsMalformedControl: Bool
   /// Addresses that belong to no block: dynamic lock bytes, and other bytes that a control block excludes.
   private(set) var reserved: [Range<Int>] = []
   /// Where the next block begins. At the end, where another block could begin: at the terminator, at the first of the
   /// NULL blocks that fill the rest, or at the end of the area.
   private(set) var position = 16
 
-  init(memory: Type2Memory, end: Int) {
+  init(memory: Type2Memory, end: Int, skipsMalformedControl: Bool = false) {
     self.memory = memory
+    self.skipsMalformedControl = skipsMalformedControl
     // What is behind the first sector cannot be reached.
     self.end = min(end, Type2Memory.maximumPages * Type2Memory.pageSize)
   }
@@ -116,12 +119,13 @@ struct Type2Walker {
       return nil
     }
     var rest = addresses(from: start + 1).makeIterator()
-    // 2.3: the length is one byte, or FFh and two bytes, which then are 00FFh to FFFEh.
+    // 2.3: the length is one byte, or FFh and two bytes. These are 00FFh to FFFEh; but some tags have a short length in
+    // three bytes, which all readers take for what it is.
     var length = Int(try byte(&rest, of: start))
     if length == 0xFF {
       length = Int(try byte(&rest, of: start)) << 8
       length |= Int(try byte(&rest, of: start))
-      guard (0x00FF...0xFFFE).contains(length) else {
+      guard length <= 0xFFFE else {
         throw .failed(.malformedTag("a length of \(length) in three bytes", offset: start))
       }
     }
@@ -134,7 +138,9 @@ struct Type2Walker {
     }
     position = value.last.map { $0 + 1 } ?? rest.next() ?? end
     let block = Type2TLV(tag: tag, start: start, value: value)
-    if tag == Type2TLV.Tag.lockControl || tag == Type2TLV.Tag.memoryControl { reserved.append(try control(block)) }
+    if tag == Type2TLV.Tag.lockControl || tag == Type2TLV.Tag.memoryControl {
+      do { reserved.append(try control(block)) } catch .failed where skipsMalformedControl {}
+    }
     return block
   }
 

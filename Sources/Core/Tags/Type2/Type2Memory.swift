@@ -7,8 +7,10 @@ package struct Type2Memory: Hashable, Sendable {
   package static let maximumPages = 256
 
   private var pages: [[UInt8]?] = []
-  /// The first page that the tag does not let be read without a password; nil where none was found.
+  /// The first page that the tag does not let be read; nil where none was found.
   package var refusedFrom: Int?
+  /// Whether a password is the reason for that, as it is on a chip that is known.
+  package var hasPassword = true
 
   /// - Parameter prefix: whole pages from page 0 on.
   package init(_ prefix: [UInt8] = []) { insert(prefix, at: 0) }
@@ -56,7 +58,8 @@ extension Type2Memory {
   }
 
   private func checkReadable(_ page: Int) throws(Type2Stop) {
-    if let refusedFrom, page >= refusedFrom { throw .failed(.passwordProtected(page: refusedFrom)) }
+    guard let refusedFrom, page >= refusedFrom else { return }
+    throw .failed(hasPassword ? .passwordProtected(page: refusedFrom) : .pageRefused(refusedFrom))
   }
 
   func byte(_ address: Int) throws(Type2Stop) -> UInt8 {

@@ -161,8 +161,20 @@ extension Type2Plan {
     plan.endPart()
     try plan.put([(length, content[1])])
     try plan.checkPassword(before: memory, chip: chip)
+    try checkMirror(wanted.map(\.address), memory, chip)
     try plan.checkLocks(before: memory, chip: chip, end: 16 + size, reserved: place.lockBytes)
     return plan
+  }
+
+  /// Throws where the chip shows something else in place of the message, or of what readers find it by: all before it.
+  ///
+  /// Pages that would not change count as well: the counter is another one at the next attempt, which must not be
+  /// refused when the tag is empty.
+  private static func checkMirror(_ addresses: [Int], _ memory: Type2Memory, _ chip: Type2Chip?) throws(Type2Stop) {
+    guard let chip, let configuration = chip.configuration, configuration < memory.refusedFrom ?? .max,
+      let mirror = chip.mirror(by: try memory.page(configuration)), let last = addresses.last, mirror.lowerBound <= last
+    else { return }
+    throw .failed(.mirrored(page: mirror.lowerBound / Type2Memory.pageSize))
   }
 
   /// Throws where a password protects a page that is written.
@@ -198,6 +210,13 @@ extension Type2Plan {
       let range = reserved ?? end..<end + max(0, (end - 16 - 48 + 63) / 64)
       guard range.upperBound <= Type2Memory.maximumPages * Type2Memory.pageSize else { return }
       if try memory.bytes(range).contains(where: { $0 != 0 }) { throw .failed(.locked(page: high)) }
+      // The one READ for those of a MIFARE Ultralight C, in page 40, gives AUTH0 and AUTH1 as well (NXP, MF0ICU2, rev.
+      // 3.3, 7.5.8): the first page that needs the key, and 1 where only writing does. The rest of them is 0.
+      if end == 160, let first = memory[42], memory[43] == [1, 0, 0, 0], first[1...] == [0, 0, 0],
+        (3..<48).contains(first[0]), writes.contains(where: { $0.page >= first[0] })
+      {
+        throw .failed(.passwordProtected(page: Int(first[0])))
+      }
     }
   }
 }
