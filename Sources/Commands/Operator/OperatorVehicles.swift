@@ -53,7 +53,8 @@ struct OperatorVehicles: ContextCommand {
         try console.result("  encryption  \(keys.encryption.thumbprint.grouped)")
         try console.result("  signing     \(keys.signing.thumbprint.grouped)")
       }
-      let last = try lastEvent(of: file.vehicle).map(dateAndTime) ?? "none is stored; `stepctl operator log` asks"
+      let command = shellCommand("stepctl", "operator", "log", place.place.path)
+      let last = try lastEvent(of: file.vehicle).map(dateAndTime) ?? "none is stored; `\(command)` asks"
       try console.result("  last event  \(last)")
     }
   }
