@@ -592,7 +592,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" device' -l 'device' -d 'What `stepctl enroll` printed on the rider\'s device: a file, - or the text itself.' -rF
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" from' -l 'from' -d 'When it begins: 2026-11-23T08:00, or 08:00 for the next time (default: now).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token"' -l 'steps' -d 'The steps, joined by commas or given one by one (default: all).' -rfka '(__stepctl_custom_completion ---completion provision token -- --steps (count (__stepctl_tokens -pc)) (__stepctl_tokens -tC))'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" for' -l 'for' -d 'How long the token is valid, 1s or more: 45s, 30m, 8h or 7d.' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" for' -l 'for' -d 'How long the token is valid, 1s to 36500d: 45s, 30m, 8h or 7d.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" device-key' -l 'device-key' -d 'The rider\'s own public device key, as a JWK (default: a new one).' -rfa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'jwk\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" force' -l 'force' -d 'Replace the token of a rider who has one.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl provision token" o output' -s 'o' -l 'output' -d 'Write into this file, as QR codes if it ends in .png or .svg, or - (default: standard output).' -rF
@@ -741,7 +741,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator publish" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator publish" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl operator renew" -eq 1' -fa '(__stepctl_complete_directories)'
-complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator renew" within' -l 'within' -d 'Those that end within this time, 1s or more, as 30d.' -rfka ''
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator renew" within' -l 'within' -d 'Those that end within this time, 1s to 36500d, as 30d.' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator renew" list' -l 'list' -d 'Only list all certificates, the one that ends first on top.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator renew" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator renew" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'

@@ -71,7 +71,8 @@ struct Locate: ContextCommand {
       trace: trace)
     if let view {
       let ride = Ride(
-        vehicle, side: nil, radio: radio, limit: presence.timeout.timeout, context, console, view, interruption)
+        vehicle, named: settings.naming(file), side: nil, radio: radio, limit: presence.timeout.timeout, context,
+        console, view, interruption)
       // The keys of the terminal are the picture's: nobody can type a passphrase.
       let unlock = context.unlock(interruption, noInput: true)
       _ = try ride.run(nil, [search], patience: settings.patience, goesOn: true) {

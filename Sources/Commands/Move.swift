@@ -37,7 +37,8 @@ struct Open: MoveCommand {
   func added(_ settings: Settings, _ context: Context, _ console: Console) throws -> VehicleFile? {
     guard !sources.isEmpty else { return nil }
     let source = sources.count == 1 ? ImportSource.file(sources[0]) : .pictures(sources)
-    let adding = Import(source: source, advice: "`stepctl config import` with --yes trusts it")
+    let importing = (["stepctl", "config", "import"] + sources + ["--yes"]).map(shellWord).joined(separator: " ")
+    let adding = Import(source: source, advice: "`\(importing)` trusts it")
     let (vehicle, place) = try adding.run(context, settings, console) { vehicle, place in
       guard vehicle.vehicleFile.rider != nil || place.known?.rider != nil else {
         throw CommandFailure(
@@ -154,7 +155,7 @@ extension MoveCommand {
     // Where a radio is needed, the searches are made with one.
     let radio = searches.contains { $0.method == .beacon } ? try settings.radioSpec() : nil
     let ride = Ride(
-      vehicle, side: side, radio: radio, limit: settings.timeout.value, context, console,
+      vehicle, named: settings.naming(file), side: side, radio: radio, limit: settings.timeout.value, context, console,
       move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
       wait: patience)
     do {

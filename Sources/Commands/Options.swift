@@ -127,6 +127,13 @@ extension Context {
 }
 
 extension Settings {
+  /// What --vehicle has to be for another command to mean a vehicle; nil where it need not be given.
+  func naming(_ file: VehicleFile) -> String? {
+    if case .flag = vehicle.origin { return vehicle.value }
+    guard vehicle.value == nil, let known = try? folders.vehicles(), known.count > 1 else { return nil }
+    return known.first { $0.path == file.path }?.name
+  }
+
   /// - Throws: `ConfigurationError`, which names the flag, the variable or the file.
   func radioSpec() throws -> RadioSpec {
     do throws(MalformedRadioSpec) { return try RadioSpec(radio.value) } catch {

@@ -50,23 +50,39 @@ struct Stop: ContextCommand {
     defer { client.close() }
     let progress = console.progress
     defer { progress.clear() }
-    progress.show("waiting for the answer of \(printable(access.vehicle.name))")
+    let waiting = "waiting for the answer of \(printable(access.vehicle.name))"
+    progress.show(waiting)
+    let name = settings.naming(file)
+    /// What no answer says.
+    var doubts: Set<String> = []
     do {
       try client.perform(steps.map { .stop($0) }) { step, update in
         progress.clear()
         switch update {
-        case .commanded: console.note("command", "stop \(step), encrypted")
+        case .commanded:
+          console.note("command", "stop \(step), encrypted")
+          progress.show(waiting)
         case .done(let statement): try print(statement, after: started.duration(to: .now).inSeconds, console)
         case .failed(let error):
-          if steps.count > 1 { console.note("answer", "\(step): \(error)") }
-          if console.isJSON, !error.isInterruption {
-            try console.result(error.object([.init("step", .string(step.description))]))
+          guard !error.isInterruption else { break }
+          if case .refused = error, steps.count > 1 {
+            console.note("answer", "\(step): \(error)")
+          } else {
+            doubts.insert(error.description)
+          }
+          if console.isJSON {
+            let failure = CommandFailure(error, naming: name)
+            try console.result(failure.object([.init("step", .string(step.description))]))
           }
         case .send, .answered, .call, .heard, .moving: break
         }
       }
     } catch let error as RiderError where !error.isInterruption {
-      throw Told(error)
+      let failure = CommandFailure(error, naming: name)
+      progress.clear()
+      // One error is the command's. What it does not say is told before.
+      for doubt in doubts.subtracting([failure.description]).sorted() { console.note(doubt) }
+      throw Told(failure)
     }
     console.note("time", "\(tenths(started.duration(to: .now).inSeconds)) s")
   }
@@ -83,6 +99,12 @@ struct Stop: ContextCommand {
       let fault = statement.fault.map { "; fault: \($0.rawValue)" } ?? ""
       try console.result("the \(statement.step) step is at rest: \(statement.position.state)\(fault)")
     }
+  }
+}
+
+extension CommandFailure {
+  fileprivate init(_ error: RiderError, naming vehicle: String?) {
+    self.init(error.exitStatus, error.description, hint: error.hint(naming: vehicle), details: error.details)
   }
 }
 

@@ -254,7 +254,8 @@ def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
     parked.starts_broker()
     ended = alice.moves("open", "left", "--timeout", "3")
     assert (ended.status, ended.stdout, ended.error) == (69, "", UNSENT)
-    assert ended.stderr.splitlines()[-1] == "hint: check that stepd runs, and that this vehicle file is for this vehicle"
+    assert ended.stderr.splitlines()[-1] == (
+        "hint: see whether stepd runs; if so, it does not know this token or this file: ask your operator for new access")
     assert parked.published("left") == 1, "the question alone"
     status = alice.types("status", "--json", "--timeout", "3")
     assert (status.status, status.outcome) == (69, {"outcome": "failed"})
@@ -413,3 +414,15 @@ def test_a_watch_says_since_when_there_is_no_answer_and_not_what_was_true_before
     says(*closed, *silent)
     vehicle.starts_stepd()
     says(*closed, *silent, *closed)
+
+
+def test_a_watch_asks_again_when_the_controller_is_back(vehicle, alice):
+    """The question that was sent in between reached nobody."""
+    watching = alice.starts("status", "--watch", "--timeout", "60")
+    lines = lambda: watching.stdout.read_text().splitlines()  # noqa: E731
+    wait_until(lambda: len(lines()) == 2, "both steps")
+    vehicle.stepd.kill()
+    time.sleep(1.5)
+    vehicle.starts_stepd()
+    wait_until(lambda: len(lines()) == 4, "both steps, as they are now")
+    assert all(line.endswith("closed") for line in lines())

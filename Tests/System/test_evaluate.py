@@ -269,6 +269,12 @@ def test_each_kind_of_bad_place_is_told_by_its_cause(walk):
     walk.take("Q1", "left", 2.0, shadow=-200)
     path = walk.folder / "Q1.btsnoop"
     path.write_bytes(captures.HEADER + captures.heard(VEHICLE, {2: -70}, seconds=10))
+    # The measured power of the side's own beacon was never set.
+    walk.take("U1", "left", 1.0)
+    unset = captures.reports(captures.frame(VEHICLE, 1)[:-1] + b"\0", -50, 1)
+    other = captures.reports(captures.frame(VEHICLE, 2), -70, 2)
+    (walk.folder / "U1.btsnoop").write_bytes(captures.HEADER + b"".join(
+        captures.record(packet, tick / 10) for tick in range(100) for packet in (unset, other)))
     # Another sender has the same major and another minor, in turns.
     both = [captures.heard(VEHICLE, {1: -60}, time, 0.2, minor) for time, minor in
             zip(np.arange(0, 10, 0.2), [1, 7] * 25)]
@@ -279,10 +285,11 @@ def test_each_kind_of_bad_place_is_told_by_its_cause(walk):
     assert told["B1"].endswith("dB below the law: the body takes it")
     assert told["N1"].endswith("dB above the law: is the distance correct?")
     assert told["S1"].startswith("the left step is ") and told["S1"].endswith("dB stronger: is the side correct?")
-    assert told["F1"].endswith("packets in 10 s are heard: is the battery low?")
+    assert told["F1"].endswith(" packets in 10 s: is the battery low?")
     assert re.fullmatch(r"the level scatters by 1\d dB: was someone moving nearby\?", told["X1"])
     assert told["A1"].startswith("located ") and told["A1"].endswith(" of the time, though too far away")
     assert told["Q1"] == "the step's beacon is not heard: is it on?"
+    assert told["U1"] == "the step's beacon has no level: is its measured power set?"
     assert told["C1"] == "two senders claim to be the step's beacon: turn one off"
     assert all(len(sentence) <= 61 for sentence in told.values())
 

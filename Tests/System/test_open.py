@@ -186,6 +186,18 @@ def test_a_recording_is_followed_to_where_the_rider_is_near_enough(strict, tmp_p
     assert ended.status == 3 and "the vehicle asks for less than 0.5 m" in ended.error
 
 
+@pytest.mark.parametrize("rssi, power", [(-45, 0), (-45, 20), (127, -59), (3, -59)])
+def test_a_step_whose_beacon_has_no_level_is_not_passed_over(alice, vehicle, tmp_path, rssi, power):
+    """The rider stands there. The other step's beacon is the only one with a level."""
+    near = captures.reports(captures.frame(vehicle.uuid, 1)[:-1] + power.to_bytes(1, "big", signed=True), rssi, 1)
+    other = captures.reports(captures.frame(vehicle.uuid, 2), -57, 2)
+    records = [captures.record(packet, tick / 10) for tick in range(60) for packet in (near, other)]
+    radio = captures.written(tmp_path / "capture", captures.HEADER + b"".join(records))
+    ended = alice.types("open", "--radio", radio)
+    assert ended.status == 3 and "how strong the left step's beacon is cannot be told" in ended.stderr, ended.stderr
+    assert alice.types("locate", "--radio", radio, "--json").status == 3
+
+
 def test_a_proof_that_the_vehicle_does_not_accept_is_not_sent(parked, tmp_path):
     parked.gains_identifiers(proofs=["nfc"])
     parked.starts_all()

@@ -86,7 +86,7 @@ def test_who_does_not_trust_it_moves_nothing_and_keeps_nothing(vehicle, phone, a
 def test_a_script_cannot_trust_by_accident(vehicle, phone, access):
     ended = phone("open", "--import", access, "--json", "--radio", vehicle.radio("left"))
     assert (ended.status, ended.outcome["outcome"]) == (66, "failed")
-    assert "hint: `stepctl config import` with --yes trusts it" in ended.stderr
+    assert f"hint: `stepctl config import {access} --yes` trusts it" in ended.stderr
     assert vehicle.is_unmoved() and not (phone.home / ".config/stepctl/vehicles").exists()
 
 

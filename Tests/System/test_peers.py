@@ -234,7 +234,7 @@ def test_a_command_that_is_never_answered_is_unconfirmed_and_not_sent_again(play
         ended = played.moves("open", "left", "--json")
     assert (ended.status, ended.outcome) == (6, {"outcome": "unconfirmed", "step": "left"})
     assert ended.error == "no confirmation came in time: the left step may have moved"
-    assert ended.stderr.splitlines()[-1] == "hint: look at it, or ask with `stepctl status`"
+    assert re.fullmatch("hint: look at it, or ask with `stepctl status --vehicle .*`", ended.stderr.splitlines()[-1])
     assert controller.positions == ["unknown", "open"]
 
 

@@ -160,7 +160,9 @@ def test_who_interrupts_a_command_is_told_how_to_stop_the_step(parked):
     opening.signal(signal.SIGINT)
     ended = opening.ends()
     assert (ended.status, ended.error) == (6, "interrupted after the command was sent: the left step may have moved")
-    assert ended.stderr.splitlines()[-1] == "hint: `stepctl stop` stops it, and `stepctl status` says where it is"
+    named = f"--vehicle {alice.file}"
+    hint = f"hint: `stepctl stop {named}` stops it, and `stepctl status {named}` says where it is"
+    assert ended.stderr.splitlines()[-1] == hint
     assert alice.types("stop").status == 0
 
 

@@ -127,7 +127,7 @@ def test_home_assistants_own_code_accepts_the_messages_and_reads_a_statement(veh
         "        config = DISCOVERY_SCHEMA(json.loads(json.loads(line)['payload']))\n"
         "        template = config['value_template']\n"
         "        template.hass = hass\n"
-        "        print(template.async_render({'value': open(sys.argv[2]).read()}, parse_result=False))\n"
+        "        print(template.async_render_with_possible_json_value(open(sys.argv[2]).read()))\n"
         "asyncio.run(main())\n")
     ended = subprocess.run(
         [HOME_ASSISTANT, script, watcher / "homeassistant.jsonl", statement], capture_output=True, text=True)

@@ -11,7 +11,7 @@ struct OperatorRenew: ContextCommand {
 
   @OptionGroup var place: PlaceOptions
 
-  @Option(help: ArgumentHelp("Those that end within this time, 1s or more, as 30d.", valueName: "time"))
+  @Option(help: ArgumentHelp("Those that end within this time, 1s to 36500d, as 30d.", valueName: "time"))
   var within = Lifetime(seconds: 30 * 86_400)
 
   @Flag(help: "Only list all certificates, the one that ends first on top.")

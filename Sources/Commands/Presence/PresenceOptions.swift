@@ -51,6 +51,7 @@ struct PresenceOptions: ParsableArguments {
     console.progress.show("listening for \(files.map(\.name).joined(separator: ", "))")
     let search = VehicleSearch(Set(files.map(\.file.vehicle.uuid)), radio: radio, limit: settings.timeout.value)
     let heard = try search.find(until: interruption, tell: console.note, trace: console.trace)
+    console.progress.clear()
     let found = files.filter { heard.contains($0.file.vehicle.uuid) }
     guard let one = found.first else {
       throw CommandFailure(

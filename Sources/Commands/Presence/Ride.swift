@@ -17,6 +17,8 @@ final class Ride {
   private let guide: Guide
   private let view: LiveView?
   private let interruption: Interruption
+  /// What --vehicle has to be for another command to mean this vehicle; nil where it need not be given.
+  private let name: String?
   /// What calls a vehicle that listens for this device.
   private let calling: RadioSpec?
   private let now: Int64
@@ -47,10 +49,12 @@ final class Ride {
   ///   - calling: what to call the vehicle with, if not with the radio.
   ///   - view: where to draw; nil for lines.
   init(
-    _ vehicle: Vehicle, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context, _ console: Console,
-    _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil, wait: Duration = .zero
+    _ vehicle: Vehicle, named name: String?, side: Side?, radio: RadioSpec?, limit: Double?, _ context: Context,
+    _ console: Console, _ view: LiveView?, _ interruption: Interruption, calling: RadioSpec? = nil,
+    wait: Duration = .zero
   ) {
     self.vehicle = vehicle
+    self.name = name
     self.side = side
     self.radio = radio
     self.console = console
@@ -131,7 +135,8 @@ final class Ride {
       details.append(.init("method", method.map { .string($0.rawValue) } ?? .null))
     }
     details.append(.init("duration_s", .rounded(duration, places: 3)))
-    return CommandFailure(failure.exitStatus, failure.description, hint: failure.hint, details: details)
+    let hint = (failure as? RiderError).map { $0.hint(naming: name) } ?? failure.hint
+    return CommandFailure(failure.exitStatus, failure.description, hint: hint, details: details)
   }
 
   // MARK: - What happens

@@ -47,7 +47,7 @@ struct ProvisionToken: ContextCommand {
 
   @Option(
     name: .customLong("for"), parsing: .unconditional,
-    help: ArgumentHelp("How long the token is valid, 1s or more: 45s, 30m, 8h or 7d.", valueName: "time"))
+    help: ArgumentHelp("How long the token is valid, 1s to 36500d: 45s, 30m, 8h or 7d.", valueName: "time"))
   var lifetime = Lifetime(seconds: 8 * 3600)
 
   @Option(

@@ -11,6 +11,7 @@ enum Advice: Equatable {
   case holdInFront(Side)
   case helpRadio
   case removeBeacon(StepID)
+  case unlevelled(StepID)
   case faceOneStep
   case faceStep(Side)
   case open(Side)
@@ -24,6 +25,10 @@ enum Advice: Equatable {
 
   init(_ report: LocationReport) {
     let location = report.location
+    if location.missing == .unlevelled, let unlevelled = location.readings.first(where: \.isUnlevelled) {
+      self = .unlevelled(unlevelled.step.id)
+      return
+    }
     let heard = location.readings.filter { $0.packets > 0 }
     guard let nearest = heard.min(by: { Self.metres($0) < Self.metres($1) }) else {
       let isNew = location.time < Self.patience && location.readings.allSatisfy { $0.age == nil }
@@ -65,6 +70,7 @@ enum Advice: Equatable {
     case .holdInFront(let side): "go up to the \(side.rawValue) step and hold the phone in front of you"
     case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
     case .removeBeacon(let id): "two beacons send as the \(id) step: remove one"
+    case .unlevelled(let id): "how strong the \(id) step's beacon is cannot be told: touch the tag"
     case .faceOneStep: "stand in front of one step"
     case .faceStep(let side): "stand in front of the \(side.rawValue) step"
     case .open(let side): "ready: stepctl open --side \(side.rawValue)"
@@ -74,7 +80,7 @@ enum Advice: Equatable {
   var style: Console.Style {
     switch self {
     case .open: .good
-    case .findVehicle, .removeBeacon: .bad
+    case .findVehicle, .removeBeacon, .unlevelled: .bad
     default: .strong
     }
   }

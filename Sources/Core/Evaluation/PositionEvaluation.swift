@@ -30,6 +30,8 @@ package struct PositionEvaluation: Sendable {
   /// Why the rider was not located, and how often.
   private var reasons: [PositionFault.Reason: Int] = [:]
   private var wasContested = false
+  /// Frames of the step's beacon that have no level.
+  private var unlevelled = 0
   /// The last decision's time, seconds.
   private var duration = 0.0
 
@@ -48,7 +50,10 @@ package struct PositionEvaluation: Sendable {
     fingerprint = hasher.finalize()
     guard let index = vehicle.steps.firstIndex(where: { $0.major == beacon.major }) else { return }
     let power = vehicle.steps[index].measuredPower ?? beacon.measuredPower
-    guard let rssi, (-127..<0).contains(rssi), RangingModel.measuredPowers.contains(Double(power)) else { return }
+    guard let rssi, (-127..<0).contains(rssi), RangingModel.measuredPowers.contains(Double(power)) else {
+      if vehicle.steps[index] == step { unlevelled += 1 }
+      return
+    }
     levels[index].append(Double(rssi) - Double(power))
     if vehicle.steps[index] == step { measuredPower = power }
   }
@@ -124,7 +129,7 @@ package struct PositionEvaluation: Sendable {
   ///   - law: of the other positions, so that a bad one does not bend the law that it is held against.
   ///   - residual: from the law of all, which is what people read.
   func fault(_ law: DistanceLaw?, residual: Double?) -> PositionFault? {
-    guard let level else { return .silent }
+    guard let level else { return unlevelled > 0 ? .unlevelled : .silent }
     if wasContested { return .contested }
     if rate < RangingModel.leastRate { return .fewPackets(rate) }
     let others = vehicle.steps.indices.filter { vehicle.steps[$0] != step }.compactMap { index in
@@ -175,6 +180,8 @@ package struct PositionEvaluation: Sendable {
 package enum PositionFault: Sendable {
   case silent
   case contested
+  /// Its frames say no measured power that can be, or the radio no RSSI.
+  case unlevelled
   /// A second.
   case fewPackets(Double)
   /// Decibels.
@@ -194,12 +201,13 @@ package enum PositionFault: Sendable {
 
   /// Why a rider is mostly not located.
   package enum Reason: Int, Sendable {
-    case silent, contested, frames, tooFar, bodyBetween, undecidedSide, steadiness
+    case silent, contested, unlevelled, frames, tooFar, bodyBetween, undecidedSide, steadiness
 
     init(_ missing: Location.Missing) {
       switch missing {
       case .silent: self = .silent
       case .contested: self = .contested
+      case .unlevelled: self = .unlevelled
       case .frames: self = .frames
       case .tooFar: self = .tooFar
       case .bodyBetween: self = .bodyBetween
@@ -212,6 +220,7 @@ package enum PositionFault: Sendable {
       switch self {
       case .silent: "no beacon is heard"
       case .contested: "two senders claim one beacon"
+      case .unlevelled: "a beacon is heard at no level"
       case .frames: "too few packets are heard"
       case .tooFar: "it is too weak"
       case .bodyBetween: "it is too weak by what a body takes"
@@ -226,6 +235,7 @@ package enum PositionFault: Sendable {
     switch self {
     case .silent: "silent"
     case .contested: "contested"
+    case .unlevelled: "unlevelled"
     case .fewPackets: "few_packets"
     case .otherStep: "other_step"
     case .belowLaw: "below_law"
@@ -245,9 +255,12 @@ package enum PositionFault: Sendable {
     func share(_ value: Double) -> String { "\(max(1, Int((value * 100).rounded()))) %" }
     switch self {
     case .silent: return "the step's beacon is not heard: is it on?"
+    case .unlevelled:
+      return "the step's beacon has no level: is its measured power set?"
     case .contested: return "two senders claim to be the step's beacon: turn one off"
     case .fewPackets(let rate):
-      return "only \(Int((rate * 10).rounded())) packets in 10 s are heard: is the battery low?"
+      let count = Int((rate * 10).rounded())
+      return "only \(count) \(count == 1 ? "packet" : "packets") in 10 s: is the battery low?"
     case .otherStep(let id, let excess): return "the \(id) step is \(decibels(excess)) stronger: is the side correct?"
     case .belowLaw(let off, true): return "the level is \(decibels(off)) below the law: the body takes it"
     case .belowLaw(let off, false): return "the level is \(decibels(off)) below the law: something stands between"

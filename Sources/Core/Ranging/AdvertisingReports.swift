@@ -23,7 +23,7 @@ public struct AdvertisingReports: Sendable {
   /// The advertisers in the middle of fragmented data: address, address type and advertising set, in 64 bits.
   @usableFromInline
   var unfinished: [UInt64] = []
-  /// How many of them are remembered, so that advertisers that never finish do not take all memory.
+  /// How many of them are remembered: those that never finish give way to newer ones.
   private static let maximumUnfinished = 32
 
   public init() {}
@@ -111,7 +111,10 @@ public struct AdvertisingReports: Sendable {
     let advertiser = address | UInt64(event[start + 2]) << 48 | UInt64(event[start + 11]) << 56
     let index = unfinished.firstIndex(of: advertiser)
     if moreToCome {
-      if index == nil, unfinished.count < Self.maximumUnfinished { unfinished.append(advertiser) }
+      if index == nil {
+        if unfinished.count == Self.maximumUnfinished { unfinished.removeFirst() }
+        unfinished.append(advertiser)
+      }
       return true
     }
     if let index { unfinished.remove(at: index) }

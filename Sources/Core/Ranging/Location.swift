@@ -24,6 +24,8 @@ public struct Location: Sendable, Equatable {
     case silent
     /// Two beacons claim to be one step's.
     case contested
+    /// A beacon is heard at a level that nobody can know, so that nothing can be compared with it.
+    case unlevelled
     /// Too few frames are heard, in the window or in its last moment.
     case frames
     /// The level is too low by so many decibels: the rider has to come closer.
@@ -54,6 +56,8 @@ public struct Location: Sendable, Equatable {
     public let measuredPower: Int8?
     /// Whether two beacons claim to be this step's, so that neither can be believed.
     public let isContested: Bool
+    /// Whether frames come whose level nobody can know: without an RSSI, or with a measured power that no beacon has.
+    public let isUnlevelled: Bool
   }
 
   /// The distance and its bounds, metres. The true distance is within the bounds four times out of five.

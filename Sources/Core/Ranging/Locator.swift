@@ -9,6 +9,8 @@ public struct Locator: Sendable {
   private let steps: [Step]
   /// One for each step, as are the zones.
   private var histories: [BeaconHistory]
+  /// When each beacon was last heard at a level that nobody can know. It is not silent then.
+  private var unlevelled: [Double]
   /// The last decisions: it takes more to come to one than to stay with it.
   private var zones: [Zone]
   private var facing: Int?
@@ -20,19 +22,22 @@ public struct Locator: Sendable {
   public init(steps: [Step]) {
     self.steps = steps
     histories = steps.map { _ in BeaconHistory() }
+    unlevelled = steps.map { _ in -.infinity }
     zones = steps.map { _ in .unknown }
     scratch.reserveCapacity(RangingModel.capacity)
   }
 
-  /// Takes note of a frame of this vehicle. A frame is ignored if it has no valid RSSI, a major that no step has, or a
-  /// measured power that no beacon can have.
+  /// Takes note of a frame of this vehicle. A frame is ignored if it has a major that no step has. One without a valid
+  /// RSSI, or with a measured power that no beacon can have, says only that its beacon is not silent.
   public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
-    guard let rssi, (-127..<0).contains(rssi), time.isFinite,
-      let index = steps.firstIndex(where: { $0.major == beacon.major })
-    else { return }
+    guard time.isFinite, let index = steps.firstIndex(where: { $0.major == beacon.major }) else { return }
+    let now = advance(to: time)
     let measuredPower = steps[index].measuredPower ?? beacon.measuredPower
-    guard RangingModel.measuredPowers.contains(Double(measuredPower)) else { return }
-    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: advance(to: time))
+    guard let rssi, (-127..<0).contains(rssi), RangingModel.measuredPowers.contains(Double(measuredPower)) else {
+      unlevelled[index] = now
+      return
+    }
+    histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: now)
   }
 
   /// Decides what can be said at a time. Call it every half second: each answer builds on the one before.
@@ -42,7 +47,7 @@ public struct Locator: Sendable {
     let powers = steps.indices.map { power(of: $0, at: now) }
 
     let last = facing
-    facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel).flatMap { lead in
+    facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel, at: now).flatMap { lead in
       lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
     // Two senders claim to be one step's beacon, so nobody knows which of them is right.
@@ -92,7 +97,8 @@ public struct Locator: Sendable {
     return Location.Reading(
       step: steps[index], zone: zone, distance: distance, rssi: rssi,
       packets: history.frames(within: RangingModel.window, of: now), age: age.isFinite ? age : nil,
-      minor: history.minor, measuredPower: history.measuredPower, isContested: isContested)
+      minor: history.minor, measuredPower: history.measuredPower, isContested: isContested,
+      isUnlevelled: isUnlevelled(index, at: now))
   }
 
   /// Close to an edge the zone is unknown. A zone that was decided is kept until half the band is left.
@@ -132,6 +138,9 @@ public struct Locator: Sendable {
   /// What is received of a beacon: how many frames, their mean power as a level, and the level that is certain.
   private typealias Power = (frames: Int, level: Double, certain: Double)
 
+  /// Whether the beacon is heard, and not only at levels that are known: then too few of those prove nothing.
+  private func isUnlevelled(_ index: Int, at now: Double) -> Bool { now - unlevelled[index] <= RangingModel.silence }
+
   /// Nil when the beacon is not heard.
   private mutating func power(of index: Int, at now: Double) -> Power? {
     let history = histories[index]
@@ -156,7 +165,7 @@ public struct Locator: Sendable {
   /// - Parameters:
   ///   - least: how many frames the strongest needs. The others need what the side takes.
   ///   - lone: the level that a beacon needs before another's silence counts.
-  private func lead(_ powers: [Power?], least: Int, lone: Double) -> Lead? {
+  private func lead(_ powers: [Power?], least: Int, lone: Double, at now: Double) -> Lead? {
     var strongest: (index: Int, power: Power)?
     for (index, power) in powers.enumerated() {
       if let power, power.level > strongest?.power.level ?? -.infinity { strongest = (index, power) }
@@ -169,6 +178,8 @@ public struct Locator: Sendable {
     for (other, power) in powers.enumerated() where other != index {
       if let power, power.frames >= RangingModel.sideLeast {
         difference = min(difference, own.level - power.level)
+      } else if isUnlevelled(other, at: now) {
+        return nil
       } else if own.frames >= RangingModel.loneFrames, power != nil || own.level >= lone {
         let measuredPower =
           steps[other].measuredPower ?? histories[other].measuredPower ?? histories[index].measuredPower ?? 0
@@ -183,7 +194,8 @@ public struct Locator: Sendable {
 
   /// The first condition of being located that is not met. Only the step that is faced can be the one.
   private mutating func missing(_ powers: [Power?], at now: Double) -> Location.Missing? {
-    guard let lead = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel) else {
+    guard let lead = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel, at: now) else {
+      if steps.indices.contains(where: { isUnlevelled($0, at: now) }) { return .unlevelled }
       guard let strongest = powers.lazy.compactMap(\.self).max(by: { $0.level < $1.level }) else { return .silent }
       return strongest.frames < RangingModel.loneFrames
         ? .frames : .tooFar(by: max(RangingModel.locatedLoneLevel - strongest.level, 0))

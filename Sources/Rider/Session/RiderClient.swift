@@ -189,7 +189,9 @@ public final class RiderClient {
       isOffline = message.payload == Availability.offline.payload
       for index in requests.indices { requests[index].isOffline = isOffline }
       // What the broker had kept says nothing new.
-      if !message.isRetained { try observeAvailability?() }
+      guard !message.isRetained else { break }
+      if !isOffline { for index in requests.indices { try handle(requests[index].askAgain(), of: index) } }
+      try observeAvailability?()
     case .message(let message):
       let statement: Statement
       do throws(ProtocolError) { statement = try access.statement(message.payload, on: message.topic) } catch {

@@ -78,15 +78,28 @@ public enum RiderError: Failure {
     }
   }
 
-  public var hint: String? {
+  public var hint: String? { hint(naming: nil) }
+
+  /// - Parameter vehicle: what --vehicle has to be for another command to mean the same vehicle; nil where it need not be
+  ///   given.
+  package func hint(naming vehicle: String?) -> String? {
+    func command(_ name: String) -> String {
+      "`\(vehicle.map { shellCommand("stepctl", name, "--vehicle", $0) } ?? shellCommand("stepctl", name))`"
+    }
+    let looking = "look at it, or ask with \(command("status"))"
     switch self {
-    case .interrupted: nil
-    case .noAnswer(true), .notStopped(true): "the broker says that the vehicle's controller is offline"
-    case .noAnswer(false), .notStopped(false): "check that stepd runs, and that this vehicle file is for this vehicle"
-    case .notSent(let reason): reason.hint
-    case .refused(let refusal, _): refusal.retryCanHelp ? "trying again can help" : nil
-    case .unconfirmed(let doubt, _): doubt.hint
-    case .mayStillMove: "look at it, and run `stepctl stop` again"
+    case .interrupted: return nil
+    case .noAnswer(true), .notStopped(true): return "the broker says that the vehicle's controller is offline"
+    case .noAnswer(false), .notStopped(false):
+      return "see whether stepd runs; if so, it does not know this token or this file: ask your operator for new access"
+    case .notSent(let reason): return reason.hint
+    case .refused(let refusal, _): return refusal.retryCanHelp ? "trying again can help" : nil
+    case .mayStillMove: return "look at it, and run \(command("stop")) again"
+    case .unconfirmed(.interrupted, _): return "\(command("stop")) stops it, and \(command("status")) says where it is"
+    case .unconfirmed(.timedOut, _), .unconfirmed(.connection, _): return looking
+    case .unconfirmed(.restsElsewhere, _):
+      return "somebody stopped it or turned it round; \(command("status")) says where it is"
+    case .unconfirmed(.stopped(let fault), _): return fault.map { "\($0.sentence); \(looking)" } ?? looking
     }
   }
 
@@ -110,16 +123,6 @@ extension RiderError.Doubt {
     case .connection(let error): "\(error) after the command was sent"
     case .restsElsewhere(let position): "the step came to rest \(position.state)"
     case .stopped(let fault): "the step stopped on its way (\(fault?.rawValue ?? "fault"))"
-    }
-  }
-
-  fileprivate var hint: String {
-    let looking = "look at it, or ask with `stepctl status`"
-    switch self {
-    case .interrupted: return "`stepctl stop` stops it, and `stepctl status` says where it is"
-    case .timedOut, .connection: return looking
-    case .restsElsewhere: return "somebody stopped it or turned it round; `stepctl status` says where it is"
-    case .stopped(let fault): return fault.map { "\($0.sentence); \(looking)" } ?? looking
     }
   }
 }

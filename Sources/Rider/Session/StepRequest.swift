@@ -124,6 +124,7 @@ public struct StepRequest: Sendable {
   public var isOffline: Bool
   private let access: RiderAccess
   private var stage = Stage.ended
+  private var hasAskedAgain = false
   /// What the step is to be moved for, while a challenge is awaited.
   private var presented: (target: Command.Move.Target, sighting: Sighting)?
 
@@ -145,6 +146,14 @@ public struct StepRequest: Sendable {
     let (sent, update) = seal(.status)
     stage = .asking(sent)
     return [update]
+  }
+
+  /// The broker says that the controller has come back: what was asked before did not reach it. Once, because nobody has
+  /// signed that.
+  public mutating func askAgain() -> [Update] {
+    guard case .asking = stage, !hasAskedAgain else { return [] }
+    hasAskedAgain = true
+    return begin()
   }
 
   /// Takes a statement that this vehicle's controller signed. A statement that answers another request changes nothing.

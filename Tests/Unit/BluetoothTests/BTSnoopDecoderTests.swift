@@ -73,6 +73,16 @@ struct BTSnoopDecoderTests {
     #expect(defect == nil)
   }
 
+  @Test("reads bare HCI, whose flags tell events from all else")
+  func bare() {
+    var capture = Capture(dataLink: 1001)
+    let event = Array(Packet.report().dropFirst())
+    for flags: UInt32 in 0...3 { capture.add(event, at: Int64(flags), flags: flags) }
+    let (records, defect) = decode(capture.bytes)
+    #expect(records.map(\.event) == [[], [], [], event])
+    #expect(defect == nil)
+  }
+
   @Test("gives what there is of a packet that was cut when it was recorded")
   func cutPackets() {
     var capture = Capture()
@@ -162,7 +172,7 @@ struct BTSnoopDecoderTests {
       (Capture(version: 2).bytes, "its version is 2, and only version 1 is known"),
       (
         Capture(dataLink: 1003).bytes,
-        "its data link type is 1003; only 1002 (H4) and 2001 (Linux monitor) are known"
+        "its data link type is 1003; only 1001 (HCI), 1002 (H4) and 2001 (Linux monitor) are known"
       ),
     ] as [([UInt8], String)])
   func otherFiles(bytes: [UInt8], reason: String) {

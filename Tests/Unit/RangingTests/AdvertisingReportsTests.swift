@@ -153,5 +153,8 @@ struct AdvertisingReportsTests {
       #expect(read(Self.event(0x0D, [report]), with: &state).reports.isEmpty)
     }
     #expect(read(Self.event(0x0D, [Self.extended()]), with: &state) == (.whole, [Report()]))
+    // Nor do they keep a newer one from being skipped to its end.
+    let fragments = [Self.extended(type: 0x20), Self.extended(type: 0x00)]
+    #expect(read(Self.event(0x0D, fragments), with: &state).reports.isEmpty)
   }
 }

@@ -111,6 +111,33 @@ import Testing
     #expect(last.isLocated == (missing == nil))
   }
 
+  @Test(
+    "a beacon that is heard at no level is not silent, so nobody is located at another step",
+    arguments: [(nil, -59), (0, -59), (3, -59), (-45, 0), (-45, -19), (-45, -101), (-45, 127)] as [(Int8?, Int8)])
+  func unlevelled(left: Int8?, power: Int8) throws {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<100 {
+      locator.hear(beacon(1, power: power), rssi: left, at: Double(tenth) / 10)
+      locator.hear(beacon(2), rssi: -50, at: Double(tenth) / 10)
+    }
+    let location = locator.decide(at: 10)
+    #expect(location.facing == nil && location.missing == .unlevelled)
+    #expect(location.readings.map(\.isUnlevelled) == [true, false])
+    // Once it is off, its silence counts.
+    let later = try #require(decide(&locator, from: 10.1, for: 7, left: nil, right: -50).last)
+    #expect(later.isLocated && later.facing?.id == Self.steps[1].id)
+  }
+
+  @Test("some frames without an RSSI among others change nothing")
+  func someUnlevelled() throws {
+    var locator = Locator(steps: Self.steps)
+    for tenth in 0..<100 {
+      locator.hear(beacon(1), rssi: tenth % 4 == 0 ? nil : -50, at: Double(tenth) / 10)
+      locator.hear(beacon(2), rssi: tenth % 4 == 1 ? nil : -72, at: Double(tenth) / 10)
+    }
+    #expect(locator.decide(at: 10).missing == nil)
+  }
+
   @Test("frames that are missing, a level that falls and a beacon twice are said")
   func missingOnTheWay() {
     var locator = Locator(steps: Self.steps)

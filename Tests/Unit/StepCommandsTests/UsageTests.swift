@@ -94,7 +94,7 @@ struct UsageTests {
       ("open --wait -5", "--wait takes 0 to 600 seconds", "`stepctl open --help` explains how to use it"),
       (
         "provision token car --rider a --for -1h", "the value \"-1h\" is invalid for \"--for <time>\"",
-        "how long the token is valid, 1s or more: 45s, 30m, 8h or 7d"
+        "how long the token is valid, 1s to 36500d: 45s, 30m, 8h or 7d"
       ),
       (
         "provision vehicle car --port 70000", "the value \"70000\" is invalid for \"--port <port>\"",

@@ -37,6 +37,14 @@ import Testing
     #expect(Advice(try report(left, reading(.right, 9, .far))) == .removeBeacon(left.step.id))
   }
 
+  @Test("says that a beacon is heard at no level, whatever else is heard")
+  func unlevelled() throws {
+    let left = try reading(.left, isUnlevelled: true)
+    let heard = try report(missing: .unlevelled, left, reading(.right, 0.5, .immediate))
+    #expect(Advice(heard) == .unlevelled(left.step.id))
+    #expect(try Advice(report(missing: .unlevelled, left, reading(.right))) == .unlevelled(left.step.id))
+  }
+
   @Test("asks for the device where a near beacon is hardly heard")
   func pocket() throws {
     let right = try reading(.right)

@@ -23,17 +23,18 @@ func report(
 /// The beacon of a step, heard at a distance or, without one, not at all.
 func reading(
   _ side: Side, id: String? = nil, _ metres: Double? = nil, _ zone: Zone = .unknown, rssi: Int = -60, packets: Int = 40,
-  age: Double = 0.1, isContested: Bool = false
+  age: Double = 0.1, isContested: Bool = false, isUnlevelled: Bool = false
 ) throws -> Location.Reading {
   let step = try Step(id: #require(StepID(id ?? side.rawValue)), side: side, major: side == .left ? 1 : 2)
   guard let metres else {
     return Location.Reading(
       step: step, zone: zone, distance: nil, rssi: nil, packets: 0, age: nil, minor: nil, measuredPower: nil,
-      isContested: false)
+      isContested: false, isUnlevelled: isUnlevelled)
   }
   return Location.Reading(
     step: step, zone: zone, distance: Location.Distance(metres: metres, low: metres / 2.6, high: metres * 2.6),
-    rssi: rssi, packets: packets, age: age, minor: 1, measuredPower: -59, isContested: isContested)
+    rssi: rssi, packets: packets, age: age, minor: 1, measuredPower: -59, isContested: isContested,
+    isUnlevelled: isUnlevelled)
 }
 
 /// The frame of a decision, with its spaces, as text.

@@ -2,8 +2,8 @@ package import Domain
 
 /// Reads HCI events out of a btsnoop file, piece by piece.
 ///
-/// The format is that of RFC 1761 with data link types of its own; two of them are in use: H4 (1002: Android, and
-/// Wireshark) and the Linux monitor (2001: `btmon -w`), which puts the kind of packet into the flags.
+/// The format is that of RFC 1761 with data link types of its own: H4 (1002: Android, and Wireshark), the Linux monitor
+/// (2001: `btmon -w`) and bare HCI (1001), which both have the kind of packet in the flags.
 package struct BTSnoopDecoder: Sendable {
   /// Why decoding cannot go on.
   package enum Defect: Error, Equatable {
@@ -14,6 +14,7 @@ package struct BTSnoopDecoder: Sendable {
   }
 
   private enum DataLink: UInt32 {
+    case hci = 1001
     case h4 = 1002
     case linuxMonitor = 2001
   }
@@ -80,6 +81,8 @@ package struct BTSnoopDecoder: Sendable {
     let event: Range<Int>
     switch dataLink {
     case .h4: event = start < end && bytes[start] == 0x04 ? start + 1..<end : end..<end
+    // From the controller (bit 0), and a command or an event (bit 1).
+    case .hci: event = flags & 3 == 3 ? start..<end : end..<end
     // The low half is the monitor's opcode, where 3 is an event; the high half is the adapter's number.
     case .linuxMonitor: event = flags & 0xFFFF == 3 ? start..<end : end..<end
     case nil: event = end..<end
@@ -115,7 +118,8 @@ package struct BTSnoopDecoder: Sendable {
     guard bytes.count >= Self.fileHeader else { return nil }
     guard word(8) == 1 else { throw .notACapture(reason: "its version is \(word(8)), and only version 1 is known") }
     guard let link = DataLink(rawValue: word(12)) else {
-      throw .notACapture(reason: "its data link type is \(word(12)); only 1002 (H4) and 2001 (Linux monitor) are known")
+      throw .notACapture(
+        reason: "its data link type is \(word(12)); only 1001 (HCI), 1002 (H4) and 2001 (Linux monitor) are known")
     }
     position = Self.fileHeader
     return link
