@@ -40,7 +40,7 @@ struct Book: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    let client = try context.fleet(interruption)
+    let client = try context.fleet(interruption, noInput: input.noInput)
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
     // While libcurl is loaded.

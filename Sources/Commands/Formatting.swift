@@ -76,7 +76,7 @@ struct TokenReport {
   var isValid: Bool { token.notBefore <= now && now < token.expires }
 
   private var time: String {
-    if now < token.notBefore { return "not before \(dateAndTime(token.notBefore))" }
+    if now < token.notBefore { return "from \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))" }
     if now >= token.expires { return "expired \(dateAndTime(token.expires))" }
     return "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
   }

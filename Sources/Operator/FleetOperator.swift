@@ -155,7 +155,8 @@ public struct FleetOperator: Sendable {
     public let end: Int64
   }
 
-  /// Takes a vehicle in: its folder is named by its UUID.
+  /// Takes a vehicle in: its folder is named by its UUID. The server sees to the vehicles' names: one that is being
+  /// removed may still be here when its name is free again.
   ///
   /// - Throws: where a vehicle of that UUID or topic is there already, too.
   public func admit(_ application: Application, now: Int64) throws -> Admission {

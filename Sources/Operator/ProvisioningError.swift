@@ -5,8 +5,16 @@ package import StepProtocol
 
 /// Why nothing was provisioned or imported.
 package enum ProvisioningError: Failure, Equatable {
-  /// A part of a vehicle already exists at that path; nothing was changed.
+  /// A vehicle is in that folder; nothing was changed.
+  case vehicleExists(String)
+  /// Something at that path has the name of a vehicle's part; nothing was changed.
   case inTheWay(String)
+  /// Of the keys that belong together only some exist, that one among them.
+  case incompleteKeys(String)
+  /// An operator of several vehicles is in the folder that was given for one; nothing was changed.
+  case operatorExists(String)
+  /// The same, where one of its vehicles is meant; these are their folders.
+  case severalVehicles(String, [String])
   /// The rider of that folder has been provisioned; nothing was changed.
   case riderExists(String)
   /// A watcher of that name.
@@ -55,11 +63,13 @@ package enum ProvisioningError: Failure, Equatable {
 
   package var description: String {
     switch self {
-    case .inTheWay(let path): "\(path) already exists; use --force to replace it"
-    case .riderExists(let path): "\(path) already exists; use --force to renew its token"
-    case .watcherExists(let path): "\(path) already exists; choose another name, or remove that folder"
+    case .vehicleExists(let folder): "there is a vehicle in \(folder)"
+    case .inTheWay(let path), .riderExists(let path), .watcherExists(let path): "\(path) already exists"
+    case .incompleteKeys(let path): "\(path) already exists without the keys that belong to it"
+    case .operatorExists(let folder), .severalVehicles(let folder, _):
+      "\(folder) is an operator of several vehicles"
     case .unfinished(let path):
-      "\(path) exists: provisioning the vehicle was interrupted, or is still running; use --force to start again"
+      "\(path) exists: provisioning the vehicle was interrupted, or is still running"
     case .unusableName: "a vehicle's name is \(Vehicle.nameRule)"
     case .unusablePath:
       "mosquitto cannot read from a folder whose path is not UTF-8 or has control characters; use another folder"
@@ -97,7 +107,27 @@ package enum ProvisioningError: Failure, Equatable {
     }
   }
 
-  package var hint: String? { self == .noHome ? "set HOME, or XDG_CONFIG_HOME" : nil }
+  package var hint: String? {
+    switch self {
+    case .vehicleExists: "--renew and --update keep it; --force replaces it, and its riders need new tokens"
+    case .inTheWay: "--force replaces it, and keeps the old one in replaced-TIME"
+    case .incompleteKeys: "put the others back, or remove it to make new keys"
+    case .operatorExists: "choose another folder; nothing was changed"
+    case .severalVehicles(let folder, let vehicles):
+      vehicles.isEmpty
+        ? "`\(shellCommand("stepctl", "provision", "vehicle", "NAME", "--operator", folder))` makes its first one"
+        : "name one of its vehicles: \(vehicles.prefix(4).map(shellWord).joined(separator: ", "))"
+          + (vehicles.count > 4 ? ", …" : "")
+    case .riderExists: "--force renews its token"
+    case .watcherExists: "choose another name, or remove that folder"
+    case .unfinished: "`stepctl provision vehicle --force` starts again"
+    case .noHome: "set HOME, or XDG_CONFIG_HOME"
+    case .unusableName, .unusablePath, .noSteps, .noSuchStep, .unusableLifetime, .outlivesAuthority, .tooManyTags,
+      .tagOfAnotherStep, .otherDevice, .otherOperator, .notSigned, .outdated, .nameTaken, .knownAs,
+      .unusableVehicleName, .looseFile, .outside, .openSSL, .token:
+      nil
+    }
+  }
 
   package var exitStatus: ExitStatus {
     switch self {
@@ -106,7 +136,10 @@ package enum ProvisioningError: Failure, Equatable {
       .usage
     case .openSSL, .token, .otherOperator, .notSigned, .outdated, .outside: .badData
     case .noHome, .tagOfAnotherStep, .tooManyTags: .configuration
-    case .inTheWay, .riderExists, .watcherExists, .unfinished, .noSteps, .otherDevice, .looseFile: .failure
+    case .severalVehicles: .noInput
+    case .vehicleExists, .inTheWay, .incompleteKeys, .operatorExists, .riderExists, .watcherExists, .unfinished,
+      .noSteps, .otherDevice, .looseFile:
+      .failure
     }
   }
 

@@ -33,27 +33,43 @@ package struct VehicleFolder: Sendable {
 
   /// What becomes worthless when the vehicle is replaced.
   package struct Loss: Sendable {
-    package let name: String
-    package let riders: [String]
-    /// Those that have not ended.
-    package let tokens: Int
-    package let tags: Int
+    /// The vehicle's; nil where nobody can read its file.
+    package let name: String?
+    /// The tokens that have not ended; nil where nobody can tell.
+    package let tokens: (riders: [String], count: Int)?
+    /// Nil where nobody can tell.
+    package let tags: Int?
   }
 
-  /// - Returns: nil where there is no vehicle, or what is left of one that nobody can read.
+  /// - Returns: nil where there is nothing of a vehicle.
+  /// - Throws: `operatorExists`.
   package func loss(now: Int64) throws -> Loss? {
-    guard Files.exists(path(VehiclePaths.vehicle)), let vehicle = try? readVehicleFile().vehicle else { return nil }
-    let ledger = (try? place.ledger()) ?? Ledger()
-    let tokens = ledger.current(at: now).filter { $0.vehicle == vehicle.uuid }
+    try checkNoOperator()
+    // Where a run was interrupted after it had taken the vehicle's file away, its loss had been confirmed.
+    guard Files.exists(path(VehiclePaths.vehicle)) || !parts.isEmpty && !Files.exists(path(VehiclePaths.staging)) else {
+      return nil
+    }
+    let vehicle = try? readVehicleFile().vehicle
+    let tokens = (try? place.ledger())?.current(at: now).filter { vehicle == nil || $0.vehicle == vehicle?.uuid }
+    // In a fleet's ledger nobody can tell which are those of a vehicle without a UUID.
+    let known = vehicle == nil && place.isFleet ? nil : tokens
     return Loss(
-      name: vehicle.name, riders: Set(tokens.map(\.rider)).sorted(), tokens: tokens.count,
-      tags: (try? tagKeys().tags.count) ?? 0)
+      name: vehicle?.name, tokens: known.map { (Set($0.map(\.rider)).sorted(), $0.count) },
+      tags: try? tagKeys().tags.count)
   }
 
-  /// Throws when a run on this folder was interrupted: its files may not belong together.
+  /// Throws where an operator of several vehicles is in the folder.
+  func checkNoOperator() throws(ProvisioningError) {
+    if OperatorPlace(path).isFleet { throw .operatorExists(path) }
+  }
+
+  /// Throws when a run on this folder was interrupted, so that its files may not belong together, and where it is not a
+  /// vehicle's but that of an operator of several.
   func checkFinished() throws {
     let staging = path(VehiclePaths.staging)
     if Files.exists(staging) { throw ProvisioningError.unfinished(staging) }
+    let place = OperatorPlace(path)
+    if place.isFleet { throw ProvisioningError.severalVehicles(path, try place.vehicles().map(\.path)) }
   }
 
   func readVehicleFile() throws -> VehicleFile {

@@ -106,6 +106,12 @@ class Ended:
         (line,) = [line for line in self.stderr.splitlines() if ": error: " in line]
         return line.partition(": error: ")[2]
 
+    @property
+    def hint(self) -> str:
+        """The one line that says what to do."""
+        (line,) = [line for line in self.stderr.splitlines() if line.startswith("hint: ")]
+        return line.removeprefix("hint: ")
+
 
 class Running:
     """A program that runs beside the test."""

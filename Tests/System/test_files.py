@@ -338,7 +338,7 @@ def test_a_vehicle_is_not_overwritten_unless_forced(new_vehicle):
     before = contents(vehicle.folder)
     again = vehicle.stepctl("provision", "vehicle", vehicle.folder)
     assert (again.status, again.stdout) == (1, "")
-    assert again.error == f"{vehicle.folder}/tls already exists; use --force to replace it"
+    assert again.error == f"there is a vehicle in {vehicle.folder}"
     assert contents(vehicle.folder) == before
 
     vehicle.provision("--force")
@@ -379,7 +379,7 @@ def test_a_rider_is_not_overwritten_unless_forced(new_vehicle):
     before = contents(alice.folder)
     again = vehicle.stepctl("provision", "token", vehicle.folder, "--rider", "alice")
     assert (again.status, again.stdout) == (1, "")
-    assert again.error == f"{vehicle.folder}/riders/alice already exists; use --force to renew its token"
+    assert again.error == f"{vehicle.folder}/riders/alice already exists"
     assert contents(alice.folder) == before
     renewed = vehicle.rider("alice", "--force", "--for", "9h")
     after = contents(renewed.folder)

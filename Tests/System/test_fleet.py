@@ -345,6 +345,17 @@ def test_a_stolen_refresh_token_ends_the_login_for_both(anna, server):
     assert anna.fails("whoami") == (77, "you are not logged in")
 
 
+def test_with_no_input_nobody_is_asked_for_the_keys_passphrase_either(anna, on_terminal):
+    passphrase = anna.folder.parent / "passphrase"
+    passphrase.write_text("correct horse battery\n")
+    passphrase.chmod(0o600)
+    assert anna("enroll", "--name", "anna", "--passphrase-file", passphrase).status == 0
+    for command in (["book", "Rolling Chassis", "--for", "2h"], ["bookings", "cancel"]):
+        terminal = on_terminal([STEPCTL, *command, "--no-input"], HOME=str(anna.home))
+        assert terminal.ends() == 77
+        assert b"nobody can be asked for it" in terminal.read()
+
+
 def test_a_token_that_the_server_forgot_is_renewed(anna, server):
     (family,) = server.families.values()
     family["access"] = "another"

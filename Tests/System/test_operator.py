@@ -72,6 +72,11 @@ def written(tmp_path: Path, text: str, name="access") -> Path:
     return file
 
 
+def grouped(thumbprint: str) -> str:
+    """As people compare it."""
+    return " ".join(re.findall(".{1,4}", thumbprint))
+
+
 # --- A device that asks ---
 
 
@@ -169,7 +174,8 @@ def test_a_file_for_another_device_is_refused_there(vehicle, stepctl, devices, t
     tablet.asks()
     other = tablet.imports(access)
     assert other.status == 65
-    assert re.fullmatch(r"this access is for the device [\w-]{43}, but this device is [\w-]{43}", other.error)
+    grouped = r"([\w-]{4} ){10}[\w-]{3}"
+    assert re.fullmatch(f"this access is for the device {grouped}, but this device is {grouped}", other.error)
     assert not (tablet.home / ".config/stepctl/vehicles").exists()
 
 
@@ -381,7 +387,7 @@ def test_the_operator_lists_and_revokes_and_the_vehicle_refuses(vehicle, stepctl
     assert stepctl("operator", "revoke", vehicle.folder, "--device", device).status == 0
     wait_until(lambda: phone.types("status").status == 5, "the device is revoked")
     none = stepctl("provision", "token", vehicle.folder, "--device", phone.asks())
-    assert (none.status, none.error) == (1, f"the device {device} is revoked")
+    assert (none.status, none.error) == (1, f"the device {grouped(device)} is revoked")
 
 
 def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
@@ -397,7 +403,9 @@ def test_a_broker_that_is_away_is_said_and_told_later(parked, stepctl):
     for name in ("rider.pem", "rider.key"):
         shutil.copy(bob.folder / name, alice.folder / name)
     assert alice.types("status").status == 0, "with another's certificate, and the vehicle does not know yet"
-    assert stepctl("operator", "publish", parked.folder).stdout == "told car\n"
+    published = stepctl("operator", "publish", parked.folder)
+    assert published.stdout == "the broker has the notice for: car\n"
+    assert published.stderr.endswith(f"`stepctl operator log {parked.folder}` says which vehicles have it\n")
     parked.stepd.says("is in force")
     assert alice.types("status").status == 5
 
@@ -428,6 +436,9 @@ def test_keys_change_while_everybody_rides_on(vehicle, stepctl, phone, tmp_path)
     vehicle.keeps_secret(vehicle.folder / "operator/token.jwk")
     locked_out = stepctl("operator", "keys", "retire", vehicle.folder)
     assert (locked_out.status, locked_out.error) == (1, "riders would be locked out: alice, anna")
+    assert stepctl("operator", "revoke", vehicle.folder, "--rider", "nobody").hint == (
+        f"`stepctl operator tokens {vehicle.folder}` lists them"
+    )
     # A rider who has pinned the old key takes access by the new one, because the old one has vouched for it.
     assert phone.imports(written(tmp_path, granted(stepctl, vehicle.folder, phone.asks()))).status == 0
     everybody_rides()
@@ -569,6 +580,73 @@ def test_a_vehicle_of_the_same_name_or_uuid_or_topic_does_not_join(fleet, stepct
     assert (again.status, again.error) == (1, f"{fleet.folder}/fleet already exists")
 
 
+def test_two_vehicles_of_one_operator_never_have_one_name(fleet, stepctl):
+    same = stepctl("provision", "vehicle", fleet.folder / "car9", "--operator", fleet.folder / "fleet", "--name", "car")
+    assert same.status == 64 and same.error.endswith("with the same name, UUID or topic")
+    assert not (fleet.folder / "car9").exists() and not (fleet.folder / "fleet/vehicles/car9").exists()
+
+
+def test_an_operator_of_several_is_no_vehicle_and_is_replaced_by_none(fleet, stepctl):
+    operator = fleet.folder / "fleet"
+    before = {path: path.is_file() and path.read_bytes() for path in operator.rglob("*")}
+    for more in ((), ("--force",), ("--force", "--no-input")):
+        ended = stepctl("provision", "vehicle", operator, *more, input=b"fleet\n")
+        assert (ended.status, ended.error) == (1, f"{operator} is an operator of several vehicles")
+        assert ended.hint == "choose another folder; nothing was changed"
+    for command in (("token", operator, "--rider", "anna"), ("vehicle", operator, "--update")):
+        ended = stepctl("provision", *command)
+        assert (ended.status, ended.error) == (66, f"{operator} is an operator of several vehicles")
+        assert ended.hint == f"name one of its vehicles: {operator}/vehicles/car, {operator}/vehicles/van"
+    assert {path: path.is_file() and path.read_bytes() for path in operator.rglob("*")} == before
+
+
+def test_whoever_reads_the_json_knows_which_vehicle_was_not_told(fleet, stepctl):
+    operator = fleet.folder / "fleet"
+    fleet.starts_broker()
+    file = operator / "vehicles/van/vehicle.toml"
+    file.write_text(file.read_text().replace(f"port = {fleet.port}", f"port = {free_port()}"))
+    ended = stepctl("operator", "publish", operator, "--json", "--timeout", "2")
+    assert ended.status == 69 and (ended.json["told"], ended.json["untold"]) == (["car"], ["van"])
+    ended = stepctl("operator", "keys", "rotate", operator, "--json", "--timeout", "2")
+    assert ended.status == 69 and ended.objects[0]["state"] == "announced"
+    assert (ended.objects[1]["told"], ended.objects[1]["untold"]) == (["car"], ["van"])
+
+
+def test_a_token_says_for_which_vehicle_it_is_and_a_fingerprint_reads_the_same_everywhere(fleet, stepctl):
+    operator = fleet.folder / "fleet"
+    made = stepctl("provision", "token", operator / "vehicles/van", "--rider", "anna", "--json").json
+    listed = stepctl("operator", "tokens", operator).stdout
+    assert f"{made['token']}  anna: van: left, right, until " in listed
+    device = grouped(made["device_key"])
+    one = stepctl("operator", "tokens", operator, made["token"]).stdout
+    assert f"device   {device}" in one and f"  device {device}" in stepctl("operator", "riders", operator).stdout
+    key = grouped(stepctl("operator", "keys", "show", operator, "--json").json["key"])
+    assert f"key      {key}" in one and key in stepctl("operator", "keys", "show", operator).stdout
+    bus = stepctl("provision", "vehicle", fleet.folder / "bus", "--operator", operator)
+    assert f"operator    {key} (signs tokens)" in bus.stdout
+    # As it is shown, it can be typed.
+    fleet.starts_broker()
+    assert stepctl("operator", "revoke", operator, "--device", device).stdout == f"revoked {made['token']} of anna\n"
+
+
+def test_what_a_retired_key_signed_is_void_and_says_whom_that_locks_out(vehicle, stepctl, alice):
+    folder = vehicle.folder
+    for _ in range(2):
+        assert stepctl("operator", "keys", "rotate", folder).status == 0
+    vehicle.keeps_secret(folder / "operator/token.jwk")
+    retired = stepctl("operator", "keys", "retire", folder, "--force", "--json")
+    assert (retired.json["locked_out"], retired.json["unheard"], retired.json["unconfirmed"]) == (["alice"], ["car"], [])
+    assert stepctl("operator", "tokens", folder).stderr == "no tokens\n"
+    (token,) = stepctl("operator", "tokens", folder, "--all", "--json").objects
+    assert token["state"] == "void"
+    assert stepctl("operator", "tokens", folder, "--all").stdout.endswith("alice: left, right, void: its key was retired\n")
+    assert stepctl("operator", "riders", folder).lines[0] == "alice: no token that counts"
+    # The new token comes with the vehicle's file of now: both name the same key.
+    assert stepctl("provision", "token", folder, "--rider", "alice", "--force").status == 0
+    assert "not signed by the operator" not in alice.types("doctor", "vehicle").stdout
+    assert stepctl("operator", "riders", folder).lines[0].startswith("alice: until ")
+
+
 # --- Replacing a vehicle ---
 
 
@@ -586,6 +664,23 @@ def test_a_vehicle_is_replaced_after_its_name_was_typed_and_the_old_files_are_ke
     (kept,) = parked.folder.glob("replaced-*")
     assert (kept / "operator/token.jwk").read_bytes() == key and (kept / "riders/alice/token.jwt").exists()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+
+
+def test_a_vehicle_whose_file_nobody_can_read_is_not_replaced_unasked(parked, stepctl):
+    parked.rider("alice")
+    file = parked.folder / "vehicle.toml"
+    file.write_text(file.read_text() + "rubbish\n")
+    command = ("provision", "vehicle", parked.folder, "--force")
+    for answer, status in ((b"", 66), (b"\n", 1), (b"rubbish\n", 1)):
+        ended = stepctl(*command, input=answer)
+        assert (ended.status, ended.stdout) == (status, "") and (parked.folder / "riders/alice").exists()
+    assert "whose vehicle.toml cannot be read" in ended.stderr and "alice" in ended.stderr
+    assert ended.error == "that is not the folder's name; nothing was changed"
+    asked = stepctl(*command, "--no-input", input=b"car\n")
+    assert asked.status == 64 and asked.error.startswith("--no-input forbids this question: type the folder's name")
+    assert stepctl(*command, input=b"car\n").status == 0
+    (kept,) = parked.folder.glob("replaced-*")
+    assert (kept / "riders/alice/token.jwt").exists()
 
 
 # --- Changing a vehicle ---
@@ -649,7 +744,14 @@ def test_a_fleet_renews_its_vehicles_certificates_without_their_keys(fleet, step
         "vehicles/car/tls/controller.pem",
         "vehicles/van/tls/controller.pem",
     ]
+    assert stepctl("provision", "token", fleet.folder / "fleet/vehicles/van", "--rider", "anna").status == 0
+    rider = stepctl("operator", "renew", fleet.folder / "fleet", "--within", "400d")
+    assert rider.lines[0].endswith("  vehicles/van/riders/anna/rider.pem") and len(rider.lines) == 1
+    certificate = x509.load_pem_x509_certificate((fleet.folder / "fleet/vehicles/van/riders/anna/rider.pem").read_bytes())
+    assert fleet.uuid("van") in certificate.subject.rfc4514_string()
+    again = stepctl("operator", "renew", fleet.folder / "fleet", "--within", "900d").stderr
     for name in ("car", "van"):
+        assert f"bring {fleet.folder}/fleet/vehicles/{name}/tls/controller.pem to the vehicle, into tls/, and" in again
         renewed = fleet.folder / "fleet/vehicles" / name / "tls/controller.pem"
         (fleet.folder / name / "tls/controller.pem").write_bytes(renewed.read_bytes())
     fleet.starts_broker()
@@ -660,9 +762,16 @@ def test_a_fleet_renews_its_vehicles_certificates_without_their_keys(fleet, step
 def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, tmp_path):
     operator = fleet.folder / "fleet"
     assert phone.imports(written(tmp_path, granted(stepctl, operator / "vehicles/car", phone.asks()))).status == 0
+    assert stepctl("provision", "token", operator / "vehicles/van", "--rider", "bob").status == 0
     fleet.port = free_port()
     moved = stepctl("operator", "move", operator, "--host", "127.0.0.1", "--port", fleet.port, "--json")
-    assert moved.json == {"vehicles": [f"{operator}/vehicles/car", f"{operator}/vehicles/van"], "stale": ["anna"]}
+    assert moved.json == {
+        "vehicles": [f"{operator}/vehicles/car", f"{operator}/vehicles/van"],
+        "stale": ["anna"],
+        "vehicle_files": [f"{operator}/vehicles/van/riders/bob/vehicle.toml"],
+        "without_step": [],
+    }
+    assert f"port = {fleet.port}\n" in (operator / "vehicles/van/riders/bob/vehicle.toml").read_text()
     fleet.prepares_broker()
     fleet.starts_broker()
     (fleet.folder / "car/vehicle.toml").write_bytes((operator / "vehicles/car/vehicle.toml").read_bytes())
@@ -671,6 +780,20 @@ def test_a_fleets_broker_moves_and_nobody_gets_new_keys(fleet, stepctl, phone, t
     assert phone.imports("-", input=code.encode()).status == 0
     assert phone.types("status").status == 0
     assert stepctl("operator", "move", fleet.folder / "car", "--port", "9").status == 66
+
+
+def test_a_fleets_broker_stays_where_nobody_says_that_it_moves(fleet, stepctl, phone):
+    operator = fleet.folder / "fleet"
+    none = stepctl("operator", "move", operator)
+    assert none.status == 64 and none.error == "give --host, --port or both"
+    granted(stepctl, operator / "vehicles/car", phone.asks())
+    moved = stepctl("operator", "move", operator, "--host", "127.0.0.1")
+    assert moved.lines[0].startswith(f"the broker is at 127.0.0.1:{fleet.port};")
+    assert moved.lines[-1] == (
+        f"anna: needs the vehicle's code, from `stepctl provision qr --vehicle {operator}/vehicles/car`"
+    )
+    port = free_port()
+    assert stepctl("operator", "move", operator, "--port", port).lines[0].startswith(f"the broker is at 127.0.0.1:{port};")
 
 
 # --- Keys that stay on the vehicle ---
@@ -732,7 +855,7 @@ def test_one_of_a_list_is_shown_with_all_that_is_known_of_it(vehicle, stepctl):
     (token,) = stepctl("operator", "tokens", vehicle.folder, "--json").objects
     one = stepctl("operator", "tokens", vehicle.folder, token["token"], "--json").json
     assert one == token | {"key": proto.thumbprint(vehicle.key("operator/token"))}
-    assert f"device   {token['device_key']}" in stepctl("operator", "tokens", vehicle.folder, token["token"]).stdout
+    assert f"device   {grouped(token['device_key'])}" in stepctl("operator", "tokens", vehicle.folder, token["token"]).stdout
     rider = stepctl("operator", "riders", vehicle.folder, "alice", "--json").json
     assert rider["entries"] == [token]
     car = stepctl("operator", "vehicles", vehicle.folder, "car", "--json").json

@@ -16,7 +16,7 @@ package struct BrokerExamination: Sendable {
   package let handshake: Duration
   /// `TLSv1.3`
   package let version: String
-  /// The last second of the broker's certificate, Unix time.
+  /// The last second of the broker's certificate, Unix time. It has begun, or TLS had failed.
   package let certificateEnd: Int64
 
   /// Connects and ends the connection.
@@ -54,7 +54,7 @@ package struct BrokerExamination: Sendable {
     // Verified, so there is one.
     guard let certificate = SSL_get1_peer_certificate(session) else { throw MQTTError.lost(broker, .handshake) }
     defer { X509_free(certificate) }
-    certificateEnd = end(of: certificate) ?? 0
+    certificateEnd = seconds(X509_get0_notAfter(certificate)) ?? 0
     SSL_shutdown(session)
   }
 
@@ -122,17 +122,20 @@ package struct BrokerExamination: Sendable {
   }
 }
 
-/// The last second of a certificate, Unix time; nil for one that has no readable one.
-private func end(of certificate: OpaquePointer) -> Int64? {
+/// A time of a certificate as Unix time; nil for one that is not readable.
+private func seconds(_ text: UnsafePointer<ASN1_TIME>?) -> Int64? {
   var time = tm()
-  guard ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) == 1 else { return nil }
+  guard ASN1_TIME_to_tm(text, &time) == 1 else { return nil }
   return Int64(timegm(&time))
 }
 
 extension Broker.TLS {
-  /// A file with certificates, and the last second of the one in it that ends first, Unix time.
+  /// A file with certificates, and when all of them are valid, Unix time.
   package struct CertificateFile: Equatable, Sendable {
     package let path: String
+    /// The first second of the one that begins last.
+    package let begin: Int64
+    /// The last second of the one that ends first.
     package let end: Int64
 
     /// How long before the end somebody has to know: 30 days.
@@ -143,20 +146,26 @@ extension Broker.TLS {
   package func certificateFiles() throws -> [CertificateFile] {
     try ([(MQTTError.TLSFile.authority, authority)] + (identity.map { [(.certificate, $0.certificate)] } ?? []))
       .map { file, path in
-        var ends: [Int64] = []
+        var (begins, ends): ([Int64], [Int64]) = ([], [])
         // A memory BIO reads the bytes where they are.
         try Files.readRegular(path).withUnsafeBytes { bytes in
           let memory = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count))
           defer { BIO_free(memory) }
           while let certificate = PEM_read_bio_X509(memory, nil, nil, nil) {
             defer { X509_free(certificate) }
-            if let end = end(of: certificate) { ends.append(end) }
+            guard let begin = seconds(X509_get0_notBefore(certificate)),
+              let end = seconds(X509_get0_notAfter(certificate))
+            else { continue }
+            begins.append(begin)
+            ends.append(end)
           }
         }
         let code = ERR_peek_error()
         ERR_clear_error()
-        guard let end = ends.min() else { throw MQTTError.unusableFile(file, path: path, .malformed(code)) }
-        return CertificateFile(path: path, end: end)
+        guard let begin = begins.max(), let end = ends.min() else {
+          throw MQTTError.unusableFile(file, path: path, .malformed(code))
+        }
+        return CertificateFile(path: path, begin: begin, end: end)
       }
   }
 }

@@ -96,7 +96,7 @@ struct ClosingOptions: ParsableArguments {
   ) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    let client = try context.fleet(interruption)
+    let client = try context.fleet(interruption, noInput: input.noInput)
     let old = try which.booking(client, prefersActive: prefersActive)
     if !yes {
       for line in old.lines { Console(context).note(line) }

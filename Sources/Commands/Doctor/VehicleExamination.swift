@@ -82,10 +82,14 @@ struct VehicleExamination {
 
   private func examine(_ token: Token, _ part: inout Examination) {
     let report = TokenReport(token, at: context.seconds)
-    if !report.isValid { part.exitStatus = .noPermission }
-    part.find(
-      "token", report.isValid ? .good : .broken, report.line, report.isValid ? nil : "stepctl enroll --output request")
+    // One that has not begun only has to be waited for.
+    if report.isValid || begins(token) { return part.find("token", report.isValid ? .good : .warning, report.line) }
+    part.exitStatus = .noPermission
+    part.find("token", .broken, report.line, "stepctl enroll --output request")
   }
+
+  /// Whether a token is one of later, by this computer's clock.
+  private func begins(_ token: Token) -> Bool { context.seconds < token.notBefore }
 
   /// - Returns: whether a controller may take the token. The operator may have another key by now.
   private func examineSignature(
@@ -113,24 +117,33 @@ struct VehicleExamination {
       let name = settings.folders.displayed(file.path)
       // The rider's own comes anew with the next token.
       let isOwn = file.path == broker.tls?.identity?.certificate
-      examine(certificate: name, until: file.end, isEnough: isOwn && file.end >= token.expires, &part)
+      if context.seconds < file.begin {
+        part.exitStatus = .configuration
+        part.find(
+          "certificate", .broken,
+          "\(name): not valid before \(dateAndTime(file.begin)): this computer's clock is behind, or the operator's ahead",
+          WallClock.isKept ? nil : "timedatectl set-ntp true")
+        continue
+      }
+      examine(
+        certificate: name, until: file.end, isEnough: isOwn && file.end >= token.expires,
+        advice: "ask the operator for new access", &part)
     }
   }
 
   /// - Parameters:
   ///   - end: its last second, Unix time.
   ///   - isEnough: whether nobody needs it for longer.
+  ///   - advice: where it ends soon, or has ended.
   private func examine(
-    certificate name: String, until end: Int64, isEnough: Bool = false, _ part: inout Examination
+    certificate name: String, until end: Int64, isEnough: Bool = false, advice: String, _ part: inout Examination
   ) {
     let left = end - context.seconds
     let isNear = left < Broker.TLS.CertificateFile.notice && !isEnough
     let state: Examination.State = left < 0 ? .broken : isNear ? .warning : .good
     let time = left < 0 ? "expired \(dateAndTime(end))" : "until \(dateAndTime(end)) (\(span(left)))"
     if state == .broken { part.exitStatus = .configuration }
-    part.find(
-      "certificate", state, "\(name): \(time)",
-      state == .good ? nil : "ask the operator: stepctl provision vehicle DIR --renew")
+    part.find("certificate", state, "\(name): \(time)\(state == .good ? "" : "; \(advice)")")
   }
 
   // MARK: - Broker and controller
@@ -143,7 +156,8 @@ struct VehicleExamination {
       part.find("connection", .good, "TCP in \(milliseconds(found.connecting)) to port \(broker.port)")
       part.find(
         "encryption", .good, "\(found.version) in \(milliseconds(found.handshake)); it is the correct broker")
-      examine(certificate: "the broker's", until: found.certificateEnd, &part)
+      examine(
+        certificate: "the broker's", until: found.certificateEnd, advice: "ask the operator to renew it", &part)
       return part.state != .broken
     } catch let failure as any Failure {
       if interruption.isPending { throw Interrupted() }
@@ -200,14 +214,16 @@ struct VehicleExamination {
     part.find("program", .good, "stepd \(about.version), \(since)")
     // The controller read its clock at an unknown moment between question and answer.
     let (ahead, doubt) = (Double(about.time - here) / 1000, roundTrip.inSeconds / 2)
-    let text =
-      "\(tenths(abs(ahead))) s \(ahead < 0 ? "behind" : "ahead of") this computer's (± \(milliseconds(roundTrip / 2)))"
+    let size = abs(ahead) < 120 ? "\(tenths(abs(ahead))) s" : span(Int64(abs(ahead)))
+    let text = "\(size) \(ahead < 0 ? "behind" : "ahead of") this computer's (± \(milliseconds(roundTrip / 2)))"
     guard abs(ahead) - doubt > Self.mostDifference else {
       return part.find("clock", .good, "the vehicle's: \(text)")
     }
+    // What a time service keeps is right: then the vehicle's is wrong, and nothing that is typed here mends it.
+    let advice = WallClock.isKept ? "; on the vehicle, type `timedatectl set-ntp true`" : ""
     part.find(
-      "clock", .warning, "the vehicle's: \(text); tokens begin and end by the vehicle's",
-      WallClock.isKept ? "on the vehicle: timedatectl set-ntp true" : "timedatectl set-ntp true")
+      "clock", .warning, "the vehicle's: \(text); tokens begin and end by the vehicle's\(advice)",
+      WallClock.isKept ? nil : "timedatectl set-ntp true")
   }
 
   /// How far the two clocks may be apart before somebody has to know, seconds.
@@ -218,6 +234,9 @@ struct VehicleExamination {
   ) throws {
     switch error {
     case .notSent: broker.find("access", error)
+    case .refused(let refusal, _) where refusal.code == .tokenNotYetValid && begins(access.token):
+      broker.find("access", .good, "it lets this rider in")
+      controller.find("answer", .warning, "it takes the token from \(dateAndTime(access.token.notBefore)) on")
     case .refused(let refusal, _) where [.tokenExpired, .tokenNotYetValid].contains(refusal.code):
       controller.find("answer", error)
       if TokenReport(access.token, at: context.seconds).isValid {

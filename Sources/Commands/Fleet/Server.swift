@@ -31,7 +31,7 @@ struct ServerOptions: ParsableArguments {
       throw ValidationError("Give the server's address: https://HOST.")
     }
     var authorities = known?.server == server ? known?.authorities : nil
-    let world = try context.fleetWorld(interruption)
+    let world = try context.fleetWorld(interruption, noInput: input.noInput)
     if let ca {
       let text = try Files.readRegular(ca, limit: 1 << 20)
       authorities = String(decoding: text, as: UTF8.self)
@@ -81,12 +81,13 @@ extension Context {
     return FleetFolder("\(user)/fleet")
   }
 
-  func fleetWorld(_ interruption: Interruption) throws -> FleetClient.World {
+  /// - Parameter noInput: whether nobody may be asked for the passphrase of this device's key.
+  func fleetWorld(_ interruption: Interruption, noInput: Bool = false) throws -> FleetClient.World {
     let device = try EnrolledDevice(folders)
     return FleetClient.World(
       device: {
         _ = try device.prepare()
-        return try device.signingKey(unlock: unlock(interruption))
+        return try device.signingKey(unlock: unlock(interruption, noInput: noInput))
       },
       clock: { seconds }, steady: clocks.steady,
       transport: { authorities throws(HTTPError) in try transport(authorities, interruption) },
@@ -97,8 +98,10 @@ extension Context {
   }
 
   /// A client of the server where the user is logged in.
-  func fleet(_ interruption: Interruption, deadline: ContinuousClock.Instant? = nil) throws -> FleetClient {
-    try FleetClient(in: fleetFolder(), fleetWorld(interruption), deadline: deadline)
+  func fleet(
+    _ interruption: Interruption, deadline: ContinuousClock.Instant? = nil, noInput: Bool = false
+  ) throws -> FleetClient {
+    try FleetClient(in: fleetFolder(), fleetWorld(interruption, noInput: noInput), deadline: deadline)
   }
 }
 

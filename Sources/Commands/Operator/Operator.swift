@@ -37,12 +37,15 @@ struct EntryOptions: ParsableArguments {
   var entry: String?
 
   /// Those to show: all, or the one that is named.
-  func chosen<Item>(of items: [Item], _ kind: String, _ isNamed: (Item, String) -> Bool) throws -> [Item] {
+  func chosen<Item>(
+    of items: [Item], _ kind: String, in place: PlaceOptions, _ isNamed: (Item, String) -> Bool
+  ) throws -> [Item] {
     guard let entry else { return items }
     let found = items.filter { isNamed($0, entry) }
     guard !found.isEmpty else {
       throw CommandFailure(
-        .usage, "\(entry): no such \(kind)", hint: "`stepctl operator \(kind)s DIR` lists them")
+        .usage, "\(entry): no such \(kind)",
+        hint: "`\(shellCommand("stepctl", "operator", "\(kind)s", place.place.path))` lists them")
     }
     return found
   }
@@ -67,13 +70,13 @@ struct PublishOptions: ParsableArguments {
 
   /// Leaves each notice with its vehicle's broker.
   ///
-  /// - Returns: the names of the vehicles that were told.
-  /// - Throws: why a vehicle was not told, after all were tried.
+  /// - Returns: the names of the vehicles for which their broker has it.
+  /// - Throws: why a broker does not have it, after all were tried, with the names of both kinds of vehicles.
   @discardableResult
   func publish(_ letters: [OperatorPlace.Letter], _ context: Context, _ console: Console) throws -> [String] {
     let patience = try context.settings(timeout: timeout.typed).patience
-    var told: [String] = []
-    var failure: (any Error)?
+    var (told, untold): ([String], [String]) = ([], [])
+    var failure: (any Failure)?
     let progress = console.progress
     defer { progress.clear() }
     for (index, letter) in letters.enumerated() {
@@ -82,13 +85,18 @@ struct PublishOptions: ParsableArguments {
         try letter.publish(until: .now + patience)
         told.append(letter.vehicle.name)
         console.detail("\(letter.vehicle.name): its broker keeps the notice \(letter.sequence)")
-      } catch {
+      } catch let error as any Failure {
         progress.clear()
         console.note("\(printable(letter.vehicle.name)) has not been told")
+        untold.append(letter.vehicle.name)
         failure = failure ?? error
       }
     }
-    if let failure { throw failure }
-    return told
+    guard let failure else { return told }
+    throw CommandFailure(
+      failure.exitStatus, failure.description, hint: failure.hint,
+      details: failure.details + [
+        .init("told", .array(told.map { .string($0) })), .init("untold", .array(untold.map { .string($0) })),
+      ])
   }
 }

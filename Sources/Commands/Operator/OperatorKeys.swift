@@ -43,17 +43,22 @@ struct OperatorKeysRotate: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let (operatorPlace, now) = (place.place, context.seconds)
+    func command(_ words: String...) -> String {
+      (["stepctl", "operator"] + words + [shellWord(operatorPlace.path)]).joined(separator: " ")
+    }
     let (state, meaning, key, next) =
       switch try operatorPlace.rotateKeys(now: now) {
       case .announced(let key):
         (
           "announced", "the next key", key,
-          "when every vehicle has the notice, type this again; until then the present key signs"
+          "when every vehicle has the notice (`\(command("log"))` tells), go on: \(command("keys", "rotate"));"
+            + " until then the present key signs"
         )
       case .switched(let key):
         (
           "present", "from now on this key signs", key,
-          "when the old key's tokens have ended, end the change: stepctl operator keys retire"
+          "when the old key's tokens have ended and every vehicle has the notice (`\(command("log"))` tells),"
+            + " end the change: \(command("keys", "retire"))"
         )
       }
     try console.isJSON
@@ -80,14 +85,22 @@ struct OperatorKeysRetire: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let operatorPlace = place.place
-    let (letters, unheard) = try operatorPlace.retireKey(now: context.seconds, force: force)
+    let retired = try operatorPlace.retireKey(now: context.seconds, force: force)
     let key = try operatorPlace.keys().present.verificationKey.thumbprint
     try console.isJSON
       ? console.result([
-        "state": "alone", "key": .string(key.description), "unheard": .array(unheard.map { .string($0) }),
+        "state": "alone", "key": .string(key.description), "unheard": .array(retired.unheard.map { .string($0) }),
+        "unconfirmed": .array(retired.unconfirmed.map { .string($0) }),
+        "locked_out": .array(retired.lockedOut.map { .string($0) }),
       ])
       : console.result("only this key counts: \(key.grouped)")
-    for name in unheard { console.note("\(printable(name)) has never sent an event: it may not know this key") }
-    try publish.publish(letters, context, console)
+    for name in retired.unheard {
+      console.note("\(printable(name)) has never sent an event: it may not know this key")
+    }
+    for name in retired.unconfirmed {
+      console.note("\(printable(name)) has not said that it knows this key: if it does not, it obeys nobody")
+    }
+    for rider in retired.lockedOut { console.note("\(printable(rider)) is locked out until they have a new token") }
+    try publish.publish(retired.letters, context, console)
   }
 }

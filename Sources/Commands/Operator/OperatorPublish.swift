@@ -1,4 +1,5 @@
 import ArgumentParser
+import Domain
 import Encoding
 import Provisioning
 import Terminal
@@ -16,8 +17,8 @@ struct OperatorPublish: ContextCommand {
     let console = output.console(context)
     let letters = try place.place.letters(now: context.seconds)
     let told = try publish.publish(letters, context, console)
-    try console.isJSON
-      ? console.result(["vehicles": .array(told.map { .string($0) })])
-      : console.result("told \(told.map(printable).joined(separator: ", "))")
+    if console.isJSON { return try console.result(["vehicles": .array(told.map { .string($0) })]) }
+    try console.result("the broker has the notice for: \(told.map(printable).joined(separator: ", "))")
+    console.note("`\(shellCommand("stepctl", "operator", "log", place.place.path))` says which vehicles have it")
   }
 }

@@ -22,11 +22,11 @@ struct OperatorRenew: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let (operatorPlace, now) = (place.place, context.seconds)
-    var renewed = 0
+    var renewed: [OperatorPlace.IssuedCertificate] = []
     for certificate in try operatorPlace.certificates() {
       let isDue = certificate.end - now <= within.seconds
       guard list || isDue else { continue }
-      if !list { renewed += 1 }
+      if !list { renewed.append(certificate) }
       let end = list ? certificate.end : try operatorPlace.renewCertificate(certificate.name, now: now)
       if console.isJSON {
         try console.result([
@@ -37,8 +37,17 @@ struct OperatorRenew: ContextCommand {
       }
     }
     guard !list else { return }
+    for certificate in renewed {
+      let file = printable("\(operatorPlace.path)/\(certificate.name)")
+      switch certificate.holder {
+      case .operator, .broker, .controller(elsewhere: false): break
+      case .controller(elsewhere: true):
+        console.note("bring \(file) to the vehicle, into tls/, and restart stepd there")
+      case .rider(let rider): console.note("if \(printable(rider)) rides from another folder, bring \(file) there")
+      }
+    }
     console.note(
-      renewed == 0
+      renewed.isEmpty
         ? "no certificate ends that soon; `--list` shows them"
         : "the programs use new certificates from their next start on")
   }

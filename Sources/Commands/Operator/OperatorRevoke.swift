@@ -51,7 +51,8 @@ struct OperatorRevoke: ContextCommand {
       for entry in revoked { try console.result("revoked \(entry.id) of \(printable(entry.rider))") }
     }
     if isListNew {
-      console.note("send SIGHUP to the broker: then it reads tls/crl.pem again, and refuses the device")
+      let list = "\(operatorPlace.path)/tls/crl.pem"
+      console.note("send SIGHUP to the broker: then it reads \(list) again, and refuses the device")
     }
     try publish.publish(operatorPlace.letters(now: now), context, console)
     console.note(

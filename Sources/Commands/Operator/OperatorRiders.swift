@@ -16,12 +16,11 @@ struct OperatorRiders: ContextCommand {
 
   func run(in context: Context) throws {
     let console = output.console(context)
-    let now = context.seconds
-    let ledger = try place.place.ledger()
-    let riders = Dictionary(grouping: ledger.tokens, by: \.rider).sorted { $0.key < $1.key }
+    let book = try TokenBook(place.place, at: context.seconds)
+    let riders = Dictionary(grouping: book.tokens, by: \.rider).sorted { $0.key < $1.key }
     if riders.isEmpty { console.note("no riders") }
-    for (rider, entries) in try entry.chosen(of: riders, "rider", { $0.key == $1 }) {
-      let good = entries.filter { [.valid, .notYetValid].contains(ledger.state(of: $0, at: now)) }
+    for (rider, entries) in try entry.chosen(of: riders, "rider", in: place, { $0.key == $1 }) {
+      let good = entries.filter { [.valid, .notYetValid].contains(book.state(of: $0)) }
       var devices: [Thumbprint] = []
       for entry in entries where !devices.contains(entry.device) { devices.append(entry.device) }
       if console.isJSON {
@@ -31,17 +30,17 @@ struct OperatorRiders: ContextCommand {
           .init("device_keys", .array(devices.map { .string($0.description) })),
         ]
         if entry.entry != nil {
-          members.append(.init("entries", .array(entries.map { $0.json(ledger.state(of: $0, at: now)) })))
+          members.append(.init("entries", .array(entries.map { book.json($0) })))
         }
         try console.result(.object(members))
         continue
       }
       let access = good.map(\.expires).max().map { "until \(dateAndTime($0))" } ?? "no token that counts"
       try console.result("\(printable(rider)): \(access)")
-      for device in devices { try console.result("  device \(device)") }
+      for device in devices { try console.result("  device \(device.grouped)") }
       guard entry.entry != nil else { continue }
       for token in entries {
-        try console.result("  token  \(token.id)  \(token.line(ledger.state(of: token, at: now), at: now))")
+        try console.result("  token  \(token.id)  \(book.line(token))")
       }
     }
   }

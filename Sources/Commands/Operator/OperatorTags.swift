@@ -17,7 +17,7 @@ struct OperatorTags: ContextCommand {
     let console = output.console(context)
     let tags = try place.place.tags()
     if tags.isEmpty { console.note("no tags") }
-    for tag in try entry.chosen(of: tags, "tag", { $0.uid.description == $1.uppercased() }) {
+    for tag in try entry.chosen(of: tags, "tag", in: place, { $0.uid.description == $1.uppercased() }) {
       let kind = tag.isDynamic ? "dynamic" : "plain"
       try console.isJSON
         ? console.result([

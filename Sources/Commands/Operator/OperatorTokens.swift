@@ -24,25 +24,24 @@ struct OperatorTokens: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let now = context.seconds
-    let ledger = try place.place.ledger()
+    let book = try TokenBook(place.place, at: now)
     let isNamed = entry.entry != nil
-    let shown = try entry.chosen(of: ledger.tokens, "token") { $0.id == $1 }.filter { token in
-      let isCurrent = [.valid, .notYetValid].contains(ledger.state(of: token, at: now))
+    let shown = try entry.chosen(of: book.tokens, "token", in: place) { $0.id == $1 }.filter { token in
+      let isCurrent = [.valid, .notYetValid].contains(book.state(of: token))
       return (rider == nil || rider == token.rider) && (all || isNamed || isCurrent)
     }
     for token in shown {
-      let state = ledger.state(of: token, at: now)
       if console.isJSON {
-        try console.result(token.json(state, isWhole: isNamed))
+        try console.result(book.json(token, isWhole: isNamed))
       } else {
-        try console.result("\(token.id)  \(token.line(state, at: now))")
+        try console.result("\(token.id)  \(book.line(token))")
         if isNamed {
           try console.result(
             """
               from     \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))
               vehicle  \(token.vehicle)
-              device   \(token.device)
-              key      \(token.key)
+              device   \(token.device.grouped)
+              key      \(token.key.grouped)
             """)
         }
       }
@@ -51,40 +50,63 @@ struct OperatorTokens: ContextCommand {
   }
 }
 
-extension Ledger {
-  enum TokenState: String {
+/// The tokens that were issued, and what they are worth now.
+struct TokenBook {
+  let tokens: [Ledger.Entry]
+  private let ledger: Ledger
+  /// The operator's keys whose tokens vehicles take.
+  private let keys: [Thumbprint]
+  /// The vehicles' names, where there are several.
+  private let vehicles: [UUID: String]
+  private let now: Int64
+
+  init(_ place: OperatorPlace, at now: Int64) throws {
+    ledger = try place.ledger()
+    tokens = ledger.tokens
+    keys = try place.keys().counting.map(\.thumbprint)
+    let known = try place.vehicles().count > 1 ? place.vehicles().map { try $0.vehicle() } : []
+    vehicles = Dictionary(known.map { ($0.uuid, $0.name) }, uniquingKeysWith: { first, _ in first })
+    self.now = now
+  }
+
+  enum State: String {
     case valid
     case notYetValid = "not_yet_valid"
     case expired, revoked
+    /// Its time is not over, but no vehicle takes it: the key that signed it was retired.
+    case void
   }
 
-  func state(of entry: Entry, at now: Int64) -> TokenState {
-    if isRevoked(entry) { return .revoked }
-    if now >= entry.expires { return .expired }
-    return now < entry.notBefore ? .notYetValid : .valid
+  func state(of token: Ledger.Entry) -> State {
+    if ledger.isRevoked(token) { return .revoked }
+    if now >= token.expires { return .expired }
+    if !keys.contains(token.key) { return .void }
+    return now < token.notBefore ? .notYetValid : .valid
   }
-}
 
-extension Ledger.Entry {
-  /// `anna: left, right, until 2026-11-21 17:30 (7 h)`
-  func line(_ state: Ledger.TokenState, at now: Int64) -> String {
+  /// `anna: left, right, until 2026-11-21 17:30 (7 h)`, where there are several vehicles with the one that it is for.
+  func line(_ token: Ledger.Entry) -> String {
     let time =
-      switch state {
-      case .valid: "until \(dateAndTime(expires)) (\(span(expires - now)))"
-      case .notYetValid: "from \(dateAndTime(notBefore)) until \(dateAndTime(expires))"
-      case .expired: "expired \(dateAndTime(expires))"
+      switch state(of: token) {
+      case .valid: "until \(dateAndTime(token.expires)) (\(span(token.expires - now)))"
+      case .notYetValid: "from \(dateAndTime(token.notBefore)) until \(dateAndTime(token.expires))"
+      case .expired: "expired \(dateAndTime(token.expires))"
       case .revoked: "revoked"
+      case .void: "void: its key was retired"
       }
-    return "\(printable(rider)): \(steps.map(\.description).joined(separator: ", ")), \(time)"
+    // A vehicle that was removed has no name any more.
+    let vehicle = vehicles.isEmpty ? "" : "\(printable(vehicles[token.vehicle] ?? token.vehicle.description)): "
+    return "\(printable(token.rider)): \(vehicle)\(token.steps.map(\.description).joined(separator: ", ")), \(time)"
   }
 
   /// - Parameter isWhole: whether it also says by which key it is signed.
-  func json(_ state: Ledger.TokenState, isWhole: Bool = false) -> JSON {
+  func json(_ token: Ledger.Entry, isWhole: Bool = false) -> JSON {
     let members: JSON = [
-      "token": .string(id), "rider": .string(rider), "vehicle": .string(vehicle.description),
-      "steps": .array(steps.map { .string($0.description) }), "not_before": .integer(notBefore),
-      "expires": .integer(expires), "device_key": .string(device.description), "state": .string(state.rawValue),
+      "token": .string(token.id), "rider": .string(token.rider), "vehicle": .string(token.vehicle.description),
+      "steps": .array(token.steps.map { .string($0.description) }), "not_before": .integer(token.notBefore),
+      "expires": .integer(token.expires), "device_key": .string(token.device.description),
+      "state": .string(state(of: token).rawValue),
     ]
-    return isWhole ? .object((members.object ?? []) + [.init("key", .string(key.description))]) : members
+    return isWhole ? .object((members.object ?? []) + [.init("key", .string(token.key.description))]) : members
   }
 }

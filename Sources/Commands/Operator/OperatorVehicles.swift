@@ -50,9 +50,11 @@ struct OperatorVehicles: ContextCommand {
         printable("\(file.vehicle.name): \(file.vehicle.uuid), \(steps), broker \(broker ?? "-"), \(folder.path)"))
       guard entry.entry != nil else { continue }
       if let keys = file.controller {
-        try console.result("  encryption  \(keys.encryption.thumbprint)\n  signing     \(keys.signing.thumbprint)")
+        try console.result("  encryption  \(keys.encryption.thumbprint.grouped)")
+        try console.result("  signing     \(keys.signing.thumbprint.grouped)")
       }
-      let last = try lastEvent(of: file.vehicle).map(dateAndTime) ?? "none is stored; `stepctl operator log` asks"
+      let command = shellCommand("stepctl", "operator", "log", place.place.path)
+      let last = try lastEvent(of: file.vehicle).map(dateAndTime) ?? "none is stored; `\(command)` asks"
       try console.result("  last event  \(last)")
     }
   }

@@ -190,18 +190,13 @@ struct ProvisionVehicle: ContextCommand {
   private func tell(of stale: VehicleFolder.StaleCopies, _ place: VehicleFolder, _ console: Console) throws {
     if console.isJSON {
       return try console.result([
-        "reissued": .array(stale.reissued.map { .string($0) }), "stale": .array(stale.others.map { .string($0) }),
+        "reissued": .array(stale.reissued.map { .string($0.description) }),
+        "stale": .array(stale.others.map { .string($0) }),
         "without_step": .array(stale.withoutStep.map { .string($0) }),
       ])
     }
     try console.result("\(place.path) is updated from its vehicle.toml; restart its broker and its controller")
-    for rider in stale.reissued { try console.result("\(rider): has a new \(place.path)/riders/\(rider)/vehicle.toml") }
-    for rider in stale.others {
-      try console.result("\(printable(rider)): needs the vehicle's code, from `stepctl provision qr`")
-    }
-    for rider in stale.withoutStep {
-      try console.result("\(printable(rider)): has a token for a step that no longer exists; give a new one")
-    }
+    try console.tell(of: stale, place)
   }
 
   private func make(
@@ -247,7 +242,7 @@ struct ProvisionVehicle: ContextCommand {
         topic       \(topic)
         beacons     \(describe(adapters))
         broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
-        operator    \(summary.tokenKey) (signs tokens)
+        operator    \(summary.tokenKey.grouped) (signs tokens)
       """)
     if let services { try tell(of: services, place, console) }
     if feed != nil {
@@ -337,14 +332,18 @@ struct ProvisionVehicle: ContextCommand {
     let known = try fleet?.record(of: place.name).loss(now: context.seconds)
     guard let loss = try known ?? place.loss(now: context.seconds) else { return }
     let console = Console(context)
-    console.note("this replaces \(printable(loss.name)) and its keys; these will be worthless:")
-    console.note("  riders      \(loss.riders.isEmpty ? "none" : printable(loss.riders.joined(separator: ", ")))")
-    console.note("  tokens      \(loss.tokens) that have not ended")
-    console.note("  tags        \(loss.tags) dynamic ones")
+    let replaced =
+      loss.name.map { "\(printable($0)) and its keys" } ?? "what is in \(place.path), whose vehicle.toml cannot be read"
+    console.note("this replaces \(replaced); these will be worthless:")
+    let riders = loss.tokens.map { $0.riders.isEmpty ? "none" : printable($0.riders.joined(separator: ", ")) }
+    console.note("  riders      \(riders ?? "unknown")")
+    console.note("  tokens      \(loss.tokens.map { "\($0.count) that have not ended" } ?? "unknown")")
+    console.note("  tags        \(loss.tags.map { "\($0) dynamic ones" } ?? "unknown")")
     console.note("the old files are kept, in \(place.path)/replaced-TIME")
-    let answer = try Questions(context, context.interruption()).ask("type the vehicle's name to replace it: ")
-    guard answer == loss.name else {
-      throw CommandFailure(.failure, "that is not the vehicle's name; nothing was changed")
+    let whose = loss.name == nil ? "folder" : "vehicle"
+    let answer = try input.questions(context, context.interruption()).ask("type the \(whose)'s name to replace it: ")
+    guard answer == loss.name ?? place.name else {
+      throw CommandFailure(.failure, "that is not the \(whose)'s name; nothing was changed")
     }
   }
 

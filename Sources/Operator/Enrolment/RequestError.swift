@@ -35,7 +35,7 @@ package enum RequestError: Failure, Equatable {
     case .unusable(let reason): reason
     case .notEnrolled: "this computer has no device key"
     case .otherDevice(let asked, let own):
-      "this access is for the device \(asked), but this device is \(own)"
+      "this access is for the device \(asked.grouped), but this device is \(own.grouped)"
     case .older(let path): "this access is older than the one in \(path)"
     case .unusableName(let name): "\(name): not a rider's name"
     case .nameTaken(let name): "\(name) has another device already"

@@ -60,12 +60,13 @@ extension OperatorPlace {
   }
 
   /// Notes that the broker of all vehicles is elsewhere, in everything that says so: its own files and certificate, and
-  /// the vehicles' files here. No key changes, and no token.
+  /// the vehicles' files here, those in riders' folders included. No key changes, and no token.
   ///
   /// - Parameter now: Unix time, from which the broker's new certificate is valid.
-  /// - Returns: the vehicles' folders, and the riders who have to learn of it.
-  package func moveBroker(to host: BrokerHost, _ port: UInt16, now: Int64) throws -> ([VehicleFolder], riders: [String])
-  {
+  /// - Returns: the vehicles' folders, and of each the riders who have to learn of it.
+  package func moveBroker(
+    to host: BrokerHost, _ port: UInt16, now: Int64
+  ) throws -> [(vehicle: VehicleFolder, stale: VehicleFolder.StaleCopies)] {
     _ = try broker()
     let owner = try VehicleFolder(path).brokerOwner()
     let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
@@ -76,15 +77,13 @@ extension OperatorPlace {
     try writeAccessList()
     _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
     try writeRevocationList(now: now)
-    let vehicles = try vehicles()
-    for vehicle in vehicles {
+    return try vehicles().map { vehicle in
       var file = try vehicle.readVehicleFile().named(from: vehicle.path)
       file.broker?.host = host.description
       file.broker?.port = port
       try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
+      return (vehicle, try vehicle.reissue(now: now))
     }
-    let riders = Set(try ledger().current(at: now).map(\.rider))
-    return (vehicles, riders.sorted())
   }
 
   private static func certificates(for host: BrokerHost, now: Int64) throws(OpenSSLError) -> ([NewFile], end: Int64) {
@@ -121,7 +120,7 @@ extension OperatorPlace {
   /// Where what is public of a vehicle is.
   package func record(of name: String) -> VehicleFolder { VehicleFolder("\(path(VehiclePaths.vehicles))/\(name)") }
 
-  /// Throws when a vehicle of another name has the new one's UUID or topic, or one has its name.
+  /// Throws when a vehicle in another folder has the new one's name, UUID or topic, or one has its folder.
   ///
   /// - Parameter force: whether it is to replace one of its name.
   func checkRoom(for plan: VehiclePlan, as name: RiderName?, force: Bool) throws {
@@ -130,7 +129,8 @@ extension OperatorPlace {
     guard force || !Files.exists(present) else { throw LedgerError.taken(present) }
     for known in try vehicles() where Files.name(of: known.path) != name.description {
       let file = try known.readVehicleFile()
-      guard file.vehicle.uuid != plan.vehicle.uuid, file.topic != plan.topic else {
+      let (vehicle, new) = (file.vehicle, plan.vehicle)
+      guard vehicle.name != new.name, vehicle.uuid != new.uuid, file.topic != plan.topic else {
         throw LedgerError.taken(known.path)
       }
     }

@@ -5,10 +5,20 @@ import MQTT
 import SystemIO
 
 extension OperatorPlace {
+  /// Who works with a certificate.
+  package enum Holder: Sendable, Equatable {
+    case `operator`, broker
+    /// Of one of several vehicles: it runs from another folder.
+    case controller(elsewhere: Bool)
+    /// With a folder, which may be another one by now.
+    case rider(String)
+  }
+
   /// A certificate that the operator's authority has issued, and that is kept here.
   package struct IssuedCertificate: Sendable, Equatable {
     /// The path of its file, from the operator's folder.
     package let name: String
+    package let holder: Holder
     /// Unix time.
     package let end: Int64
   }
@@ -16,8 +26,8 @@ extension OperatorPlace {
   /// All of them, the one that ends first is the first. Those of riders who have asked with their devices are with the
   /// riders alone.
   package func certificates() throws -> [IssuedCertificate] {
-    try roles().map { name, _ in
-      IssuedCertificate(name: name, end: try read(name) { try $0.end() })
+    try roles().map { name, _, holder in
+      IssuedCertificate(name: name, holder: holder, end: try read(name) { try $0.end() })
     }.sorted { ($0.end, $0.name) < ($1.end, $1.name) }
   }
 
@@ -45,23 +55,32 @@ extension OperatorPlace {
     return try about(path(name)) { try body(certificate) }
   }
 
-  private func roles() throws -> [(name: String, role: CertificateRole)] {
-    var roles: [(name: String, role: CertificateRole)] = [(VehiclePaths.operatorCertificate, .operator)]
+  private typealias Role = (name: String, role: CertificateRole, holder: Holder)
+
+  private func roles() throws -> [Role] {
+    var roles: [Role] = [(VehiclePaths.operatorCertificate, .operator, .operator)]
     if isFleet {
-      roles.append((VehiclePaths.brokerCertificate, .broker(try broker().host)))
+      roles.append((VehiclePaths.brokerCertificate, .broker(try broker().host), .broker))
       for vehicle in try vehicles() {
-        let uuid = try vehicle.readVehicleFile().vehicle.uuid
-        roles.append(
-          ("\(VehiclePaths.vehicles)/\(vehicle.name)/\(VehiclePaths.controllerCertificate)", .controller(of: uuid)))
+        let (uuid, folder) = (try vehicle.readVehicleFile().vehicle.uuid, "\(VehiclePaths.vehicles)/\(vehicle.name)/")
+        let controller = folder + VehiclePaths.controllerCertificate
+        roles.append((controller, .controller(of: uuid), .controller(elsewhere: true)))
+        roles += try riders(in: folder, of: uuid)
       }
     } else {
-      roles.append((VehiclePaths.brokerCertificate, .broker(try VehicleFolder(path).readBroker().host)))
-      roles.append((VehiclePaths.controllerCertificate, .controller(of: nil)))
-      let riders = Files.exists(path(VehiclePaths.riders)) ? try Files.names(in: path(VehiclePaths.riders)) : []
-      for rider in riders.sorted() where !rider.hasPrefix(".") {
-        roles.append(("\(VehiclePaths.riders)/\(rider)/\(RiderPaths.certificate)", .rider(of: nil)))
-      }
+      roles.append((VehiclePaths.brokerCertificate, .broker(try VehicleFolder(path).readBroker().host), .broker))
+      roles.append((VehiclePaths.controllerCertificate, .controller(of: nil), .controller(elsewhere: false)))
+      roles += try riders(in: "", of: nil)
     }
     return roles.filter { Files.exists(path($0.name)) }
+  }
+
+  /// - Parameter folder: a vehicle's, from this one.
+  private func riders(in folder: String, of vehicle: UUID?) throws -> [Role] {
+    let riders = folder + VehiclePaths.riders
+    guard Files.exists(path(riders)) else { return [] }
+    return try Files.names(in: path(riders)).sorted().filter { !$0.hasPrefix(".") }.map { rider in
+      ("\(riders)/\(rider)/\(RiderPaths.certificate)", .rider(of: vehicle), .rider(rider))
+    }
   }
 }

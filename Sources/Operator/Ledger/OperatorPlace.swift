@@ -83,7 +83,7 @@ package struct OperatorPlace: Sendable {
   package func rotateKeys(now: Int64) throws -> KeyChange {
     let keys = try keys()
     guard let next = keys.next else {
-      guard keys.previous == nil else { throw LedgerError.stillChanging }
+      guard keys.previous == nil else { throw LedgerError.stillChanging(path) }
       let key = SigningKey()
       try Files.replace(path(VehiclePaths.nextKey), with: (key.jwk.text + "\n").utf8, mode: 0o600)
       return .announced(key.verificationKey.thumbprint)
@@ -109,35 +109,47 @@ package struct OperatorPlace: Sendable {
     return .switched(next.verificationKey.thumbprint)
   }
 
+  /// The end of a change of keys.
+  package struct Retirement: Sendable {
+    /// The last notices that the old key signs, which withdraw it.
+    package let letters: [Letter]
+    /// The vehicles that have never sent an event: nobody knows whether they have the present key.
+    package let unheard: [String]
+    /// The vehicles that send events, and have not said that they have the present key.
+    package let unconfirmed: [String]
+    /// The riders whose last tokens are void now.
+    package let lockedOut: [String]
+  }
+
   /// Ends a change of keys: the key before counts no more.
   ///
   /// - Parameters:
   ///   - force: retires the old key even if its tokens are still valid, or if a vehicle has not confirmed the present
   ///     key by an event.
   ///   - unheard: whether a vehicle from before the change may be one that has never sent an event.
-  /// - Returns: the last notices that the old key signs, which withdraw it, and the vehicles that have never sent an
-  ///   event. Nobody knows whether those vehicles have the present key.
   /// - Throws: `tokensLast` where that would lock riders out, `notTold` where a vehicle might then obey no key.
   package func retireKey(
     now: Int64, force: Bool, unheard isAllowed: Bool = true
-  ) throws -> (letters: [Letter], unheard: [String]) {
+  ) throws -> Retirement {
     let keys = try keys()
-    guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire }
+    guard let previous = keys.previous, keys.next == nil else { throw LedgerError.nothingToRetire(path) }
     let name = previous.verificationKey.thumbprint
     let tokens = try ledger().current(at: now)
     // A rider with another valid token for the same device and vehicle, by another key, is not locked out.
-    let riders = tokens.filter { old in
-      old.key == name
-        && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
-    }.map(\.rider)
-    guard force || riders.isEmpty else { throw LedgerError.tokensLast(Set(riders).sorted()) }
+    let riders = Set(
+      tokens.filter { old in
+        old.key == name
+          && !tokens.contains { $0.key != name && $0.device == old.device && $0.vehicle == old.vehicle }
+      }.map(\.rider)
+    ).sorted()
+    guard force || riders.isEmpty else { throw LedgerError.tokensLast(riders) }
     let (untold, unheard) = try untold(keys, unheard: isAllowed)
-    guard force || untold.isEmpty else { throw LedgerError.notTold(untold) }
+    guard force || untold.isEmpty else { throw LedgerError.notTold(untold, path) }
     let letters = try letters(by: previous, listing: [keys.present.verificationKey], now: now)
     for letter in letters { try letter.checkSize() }
     try retireEventKey()
     _ = try check("remove", path(VehiclePaths.previousKey)) { unlink(path(VehiclePaths.previousKey)) }
-    return (letters, unheard)
+    return Retirement(letters: letters, unheard: unheard, unconfirmed: untold, lockedOut: riders)
   }
 
   /// The vehicles that have not said that a notice with the present key is in force, and those that never say anything.
@@ -215,7 +227,7 @@ package struct OperatorPlace: Sendable {
     let (entries, isListNew) = try change { ledger in
       let before = ledger.revokedCertificates
       let entries = subjects.flatMap { ledger.withdraw($0, now: now) }
-      guard !entries.isEmpty else { throw LedgerError.nothingToRevoke }
+      guard !entries.isEmpty else { throw LedgerError.nothingToRevoke(path) }
       return (entries, ledger.revokedCertificates != before)
     }
     if isListNew { try writeRevocationList(now: now) }
@@ -318,17 +330,17 @@ package struct OperatorPlace: Sendable {
 package enum LedgerError: Failure, Equatable {
   case damaged(String)
   /// Nothing that has not ended is known by that name.
-  case nothingToRevoke
+  case nothingToRevoke(String)
   case noticeTooLarge(Int)
   /// Every token for the device is refused until the last that it had has ended.
   case deviceRevoked(Thumbprint)
   /// A key is to be made, and the one before still counts.
-  case stillChanging
-  case nothingToRetire
+  case stillChanging(String)
+  case nothingToRetire(String)
   /// Riders whose tokens the key has signed.
   case tokensLast([String])
   /// Vehicles that have not said that they have a notice with the present key.
-  case notTold([String])
+  case notTold([String], String)
   /// The broker took the notice, and does not keep it.
   case notKept(String)
   case noAnswer(String)
@@ -358,11 +370,11 @@ package enum LedgerError: Failure, Equatable {
     case .damaged(let path): "\(path) is damaged: nothing was changed"
     case .nothingToRevoke: "no unexpired token matches"
     case .noticeTooLarge(let count): "\(count) revocations do not fit into one notice"
-    case .deviceRevoked(let device): "the device \(device) is revoked"
+    case .deviceRevoked(let device): "the device \(device.grouped) is revoked"
     case .stillChanging: "the key before the present one still counts"
     case .nothingToRetire: "there is no old key to retire"
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
-    case .notTold(let vehicles):
+    case .notTold(let vehicles, _):
       "not known to have the present key: \(printable(vehicles.joined(separator: ", ")))"
     case .notKept(let broker): "\(broker) does not keep the notice: its access list does not let the operator write"
     case .noAnswer(let broker): "\(broker) has not confirmed the notice"
@@ -376,14 +388,14 @@ package enum LedgerError: Failure, Equatable {
   package var hint: String? {
     switch self {
     case .damaged: "take the file from a backup"
-    case .nothingToRevoke: "`stepctl operator tokens DIR` lists them"
+    case .nothingToRevoke(let folder): "`\(Self.command("tokens", folder))` lists them"
     case .noticeTooLarge: "revoke devices instead of tokens, or change the key: `stepctl operator keys rotate`"
     case .deviceRevoked: "the rider can ask with new keys: remove ~/.config/stepctl/device there, and enroll again"
-    case .stillChanging: "`stepctl operator keys retire` ends that change first"
-    case .nothingToRetire: "`stepctl operator keys rotate` begins a change"
+    case .stillChanging(let folder): "`\(Self.command("keys", "retire", folder))` ends that change first"
+    case .nothingToRetire(let folder): "`\(Self.command("keys", "rotate", folder))` begins a change"
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
-    case .notTold:
-      "`stepctl operator log` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
+    case .notTold(_, let folder):
+      "`\(Self.command("log", folder))` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
     case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
     case .noOperator(let path):
@@ -391,8 +403,12 @@ package enum LedgerError: Failure, Equatable {
         ? "give its operator's folder: \(shellWord(Files.resolve("../..", in: path)))"
         : "give the folder with operator/, on the operator's computer: a vehicle's, or that of `stepctl operator init`"
     case .notFleet: "`stepctl operator init` makes one"
-    case .taken: "give the new vehicle another folder name, UUID and topic, or use --force to replace that one"
+    case .taken: "give the new vehicle another folder, name, UUID and topic; --force replaces one of the same folder"
     case .inTheWay: "choose another folder; nothing was changed"
     }
+  }
+
+  private static func command(_ words: String...) -> String {
+    (["stepctl", "operator"] + words).map(shellWord).joined(separator: " ")
   }
 }

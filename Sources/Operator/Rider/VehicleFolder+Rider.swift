@@ -21,8 +21,8 @@ extension VehicleFolder {
   ///
   /// - Parameters:
   ///   - now: Unix time, from which the rider's certificate is valid.
-  ///   - force: when the rider is known, replaces the token, and the certificate if that would end before the token.
-  ///     Keys stay as they are.
+  ///   - force: when the rider is known, replaces the token, the certificate if that would end before the token, and
+  ///     the vehicle's file if it has changed. Keys stay as they are.
   package func provisionToken(_ plan: TokenPlan, now: Int64, force: Bool) throws -> TokenSummary {
     try checkFinished()
     try plan.check()
@@ -117,7 +117,8 @@ struct TokenIssuer: ~Copyable {
       certificateEnd: issued.end)
   }
 
-  /// Gives a rider another token, and another certificate if theirs would end before it. The keys stay.
+  /// Gives a rider another token, another certificate if theirs would end before it, and the vehicle's file as it is
+  /// now. The keys stay.
   func renew(_ plan: TokenPlan, now: Int64) throws -> TokenSummary {
     let name = VehiclePaths.folder(of: plan.rider)
     let (device, isDeviceKeyHere) = try device(for: plan)
@@ -136,9 +137,12 @@ struct TokenIssuer: ~Copyable {
       return Ledger.IssuedNumber(number: renewed.serialNumber, end: try renewed.end())
     }
     files.append(NewFile("\(name)/\(RiderPaths.token)", token.signed(by: tokenKey) + "\n", isPrivate: true))
+    // The operator's key may have changed, and the vehicle's file names it.
+    let copy = NewFile("\(name)/\(RiderPaths.vehicle)", try vehicleFile(for: plan.rider).render())
+    if try Files.readRegular(folder.path(copy.name)) != copy.content { files.append(copy) }
 
     try folder.place.note(token, by: tokenKey, issued)
-    // The certificate and the token are useful without each other: it is harmless if only one is replaced.
+    // They are useful without each other: it is harmless if not all are replaced.
     for file in files { try Files.replace(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
       files: files.map(\.name), token: token,

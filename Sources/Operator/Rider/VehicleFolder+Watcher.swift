@@ -71,8 +71,9 @@ extension VehicleFolder {
   /// A message by which Home Assistant finds a step (MQTT discovery), and where it is to be published. The template
   /// reads a statement (a compact JWS) without checking who signed it: nothing else may write to that topic.
   private static func discovery(of step: Step, _ vehicle: Vehicle, _ topic: TopicPrefix) -> JSON {
-    let payload64 = "value_json.statement.split('.')[1] | replace('-', '+') | replace('_', '/')"
-    let statement = "(\(payload64) ~ '==') | base64_decode | from_json"
+    let statement =
+      "(value_json.statement.split('.')[1] | replace('-', '+') | replace('_', '/') ~ '==')"
+      + " | base64_decode | from_json"
     let identifier = "stepctl_\(vehicle.uuid)_\(step.id)"
     let payload: JSON = [
       "name": .string("\(step.id) step"), "unique_id": .string(identifier), "device_class": "opening",

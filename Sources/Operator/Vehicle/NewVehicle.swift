@@ -226,7 +226,7 @@ extension VehicleFolder {
       for (file, content) in zip(keys, contents) { try Files.create(file, with: content, mode: 0o600) }
       for folder in [VehiclePaths.keys, VehiclePaths.tls] { try StagingFolder.synchronize(path(folder)) }
     } else if present.count < keys.count {
-      throw ProvisioningError.inTheWay(present[0])
+      throw ProvisioningError.incompleteKeys(present[0])
     }
     let signing = try KeyFile.signingKey(keys[1])
     let key = try readPrivateKey(VehiclePaths.controllerKey)

@@ -9,7 +9,7 @@ extension VehicleFolder {
   /// Who has something of a vehicle that has changed.
   package struct StaleCopies: Sendable, Equatable {
     /// Riders whose folder has a new vehicle file, for them to get.
-    package var reissued: [String] = []
+    package var reissued: [RiderName] = []
     /// Riders who have asked with their device, and take the vehicle's code.
     package var others: [String] = []
     /// Riders whose tokens are for a step that the vehicle no longer has.
@@ -36,6 +36,12 @@ extension VehicleFolder {
       _ = try renewCertificates(now: now)
     }
 
+    return try reissue(now: now)
+  }
+
+  /// Writes the riders' copies in their folders again, where they differ.
+  func reissue(now: Int64) throws -> StaleCopies {
+    let file = try readVehicleFile()
     let tokens = try place.ledger().tokens.filter { $0.vehicle == file.vehicle.uuid && $0.expires > now }
     let known = Set(file.vehicle.steps.map(\.id))
     var stale = StaleCopies()
@@ -43,7 +49,7 @@ extension VehicleFolder {
     let issuer = try TokenIssuer(of: self)
     for rider in Set(tokens.map(\.rider)).sorted() {
       guard let name = RiderName(rider) else { continue }
-      let copy = path("\(VehiclePaths.folder(of: name))/\(RiderPaths.vehicle)")
+      let copy = copy(of: name)
       guard Files.exists(copy) else {
         stale.others.append(rider)
         continue
@@ -51,8 +57,13 @@ extension VehicleFolder {
       let text = Array(try issuer.vehicleFile(for: name).render().utf8)
       guard try Files.readRegular(copy) != text else { continue }
       try Files.replace(copy, with: text, mode: 0o644)
-      stale.reissued.append(rider)
+      stale.reissued.append(name)
     }
     return stale
+  }
+
+  /// The vehicle file in a rider's folder.
+  package func copy(of rider: RiderName) -> String {
+    path("\(VehiclePaths.folder(of: rider))/\(RiderPaths.vehicle)")
   }
 }

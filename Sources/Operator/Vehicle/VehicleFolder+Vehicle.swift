@@ -8,10 +8,13 @@ import SystemIO
 extension VehicleFolder {
   /// The parts of a vehicle, in the order in which they move to their places. mosquitto.conf is the last: it marks a
   /// complete vehicle.
-  private static let parts = [
+  private static let allParts = [
     VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, VehiclePaths.vehicle, VehiclePaths.controller,
     VehiclePaths.accessList, VehiclePaths.brokerLimits, VehiclePaths.firewall, VehiclePaths.broker,
   ]
+
+  /// What there is of a vehicle, its riders included: what a new one would replace.
+  var parts: [String] { (Self.allParts + [VehiclePaths.riders]).filter { Files.exists(path($0)) } }
 
   /// Makes all files of a vehicle, its broker and its controller, with new keys.
   ///
@@ -26,6 +29,7 @@ extension VehicleFolder {
     _ plan: VehiclePlan, by issuer: VehicleIssuer = .own, now: Int64, force: Bool
   ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
+    try checkNoOperator()
     var new = [path]
     while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
     do {
@@ -43,10 +47,11 @@ extension VehicleFolder {
     let fleet = issuer.operatorPlace
     let name = RiderName(Files.name(of: path))
     if let fleet { try fleet.checkRoom(for: plan, as: name, force: force) }
-    let present = (Self.parts + [VehiclePaths.riders]).filter { Files.exists(path($0)) }
+    let present = parts
     let wasInterrupted = Files.exists(path(VehiclePaths.staging))
     if !force {
       try checkFinished()
+      if present.contains(VehiclePaths.vehicle) { throw ProvisioningError.vehicleExists(path) }
       if let first = present.first { throw ProvisioningError.inTheWay(path(first)) }
     }
     let new = try NewVehicle(plan, in: self, by: issuer, now: now)
@@ -74,7 +79,7 @@ extension VehicleFolder {
     }
     for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."]
     where Files.exists("\(staging.path)/\(folder)") { try staging.synchronize(folder) }
-    let parts = Self.parts.filter { Files.exists("\(staging.path)/\($0)") }
+    let newParts = Self.allParts.filter { Files.exists("\(staging.path)/\($0)") }
 
     // From here to the end the folder holds parts of two vehicles.
     staging.isToStay = true
@@ -84,7 +89,7 @@ extension VehicleFolder {
         try staging.take(path(name), as: "replaced/\(name)")
         taken.append(name)
       }
-      for name in parts {
+      for name in newParts {
         try staging.move(name, to: path(name))
         moved.append(name)
       }

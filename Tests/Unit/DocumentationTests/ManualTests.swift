@@ -47,7 +47,7 @@ import Testing
     for (file, sharing) in try commandsByPage() {
       let page = try ManualPage(file)
       var documented = page.arguments
-      for argument in sharing.flatMap({ $0.arguments ?? [] }) {
+      for (command, argument) in sharing.flatMap({ command in (command.arguments ?? []).map { (command, $0) } }) {
         let title: Comment = "\(file): \(argument.title)"
         guard let item = page.arguments.first(where: { matches($0, argument) }) else {
           Issue.record("\(file) does not have \(argument.title)")
@@ -58,7 +58,7 @@ import Testing
           #expect(item.value == nil, title)
         } else {
           #expect(item.value == argument.valueName, title)
-          expectSameDefault(item, argument, title)
+          expectSameDefault(item, argument, of: command, title)
         }
         let words = Set(item.body.split { !$0.isLetter && !$0.isNumber && $0 != "-" && $0 != "_" }.map(String.init))
         #expect(Set(argument.allValues ?? []).isSubset(of: words), title)
@@ -145,11 +145,17 @@ import Testing
     argument.kind == .positional ? item.flags.isEmpty && item.value == argument.valueName : item.flags == argument.flags
   }
 
-  /// The page may say more behind the default, as its unit.
-  private func expectSameDefault(_ item: ManualPage.Item, _ argument: Command.Argument, _ title: Comment) {
-    guard let expected = argument.fallback, let documented = item.fallback else {
+  /// The page may say more behind the default, as its unit, and which it is with another command that shares the page:
+  /// `8883; with move, as it is.`
+  private func expectSameDefault(
+    _ item: ManualPage.Item, _ argument: Command.Argument, of command: Command, _ title: Comment
+  ) {
+    guard let expected = argument.fallback, var documented = item.fallback else {
       #expect(item.fallback == argument.fallback, title)
       return
+    }
+    if let own = documented.range(of: "; with \(command.commandName) , ") {
+      documented.removeSubrange(..<own.upperBound)
     }
     #expect(documented.hasPrefix(expected), title)
     let next = documented.dropFirst(expected.count).first

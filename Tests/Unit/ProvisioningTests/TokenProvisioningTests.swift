@@ -115,6 +115,16 @@ import Testing
     #expect(try TemporaryFolder.mode("\(ann)/token.jwt") == 0o600)
   }
 
+  @Test("replaces the vehicle's file as well when it names another key of the operator than signs now")
+  func keyRenewal() throws {
+    try provision()
+    for _ in 0..<2 { _ = try OperatorPlace(vehicle.path).rotateKeys(now: now) }
+    let summary = try provision(.sample(), force: true)
+    #expect(summary.files == ["riders/ann/token.jwt", "riders/ann/vehicle.toml"])
+    let key = try #require(try VehicleFile(reading: "\(ann)/vehicle.toml").operatorKey)
+    #expect(try Token(verifying: KeyFile.token("\(ann)/token.jwt"), by: key).id == summary.token.id)
+  }
+
   @Test("replaces the certificate as well when it would end before the token")
   func certificateRenewal() throws {
     try provision()

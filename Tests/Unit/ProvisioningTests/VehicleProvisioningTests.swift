@@ -94,7 +94,7 @@ import Testing
   @Test(
     "replaces nothing, and says what is in the way",
     arguments: [
-      "vehicle.toml", "stepd.toml", "mosquitto.conf", "mosquitto.acl", "tls", "keys", "operator", "riders",
+      "stepd.toml", "mosquitto.conf", "mosquitto.acl", "tls", "keys", "operator", "riders",
     ])
   func inTheWay(name: String) throws {
     try Files.create("\(folder.path)/\(name)", with: "mine".utf8, mode: 0o640)
@@ -103,6 +103,42 @@ import Testing
     }
     #expect(try folder.listing() == ["\(name) 640"])
     #expect(try TemporaryFolder.text("\(folder.path)/\(name)") == "mine")
+  }
+
+  @Test("replaces no vehicle, even one whose file nobody can read, and no operator of several at all")
+  func exists() throws {
+    let place = VehicleFolder(folder.path)
+    try Files.create("\(folder.path)/vehicle.toml", with: "mine".utf8, mode: 0o640)
+    #expect(throws: ProvisioningError.vehicleExists(folder.path)) {
+      try place.provisionVehicle(.sample(), now: now, force: false)
+    }
+    let fleet = OperatorPlace("\(folder.path)/fleet")
+    _ = try fleet.initialize(host: .localhost, port: 8883, now: now)
+    let before = try folder.listing("fleet")
+    for force in [false, true] {
+      #expect(throws: ProvisioningError.operatorExists(fleet.path)) {
+        try VehicleFolder(fleet.path).provisionVehicle(.sample(), now: now, force: force)
+      }
+    }
+    #expect(throws: ProvisioningError.operatorExists(fleet.path)) { try VehicleFolder(fleet.path).loss(now: now) }
+    #expect(try folder.listing("fleet") == before)
+  }
+
+  @Test("says what would be lost, also where nobody can read the vehicle's file")
+  func loss() throws {
+    #expect(try VehicleFolder("\(folder.path)/none").loss(now: now) == nil)
+    let vehicle = try folder.vehicle()
+    _ = try vehicle.provisionToken(.sample(), now: now, force: false)
+    for (content, name) in [(nil, "Rolling Chassis"), ("rubbish", nil)] as [(String?, String?)] {
+      if let content { try Files.replace(vehicle.path("vehicle.toml"), with: content.utf8, mode: 0o644) }
+      let loss = try #require(try vehicle.loss(now: now))
+      #expect(loss.name == name && loss.tokens?.riders == ["ann"] && loss.tokens?.count == 1 && loss.tags == 0)
+    }
+    #expect(unlink(vehicle.path("vehicle.toml")) == 0)
+    #expect(try vehicle.loss(now: now)?.tokens?.count == 1)
+    try Files.replace(vehicle.path("operator/ledger.json"), with: "rubbish".utf8, mode: 0o600)
+    let unknown = try #require(try vehicle.loss(now: now))
+    #expect(unknown.tokens == nil, "unknown is not none")
   }
 
   @Test("that fails in the middle leaves what was there before: nothing", arguments: ["tls", "keys", "operator"])

@@ -52,7 +52,12 @@ struct ProvisionTests {
     #expect(Files.exists("\(car)/vehicle.toml"))
     let again = makes()
     #expect(again.ending == .status(.failure))
-    #expect(again.errors == "stepctl: error: \(car)/tls already exists; use --force to replace it\n")
+    #expect(
+      again.errors == """
+        stepctl: error: there is a vehicle in \(car)
+        hint: --renew and --update keep it; --force replaces it, and its riders need new tokens
+
+        """)
   }
 
   @Test("prints as JSON what it made, by its own clock")
@@ -112,7 +117,9 @@ struct ProvisionTests {
     #expect(ended.errors == "try: stepctl open --vehicle \(file)\n")
     let again = shell.types("provision", "token", car, "--rider", "anna")
     #expect(again.ending == .status(.failure))
-    #expect(again.errors == "stepctl: error: \(car)/riders/anna already exists; use --force to renew its token\n")
+    #expect(
+      again.errors
+        == "stepctl: error: \(car)/riders/anna already exists\nhint: --force renews its token\n")
     let renewed = shell.types("provision", "token", car, "--rider", "anna", "--force", "--json", "-q")
     #expect(renewed.errors == "")
     let object = try #require(try renewed.objects.first)
