@@ -80,8 +80,8 @@ public enum RiderError: Failure {
 
   public var hint: String? { hint(naming: nil) }
 
-  /// - Parameter vehicle: what --vehicle has to be for another command to mean the same vehicle; nil where it need not be
-  ///   given.
+  /// - Parameter vehicle: what --vehicle has to be for another command to mean the same vehicle; nil where it need not
+  ///   be given.
   package func hint(naming vehicle: String?) -> String? {
     func command(_ name: String) -> String {
       "`stepctl \(name)\(vehicle.map { " \(shellCommand("--vehicle", $0))" } ?? "")`"
