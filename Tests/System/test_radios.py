@@ -63,11 +63,11 @@ def scan(stepctl, tmp_path):
         (b"\x1f\x8b" + bytes(100), "it is gzip"),
         (b"btsnoop\0" + struct.pack(">II", 2, 1002), "its version is 2, and only version 1 is known"),
         (
-            b"btsnoop\0" + struct.pack(">II", 1, 1001),
-            "its data link type is 1001; only 1002 (H4) and 2001 (Linux monitor) are known",
+            b"btsnoop\0" + struct.pack(">II", 1, 1003),
+            "its data link type is 1003; only 1001 (HCI), 1002 (H4) and 2001 (Linux monitor) are known",
         ),
     ],
-    ids=["empty", "rubbish", "other magic", "pcap", "pcapng", "gzip", "version 2", "data link 1001"],
+    ids=["empty", "rubbish", "other magic", "pcap", "pcapng", "gzip", "version 2", "data link 1003"],
 )
 def test_a_file_that_is_no_capture_is_told(scan, locate, content, fault):
     for program in (scan, locate):
