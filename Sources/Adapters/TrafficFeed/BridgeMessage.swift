@@ -33,9 +33,9 @@ package enum BridgeMessage: Equatable, Sendable {
     func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
     return switch self {
     case .listening(let port): [UInt8(ascii: "l")] + bytes(port)
-    case .note(let text): [UInt8(ascii: "n")] + text.utf8.prefix(Self.longestText)
+    case .note(let text): [UInt8(ascii: "n")] + text.utf8(upTo: Self.longestText)
     case .counts(let counts): [UInt8(ascii: "s")] + counts.values.flatMap { bytes(UInt64($0)) }
-    case .failed(let reason, let text): [UInt8(ascii: "x"), reason.rawValue] + text.utf8.prefix(Self.longestText)
+    case .failed(let reason, let text): [UInt8(ascii: "x"), reason.rawValue] + text.utf8(upTo: Self.longestText)
     }
   }
 

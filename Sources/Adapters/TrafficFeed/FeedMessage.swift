@@ -44,7 +44,7 @@ package enum FeedMessage: Equatable, Sendable {
     case .connected: [UInt8(ascii: "c")]
     case .part(let part): [UInt8(ascii: "p")] + part
     case .frame(let received, let dropped, let rest): [UInt8(ascii: "f")] + bytes(received) + bytes(dropped) + rest
-    case .ended(let reason, let text): [UInt8(ascii: "e"), reason.rawValue] + text.utf8.prefix(200)
+    case .ended(let reason, let text): [UInt8(ascii: "e"), reason.rawValue] + text.utf8(upTo: 200)
     }
   }
 

@@ -11,6 +11,13 @@ extension String {
     }
     return result + rest
   }
+
+  /// The UTF-8 of its beginning, in at most so many bytes and without a part of a character.
+  package func utf8(upTo count: Int) -> [UInt8] {
+    var bytes = Array(utf8.prefix(count))
+    while String(validating: bytes, as: UTF8.self) == nil { bytes.removeLast() }
+    return bytes
+  }
 }
 
 extension StringProtocol {

@@ -427,8 +427,8 @@ final class BridgeServer {
     peer.isEnding = true
     lws_set_timer_usecs(peer.socket, Int64(Self.farewell * 1e6))
     if isRefusal { counts.refused += 1 }
-    // RFC 6455 5.5: a control frame has at most 125 bytes, of which the status takes two.
-    var text = Array(reason.utf8.prefix(100))
+    // RFC 6455 5.5: a control frame has at most 125 bytes, of which the status takes two; 5.5.1: the rest is UTF-8.
+    var text = reason.utf8(upTo: 100)
     lws_close_reason(peer.socket, status, &text, text.count)
     return -1
   }

@@ -18,4 +18,11 @@ import Testing
     #expect(text.range(ofBytes: "'").map { text.utf8.distance(from: text.startIndex, to: $0.lowerBound) } == 2)
     #expect(text.range(ofBytes: "\"") == nil && text.range(ofBytes: "s'") == nil)
   }
+
+  @Test("a text is cut between characters")
+  func cut() {
+    let text = "°€\u{1F6AA}x"
+    #expect((0...11).map { text.utf8(upTo: $0).count } == [0, 0, 2, 2, 2, 5, 5, 5, 5, 9, 10, 10])
+    #expect(text.utf8(upTo: 6) == Array("°€".utf8))
+  }
 }
