@@ -255,7 +255,7 @@ def test_without_stepd_nothing_is_sent_that_could_move_a_step(parked):
     ended = alice.moves("open", "left", "--timeout", "3")
     assert (ended.status, ended.stdout, ended.error) == (69, "", UNSENT)
     assert ended.stderr.splitlines()[-1] == (
-        "hint: see whether stepd runs; if so, it does not know this token or this file: ask your operator for new access")
+        "hint: see whether stepd runs; if stepd runs, ask your operator for new access")
     assert parked.published("left") == 1, "the question alone"
     status = alice.types("status", "--json", "--timeout", "3")
     assert (status.status, status.outcome) == (69, {"outcome": "failed"})

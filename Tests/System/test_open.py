@@ -194,7 +194,7 @@ def test_a_step_whose_beacon_has_no_level_is_not_passed_over(alice, vehicle, tmp
     records = [captures.record(packet, tick / 10) for tick in range(60) for packet in (near, other)]
     radio = captures.written(tmp_path / "capture", captures.HEADER + b"".join(records))
     ended = alice.types("open", "--radio", radio)
-    assert ended.status == 3 and "how strong the left step's beacon is cannot be told" in ended.stderr, ended.stderr
+    assert ended.status == 3 and "the left step's beacon has no known strength" in ended.stderr, ended.stderr
     assert alice.types("locate", "--radio", radio, "--json").status == 3
 
 

@@ -16,7 +16,7 @@ package struct BrokerExamination: Sendable {
   package let handshake: Duration
   /// `TLSv1.3`
   package let version: String
-  /// The last second of the broker's certificate, Unix time. It has begun, or TLS had failed.
+  /// The last second of the broker's certificate, Unix time. TLS refuses a certificate that has not begun.
   package let certificateEnd: Int64
 
   /// Connects and ends the connection.

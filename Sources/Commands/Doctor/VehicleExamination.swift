@@ -82,14 +82,14 @@ struct VehicleExamination {
 
   private func examine(_ token: Token, _ part: inout Examination) {
     let report = TokenReport(token, at: context.seconds)
-    // One that has not begun only has to be waited for.
-    if report.isValid || begins(token) { return part.find("token", report.isValid ? .good : .warning, report.line) }
+    // A token that is early only has to be waited for.
+    if report.isValid || isEarly(token) { return part.find("token", report.isValid ? .good : .warning, report.line) }
     part.exitStatus = .noPermission
     part.find("token", .broken, report.line, "stepctl enroll --output request")
   }
 
-  /// Whether a token is one of later, by this computer's clock.
-  private func begins(_ token: Token) -> Bool { context.seconds < token.notBefore }
+  /// Whether a token's time begins later, by this computer's clock.
+  private func isEarly(_ token: Token) -> Bool { context.seconds < token.notBefore }
 
   /// - Returns: whether a controller may take the token. The operator may have another key by now.
   private func examineSignature(
@@ -234,7 +234,7 @@ struct VehicleExamination {
   ) throws {
     switch error {
     case .notSent: broker.find("access", error)
-    case .refused(let refusal, _) where refusal.code == .tokenNotYetValid && begins(access.token):
+    case .refused(let refusal, _) where refusal.code == .tokenNotYetValid && isEarly(access.token):
       broker.find("access", .good, "it lets this rider in")
       controller.find("answer", .warning, "it takes the token from \(dateAndTime(access.token.notBefore)) on")
     case .refused(let refusal, _) where [.tokenExpired, .tokenNotYetValid].contains(refusal.code):

@@ -64,8 +64,9 @@ struct TokenBook {
     ledger = try place.ledger()
     tokens = ledger.tokens
     keys = try place.keys().counting.map(\.thumbprint)
-    let known = try place.vehicles().count > 1 ? place.vehicles().map { try $0.vehicle() } : []
-    vehicles = Dictionary(known.map { ($0.uuid, $0.name) }, uniquingKeysWith: { first, _ in first })
+    let known = try place.vehicles()
+    let named = try known.count > 1 ? known.map { try $0.vehicle() } : []
+    vehicles = Dictionary(named.map { ($0.uuid, $0.name) }, uniquingKeysWith: { first, _ in first })
     self.now = now
   }
 

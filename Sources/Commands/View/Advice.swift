@@ -70,7 +70,7 @@ enum Advice: Equatable {
     case .holdInFront(let side): "go up to the \(side.rawValue) step and hold the phone in front of you"
     case .helpRadio: "come closer, take it out of your pocket, or touch the tag"
     case .removeBeacon(let id): "two beacons send as the \(id) step: remove one"
-    case .unlevelled(let id): "how strong the \(id) step's beacon is cannot be told: touch the tag"
+    case .unlevelled(let id): "the \(id) step's beacon has no known strength: touch the tag"
     case .faceOneStep: "stand in front of one step"
     case .faceStep(let side): "stand in front of the \(side.rawValue) step"
     case .open(let side): "ready: stepctl open --side \(side.rawValue)"

@@ -180,7 +180,7 @@ package struct PositionEvaluation: Sendable {
 package enum PositionFault: Sendable {
   case silent
   case contested
-  /// Its frames say no measured power that can be, or the radio no RSSI.
+  /// Its frames have no level: they give no measured power that a beacon can have, or the radio gives no RSSI.
   case unlevelled
   /// A second.
   case fewPackets(Double)
@@ -220,7 +220,7 @@ package enum PositionFault: Sendable {
       switch self {
       case .silent: "no beacon is heard"
       case .contested: "two senders claim one beacon"
-      case .unlevelled: "a beacon is heard at no level"
+      case .unlevelled: "a beacon has no level"
       case .frames: "too few packets are heard"
       case .tooFar: "it is too weak"
       case .bodyBetween: "it is too weak by what a body takes"

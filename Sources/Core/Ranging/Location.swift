@@ -24,7 +24,7 @@ public struct Location: Sendable, Equatable {
     case silent
     /// Two beacons claim to be one step's.
     case contested
-    /// A beacon is heard at a level that nobody can know, so that nothing can be compared with it.
+    /// A beacon is heard without a level, so nothing can be compared with it.
     case unlevelled
     /// Too few frames are heard, in the window or in its last moment.
     case frames

@@ -9,7 +9,7 @@ public struct Locator: Sendable {
   private let steps: [Step]
   /// One for each step, as are the zones.
   private var histories: [BeaconHistory]
-  /// When each beacon was last heard at a level that nobody can know. It is not silent then.
+  /// When each beacon was last heard without a level. It is not silent then.
   private var unlevelled: [Double]
   /// The last decisions: it takes more to come to one than to stay with it.
   private var zones: [Zone]
@@ -138,7 +138,7 @@ public struct Locator: Sendable {
   /// What is received of a beacon: how many frames, their mean power as a level, and the level that is certain.
   private typealias Power = (frames: Int, level: Double, certain: Double)
 
-  /// Whether the beacon is heard, and not only at levels that are known: then too few of those prove nothing.
+  /// Whether the beacon is heard without a level. Then too few frames with a level prove nothing.
   private func isUnlevelled(_ index: Int, at now: Double) -> Bool { now - unlevelled[index] <= RangingModel.silence }
 
   /// Nil when the beacon is not heard.

@@ -143,7 +143,7 @@ final class FeedSocket {
     let told = String(decoding: text, as: UTF8.self)
     if told.isEmpty { return "it does not answer" }
     // The library's own words for it: "HS: ws upgrade response not 101".
-    if told.contains("101") {
+    if told.contains("not 101") {
       let status = lws_http_client_http_response(socket)
       return status == 403
         ? "the bridge does not let this certificate use \(address.path) (HTTP 403)"

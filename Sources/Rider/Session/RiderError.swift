@@ -91,7 +91,7 @@ public enum RiderError: Failure {
     case .interrupted: return nil
     case .noAnswer(true), .notStopped(true): return "the broker says that the vehicle's controller is offline"
     case .noAnswer(false), .notStopped(false):
-      return "see whether stepd runs; if so, it does not know this token or this file: ask your operator for new access"
+      return "see whether stepd runs; if stepd runs, ask your operator for new access"
     case .notSent(let reason) where reason.exitStatus == .unavailable:
       return [reason.hint, "\(command("doctor broker")) looks further"].compactMap(\.self).joined(separator: "; ")
     case .notSent(let reason): return reason.hint

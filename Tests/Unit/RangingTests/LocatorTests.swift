@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(
-    "a beacon that is heard at no level is not silent, so nobody is located at another step",
+    "a beacon that is heard without a level is not silent, so nobody is located at another step",
     arguments: [(nil, -59), (0, -59), (3, -59), (-45, 0), (-45, -19), (-45, -101), (-45, 127)] as [(Int8?, Int8)])
   func unlevelled(left: Int8?, power: Int8) throws {
     var locator = Locator(steps: Self.steps)

@@ -37,7 +37,7 @@ import Testing
     #expect(Advice(try report(left, reading(.right, 9, .far))) == .removeBeacon(left.step.id))
   }
 
-  @Test("says that a beacon is heard at no level, whatever else is heard")
+  @Test("says that a beacon is heard without a level, whatever else is heard")
   func unlevelled() throws {
     let left = try reading(.left, isUnlevelled: true)
     let heard = try report(missing: .unlevelled, left, reading(.right, 0.5, .immediate))
