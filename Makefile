@@ -37,7 +37,7 @@ python = $(or $(wildcard .build/venv/bin/python),python3)
 
 release: ## build the programs for use: .build/release/stepctl and stepd (also `make`)
 	set -- $(link_flags); for program in stepctl stepd $(own); do \
-	  swift build -c release --static-swift-stdlib "$$@" --product $$program || exit; done
+	  swift build -c release --static-swift-stdlib --disable-local-rpath "$$@" --product $$program || exit; done
 
 packages: ## install the Debian packages that building takes
 	Tests/prepare.sh build
@@ -74,7 +74,7 @@ rig: ## build the kernel that tests of hardware run in, once: .build/rig (7 minu
 	Tests/Rig/kernel.sh
 
 bench: release ## measure beside others in the same run; DATA=folder of recordings adds ranging
-	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib $(link_flags) --product ParserBenchmark
+	STEPCTL_BENCH=1 swift build -c release --static-swift-stdlib --disable-local-rpath $(link_flags) --product ParserBenchmark
 	$(python) Tests/Benchmarks/parser/parser.py --swift .build/release/libParserBenchmark.so
 	$(python) Tests/Benchmarks/cold.py --bin $(BIN)
 	$(python) Tests/Benchmarks/motion.py --bin $(BIN)
@@ -115,7 +115,7 @@ FLEET_BIN ?= Fleet/.build/release
 
 fleet: ## build the fleet's server: Fleet/.build/release/stepfleet (15 minutes on two cores)
 	Tests/prepare.sh fleet
-	swift build --package-path Fleet -c release --static-swift-stdlib --product stepfleet \
+	swift build --package-path Fleet -c release --static-swift-stdlib --disable-local-rpath --product stepfleet \
 	  -Xlinker --no-export-dynamic -Xlinker -s
 
 install-fleet: ## install the fleet's server that was built: PREFIX, DESTDIR

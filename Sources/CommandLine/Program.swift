@@ -8,6 +8,8 @@ import SystemIO
 package struct ProgramText: Sendable {
   /// What runs where no command was typed.
   var bare: (any ContextCommand.Type)?
+  /// Begins what the typed command will need, on other threads: nothing is read yet, so nothing may fail.
+  var ahead: @Sendable ([String]) -> Void
   /// Reads what is to start fast without ArgumentParser; nil for all that ArgumentParser is to read.
   var plain: @Sendable ([String]) -> (any ContextCommand)?
   /// Examples of what to type, and what they do, of a command with its groups: `stepctl provision tag`.
@@ -17,11 +19,13 @@ package struct ProgramText: Sendable {
 
   package init(
     bare: (any ContextCommand.Type)? = nil,
+    ahead: @escaping @Sendable ([String]) -> Void = { _ in },
     plain: @escaping @Sendable ([String]) -> (any ContextCommand)? = { _ in nil },
     examples: @escaping @Sendable (String) -> [(typed: String, does: String)] = { _ in [] },
     libraries: @escaping @Sendable () -> [String] = { [] }
   ) {
     self.bare = bare
+    self.ahead = ahead
     self.plain = plain
     self.examples = examples
     self.libraries = libraries
@@ -53,7 +57,9 @@ package enum Program {
     // A file that may not grow is an error like a full disk, which is cleaned up after, and not the end (setrlimit(2)).
     signal(SIGXFSZ, SIG_IGN)
     Confinement.keepSecrets(locksMemory: locksMemory)
-    switch run(root, Array(CommandLine.arguments.dropFirst()), in: .process, about) {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    about.ahead(arguments)
+    switch run(root, arguments, in: .process, about) {
     case .status(let status): exit(status.rawValue)
     case .signal(let number): Interruption.die(of: number)
     }

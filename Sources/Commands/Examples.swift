@@ -6,14 +6,12 @@ extension ProgramText {
   /// `stepctl`.
   package static let stepctl = ProgramText(
     bare: Standing.self,
-    plain: { words in
-      // ArgumentParser is as slow as the loader.
-      if let name = words.first {
-        if asking.contains(name) { CurlTransport.loadAhead() }
-        if moving.contains(name) || asking.contains(name) { MQTTConnection.loadAhead() }
-      }
-      return PlainWords.command(words)
+    ahead: { words in
+      guard let name = words.first else { return }
+      if asking.contains(name) { CurlTransport.loadAhead() }
+      if moving.contains(name) || asking.contains(name) { MQTTConnection.loadAhead() }
     },
+    plain: PlainWords.command,
     examples: { Examples.of[$0] ?? [] },
     libraries: { LibraryVersions.all })
 

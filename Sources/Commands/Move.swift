@@ -144,8 +144,11 @@ extension MoveCommand {
     let added = try added(settings, context, console)
     let interruption = try context.interruption()
     let file = try added ?? move.presence.vehicleFile(settings, context, interruption, console)
+    var preparation = try file.tlsPreparation()
     var access = try file.riderAccess(unlock: context.unlock(interruption))
     if let newer = try file.renewed(expires: access.token.expires, context, interruption, console) {
+      // The rider's certificate may be another one now.
+      preparation = nil
       access = try newer.riderAccess(unlock: context.unlock(interruption))
     }
     let (vehicle, side) = (access.vehicle, move.chosen)
@@ -159,7 +162,9 @@ extension MoveCommand {
       move.watch ? LiveView(context, console, radio: radio) : nil, interruption, calling: try move.caller(),
       wait: patience)
     do {
-      switch try ride.run(Self.target, searches, patience: settings.patience, as: { [access] in access }) {
+      let ending = try ride.run(
+        Self.target, searches, patience: settings.patience, preparation: preparation, as: { [access] in access })
+      switch ending {
       case .moved(let sighting, let statement):
         let duration = started.duration(to: .now).inSeconds
         console.note("time", "\(tenths(duration)) s")

@@ -25,12 +25,13 @@ struct Status: ContextCommand {
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
+    let preparation = try file.tlsPreparation()
     let access = try file.riderAccess(unlock: context.unlock(interruption))
     let steps = try file.steps(of: access)
     let loop = try EventLoop()
     let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: loop, interruption: interruption,
-      detail: console.detail, trace: console.trace)
+      access, steps: steps, patience: settings.patience, loop: loop, preparation: preparation,
+      interruption: interruption, detail: console.detail, trace: console.trace)
     defer { client.close() }
     defer { console.progress.clear() }
     let waiting = "waiting for the answer of \(printable(access.vehicle.name))"

@@ -42,11 +42,12 @@ struct Stop: ContextCommand {
     let settings = try context.settings(vehicle: vehicle.vehicle, timeout: timeout.typed)
     let file = try VehicleFile(reading: settings.chosenVehicleFile(context))
     let interruption = try context.interruption()
+    let preparation = try file.tlsPreparation()
     let access = try file.riderAccess(unlock: context.unlock(interruption))
     let steps = try (place ?? side).map { [try access.vehicle.checkStep(at: $0.side).id] } ?? file.steps(of: access)
     let client = try RiderClient(
-      access, steps: steps, patience: settings.patience, loop: EventLoop(), interruption: interruption,
-      detail: console.detail, trace: console.trace)
+      access, steps: steps, patience: settings.patience, loop: EventLoop(), preparation: preparation,
+      interruption: interruption, detail: console.detail, trace: console.trace)
     defer { client.close() }
     let progress = console.progress
     defer { progress.clear() }

@@ -6,11 +6,16 @@ final class ConnectionThread: Sendable {
   private let exchange: Exchange
   private let reconnecting: MQTTConnection.Reconnecting
   private let settings: MosquittoClient.Settings
+  private let preparation: TLSPreparation?
 
-  init(exchange: Exchange, reconnecting: MQTTConnection.Reconnecting, settings: MosquittoClient.Settings) {
+  init(
+    exchange: Exchange, reconnecting: MQTTConnection.Reconnecting, settings: MosquittoClient.Settings,
+    preparation: TLSPreparation?
+  ) {
     self.exchange = exchange
     self.reconnecting = reconnecting
     self.settings = settings
+    self.preparation = preparation
   }
 
   /// Starts the thread, which keeps this object until it ends.
@@ -42,7 +47,7 @@ final class ConnectionThread: Sendable {
   /// Returns when the program closed it; every other end throws.
   private func connect(_ established: inout ContinuousClock.Instant?) throws(MQTTError) {
     let addresses = try resolve(settings.broker.host)
-    let tls = if let files = settings.broker.tls { try TLSContext(files, settings.broker) } else { nil as TLSContext? }
+    let tls = try tlsContext()
     for (index, address) in addresses.enumerated() where !exchange.isClosing {
       let client = try MosquittoClient(settings, tls, exchange)
       defer { established = client.established }
@@ -53,6 +58,13 @@ final class ConnectionThread: Sendable {
         if index + 1 == addresses.count || !error.isBeforeConnection { throw error }
       }
     }
+  }
+
+  /// Nil for a connection without TLS.
+  private func tlsContext() throws(MQTTError) -> TLSContext? {
+    guard let files = settings.broker.tls else { return nil }
+    if let prepared = try preparation?.take() { return prepared }
+    return try TLSContext(files, settings.broker)
   }
 
   /// The addresses of a host in numbers, in the order in which they are to be tried (RFC 6724).

@@ -99,12 +99,14 @@ package final class MQTTConnection: Sendable {
   ///   - will: what the broker publishes when it loses the connection without DISCONNECT (MQTT 3.1.1, 3.1.2.5).
   ///   - patience: for TCP, TLS and CONNACK together, with each address of the host; longer is `timedOut`. Name
   ///     resolution has its own limits, resolv.conf(5)'s.
+  ///   - preparation: of this broker's TLS, for the first attempt.
   /// - Throws: `unusableFile` when a TLS file cannot be read; its content is checked while connecting, and
   ///   `disconnected` tells what is wrong. `system` when the process is out of descriptors or threads.
   package init(
     broker: Broker, clientID: String = MQTTConnection.randomClientID(), keepAlive: Duration = .seconds(30),
     subscriptions: [String], quality: Quality = .one, screen: Screen? = nil, will: Will? = nil,
-    reconnecting: Reconnecting, patience: Duration = .seconds(10), limits: Limits = Limits()
+    reconnecting: Reconnecting, patience: Duration = .seconds(10), limits: Limits = Limits(),
+    preparation: TLSPreparation? = nil
   ) throws(MQTTError) {
     precondition(!broker.host.isEmpty && broker.port != 0, "not an address")
     precondition((5...65535).contains(keepAlive.components.seconds), "not a keep-alive")
@@ -117,7 +119,7 @@ package final class MQTTConnection: Sendable {
         exchange: exchange, reconnecting: reconnecting,
         settings: MosquittoClient.Settings(
           broker: broker, clientID: clientID, keepAlive: keepAlive, subscriptions: subscriptions,
-          quality: quality, screen: screen, will: will, patience: patience, limits: limits))
+          quality: quality, screen: screen, will: will, patience: patience, limits: limits), preparation: preparation)
       try thread.start()
     } catch {
       throw .system(error)

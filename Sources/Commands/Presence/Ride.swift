@@ -2,6 +2,7 @@ import Bluetooth
 import Configuration
 import Domain
 import Encoding
+import MQTT
 import Ranging
 import Rider
 import StepProtocol
@@ -71,10 +72,11 @@ final class Ride {
   ///
   /// - Parameters:
   ///   - goesOn: whether to go on after a command, until the rider quits or the radio ends.
+  ///   - preparation: of the TLS of the vehicle's broker.
   ///   - rider: reads who commands, before the vehicle is asked.
   func run(
     _ target: Command.Move.Target?, _ searches: [any StepSearch], patience: Duration, goesOn: Bool = false,
-    as rider: @escaping () throws -> RiderAccess
+    preparation: TLSPreparation? = nil, as rider: @escaping () throws -> RiderAccess
   ) throws -> Approach.Ending {
     let loop = try EventLoop()
     method = searches.count == 1 ? searches[0].method : nil
@@ -98,7 +100,8 @@ final class Ride {
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
       let client = try RiderClient(
-        access, steps: steps, patience: patience, loop: loop, detail: console.detail, trace: trace)
+        access, steps: steps, patience: patience, loop: loop, preparation: preparation, detail: console.detail,
+        trace: trace)
       links = [("broker", "\(access.broker), TLS")]
       if isValid { links.insert(("token", TokenReport(access.token, at: now).line), at: 0) }
       return client

@@ -224,6 +224,9 @@ extension VehicleFile {
     }
   }
 
+  /// Begins to prepare the connection to the broker, while the rider's keys are read; nil where there is no broker.
+  package func tlsPreparation() throws -> TLSPreparation? { try broker.flatMap(TLSPreparation.init) }
+
   /// The rider's token, found to be for the rider's device. It takes no passphrase.
   package func riderToken() throws -> Token {
     let rider = try present(rider, "[rider]", "a rider's vehicle file has it")

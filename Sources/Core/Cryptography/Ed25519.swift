@@ -35,17 +35,16 @@ package enum Ed25519 {
   /// A public key. It may be of small order or not in its canonical form: libcrypto refuses neither.
   package struct PublicKey: Sendable {
     package let bytes: [UInt8]
-    private let key: KeyHandle
 
     /// - Returns: nil unless there are 32 bytes.
     package init?(_ bytes: [UInt8]) {
       guard bytes.count == KeyHandle.size else { return nil }
       self.bytes = bytes
-      key = KeyHandle(publicKey: bytes, .ed25519)
     }
 
     package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
       guard signature.count == signatureSize else { return false }
+      let key = KeyHandle(publicKey: bytes, .ed25519)
       let context = Libcrypto.require("verify", EVP_MD_CTX_new())
       defer { EVP_MD_CTX_free(context) }
       Libcrypto.require("verify", EVP_DigestVerifyInit_ex(context, nil, nil, nil, nil, key.pointer, nil))

@@ -1,5 +1,5 @@
 public import Domain
-import MQTT
+package import MQTT
 public import StepProtocol
 package import SystemIO
 
@@ -49,10 +49,12 @@ public final class RiderClient {
 
   /// Starts to connect.
   ///
-  /// - Parameter interruption: what ends every wait.
+  /// - Parameters:
+  ///   - preparation: of the TLS of the vehicle's broker.
+  ///   - interruption: what ends every wait.
   package init(
-    _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, interruption: Interruption? = nil,
-    detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
+    _ access: RiderAccess, steps: [StepID], patience: Duration, loop: EventLoop, preparation: TLSPreparation? = nil,
+    interruption: Interruption? = nil, detail: @escaping (String) -> Void = { _ in }, trace: ((String) -> Void)? = nil
   ) throws {
     self.access = access
     self.patience = patience
@@ -62,7 +64,7 @@ public final class RiderClient {
     detail("connecting to \(access.broker)")
     connection = try MQTTConnection(
       broker: access.broker, subscriptions: steps.map { access.topic.status($0) } + [access.topic.availability],
-      reconnecting: .never, patience: patience)
+      reconnecting: .never, patience: patience, preparation: preparation)
     registrations.append(try loop.watch(connection.descriptor) { [unowned self] in try receive() })
     if let interruption {
       registrations.append(try loop.watch(interruption.number) { [unowned self] in try interrupt() })
