@@ -26,8 +26,8 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
   public init?(_ text: some StringProtocol) {
     let groups = text.split(separator: "-", omittingEmptySubsequences: false)
     guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12], let bytes = hexadecimal(groups.joined()) else { return nil }
-    let words = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
-    (high, low) = (words[0], words[1])
+    high = UInt64(bigEndianBytes: bytes.prefix(8))
+    low = UInt64(bigEndianBytes: bytes.suffix(8))
   }
 
   public var description: String {

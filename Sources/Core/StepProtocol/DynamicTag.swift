@@ -117,10 +117,9 @@ public struct DynamicTag: Hashable, Sendable {
     // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
     // tag byte: UID and counter are both there, and the UID has 7 bytes.
     let data = AES128.decrypt(encrypted, keys.metaRead)
-    let counter = Array(data[8..<11])
     let genuine = AES128.shortMAC([], Self.sessionKey(keys.fileRead, data[1..<11]))
     guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
-    return Reading(uid: uid, counter: UInt32(counter[0]) | UInt32(counter[1]) << 8 | UInt32(counter[2]) << 16)
+    return Reading(uid: uid, counter: UInt32(littleEndianBytes: data[8..<11]))
   }
 
   /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.

@@ -1,3 +1,5 @@
+import Encoding
+
 /// The page writes, in their order, that turn what a Type 2 tag holds into what it should hold.
 ///
 /// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read
@@ -133,7 +135,7 @@ extension Type2Plan {
     var content = [Type2TLV.Tag.message]
     content +=
       message.count < 0xFF
-      ? [UInt8(message.count)] : [0xFF, UInt8(message.count >> 8), UInt8(message.count & 0xFF)]
+      ? [UInt8(message.count)] : [0xFF] + UInt16(message.count).bigEndianBytes
     content += message
     if place.kept > 0 {
       // Readers find what follows by going from block to block.

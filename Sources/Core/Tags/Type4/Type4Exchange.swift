@@ -1,3 +1,5 @@
+import Encoding
+
 /// What is to be done next with a Type 4 tag.
 package enum Type4Step<Value> {
   /// A C-APDU; its answer, with the status word, is what `next(after:)` takes.
@@ -73,7 +75,7 @@ package struct Type4Reading: Sendable {
   private mutating func read(_ file: Type4File) throws(NDEFError) -> Type4Contents? {
     var missing = file.lengthSize - content.count
     if missing <= 0 {
-      let length = content.prefix(file.lengthSize).reduce(0) { $0 << 8 | Int($1) }
+      let length = Int(bigEndianBytes: content.prefix(file.lengthSize))
       guard length <= file.capacity else {
         throw .malformedTag("a message of \(length) bytes where \(file.capacity) fit", offset: 0)
       }
@@ -116,7 +118,7 @@ package struct Type4Writing: Sendable {
   package init(emptying tag: Type4Contents) { commands = [Self.length(0, of: tag.file)] }
 
   private static func length(_ count: Int, of file: Type4File) -> Type4Command {
-    .updateBinary(offset: 0, (0..<file.lengthSize).reversed().map { UInt8(count >> ($0 * 8) & 0xFF) })
+    .updateBinary(offset: 0, count.bigEndianBytes.suffix(file.lengthSize))
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.
