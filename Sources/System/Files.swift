@@ -156,6 +156,15 @@ package enum Files {
       adopting: try check("write", subject) { Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
   }
 
+  /// What a symbolic link says, which need not exist; nil where there is none that this user may read.
+  package static func target(ofLink path: String) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { target in
+      guard let text = target.baseAddress else { return nil }
+      let count = readlink(path, text, target.count)
+      return count > 0 ? String(decoding: UnsafeRawBufferPointer(target).prefix(count), as: UTF8.self) : nil
+    }
+  }
+
   /// What a path ends with.
   package static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path

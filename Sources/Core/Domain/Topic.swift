@@ -1,3 +1,5 @@
+import Encoding
+
 /// The part of a vehicle's MQTT topics that all of them share: `arena2036/rolling_chassis`.
 ///
 /// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a
@@ -8,10 +10,7 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   public init?(_ text: String) {
     guard (1...128).contains(text.utf8.count) else { return nil }
     for level in text.split(separator: "/", omittingEmptySubsequences: false) {
-      let allowed = level.utf8.allSatisfy {
-        ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39)
-          || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E
-      }
+      let allowed = level.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".-_".utf8.contains($0) }
       guard allowed, !level.isEmpty else { return nil }
     }
     description = text

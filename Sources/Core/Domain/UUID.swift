@@ -17,9 +17,12 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
   /// A new random UUID (version 4, RFC 9562 5.4).
   public static func random() -> UUID {
     var generator = SystemRandomNumberGenerator()
-    return UUID(
-      high: generator.next() & ~0xF000 | 0x4000,
-      low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    return version4(high: generator.next(), low: generator.next())
+  }
+
+  /// The UUID of version 4 with these 122 bits: the six others say version and variant (RFC 9562 5.4).
+  package static func version4(high: UInt64, low: UInt64) -> UUID {
+    UUID(high: high & ~0xF000 | 0x4000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }
 
   /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.

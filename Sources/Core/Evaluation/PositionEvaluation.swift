@@ -62,6 +62,7 @@ package struct PositionEvaluation: Sendable {
   package mutating func take(_ location: Location) {
     decisions += 1
     duration = location.time
+    // `allCases` has every case.
     zones[Zone.allCases.firstIndex(of: location.reading(of: step)?.zone ?? .unknown)!] += 1
     sides[location.facing.flatMap { Side.allCases.firstIndex(of: $0.side) } ?? Side.allCases.count] += 1
     if let missing = location.missing {
@@ -110,6 +111,7 @@ package struct PositionEvaluation: Sendable {
     return second - first
   }
 
+  /// The levels of `step`, which is one of the vehicle's.
   private var own: [Double] { levels[vehicle.steps.firstIndex(of: step)!] }
 
   private static func center(_ levels: some Collection<Double>) -> Double? {

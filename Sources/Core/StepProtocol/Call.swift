@@ -22,9 +22,7 @@ public struct CallKey: Sendable, Equatable {
   /// of the frames of that time must be worth nothing.
   public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
     let code = HMAC.code(for: challenge + Int64(slot).bigEndianBytes, by: key)
-    return UUID(
-      high: UInt64(bigEndianBytes: code[..<8]) & ~0xF000 | 0x4000,
-      low: UInt64(bigEndianBytes: code[8..<16]) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    return .version4(high: UInt64(bigEndianBytes: code[..<8]), low: UInt64(bigEndianBytes: code[8..<16]))
   }
 }
 

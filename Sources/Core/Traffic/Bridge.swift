@@ -147,6 +147,7 @@ public struct OutgoingFrame: Sendable {
   /// - Returns: what that returns.
   public mutating func withPayload(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int32) -> Int32 {
     let length = bytes.count - space
+    // A library asks for some space, so the array is not empty and has an address.
     return bytes.withUnsafeMutableBufferPointer { body($0.baseAddress! + space, length) }
   }
 

@@ -104,10 +104,13 @@ extension Type2Plan {
       do throws(Type2Stop) {
         return try write(
           bytes, to: memory, container: container, isFormatted: isFormatted, chip: chip, replacingAll: replacingAll)
-      } catch .failed(.tooSmall) where container != chip?.container && isSubset(container, of: chip?.container ?? []) {
+      } catch {
         // Formatting was torn, so the container gives the tag less memory than it has.
+        guard case .failed(.tooSmall) = error, let whole = chip?.container, container != whole,
+          isSubset(container, of: whole)
+        else { throw error }
         return try write(
-          bytes, to: memory, container: chip!.container, isFormatted: true, chip: chip, replacingAll: replacingAll)
+          bytes, to: memory, container: whole, isFormatted: true, chip: chip, replacingAll: replacingAll)
       }
     }
   }

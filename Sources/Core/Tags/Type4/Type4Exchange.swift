@@ -52,7 +52,11 @@ package struct Type4Reading: Sendable {
     case .selectFile:
       let count = file.map(\.lengthSize) ?? 15
       command = .readBinary(offset: 0, count: count)
-    case .readBinary where file == nil:
+    case .readBinary:
+      if let file {
+        content += data
+        return try read(file)
+      }
       container += data
       let missing = Type4File.containerSize(container) - container.count
       if missing > 0 {
@@ -62,9 +66,6 @@ package struct Type4Reading: Sendable {
         self.file = file
         command = .selectFile(file.id, version1: version1)
       }
-    case .readBinary:
-      content += data
-      return try read(file!)
     case .updateBinary:
       break
     }
