@@ -77,6 +77,7 @@ package final class CurlTransport: HTTPTransport {
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_HTTPHEADER, list)
     defer { library.listFree(list) }
 
+    // Both callbacks get it, and never nil.
     let context = Unmanaged.passUnretained(transfer).toOpaque()
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_WRITEDATA, context)
     _ = shim_set_callback(library.setOption, easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in

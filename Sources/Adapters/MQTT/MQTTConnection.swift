@@ -165,10 +165,8 @@ package final class MQTTConnection: Sendable {
 
   /// 22 random letters and digits, which tell nothing about the client.
   package static func randomClientID() -> String {
-    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".unicodeScalars)
-    var text = String.UnicodeScalarView()
-    for _ in 0..<22 { text.append(alphabet.randomElement()!) }
-    return String(text)
+    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+    return String(decoding: (0..<22).map { _ in alphabet[.random(in: alphabet.indices)] }, as: UTF8.self)
   }
 }
 

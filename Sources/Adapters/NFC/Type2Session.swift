@@ -78,7 +78,8 @@ struct Type2Session {
   mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
     let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
     let pages = wanted.keys.sorted()
-    for page in pages where memory[page] == nil { try read(page..<pages.last! + 1) }
+    guard let last = pages.last else { return nil }
+    for page in pages where memory[page] == nil { try read(page..<last + 1) }
     return pages.first { wanted[$0] != memory[$0] }
   }
 

@@ -24,6 +24,7 @@ struct BookedAccess {
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
     let identity = try prepared ?? device.identity()
+    // A user's name may have letters that a rider's may not have; "rider" has none of those.
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
     let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
     let access: AccessFile
@@ -78,10 +79,11 @@ struct ActiveBooking {
     do {
       return try VehicleFile(
         reading: BookedAccess(of: booking, from: context.fleet(interruption), context).place.vehicleFile)
-    } catch let error as any Failure where known != nil && !error.isInterruption {
+    } catch let error as any Failure {
+      guard let known, !error.isInterruption else { throw error }
       // The clock of this computer may be wrong: the vehicle's decides.
       console.note("it was not fetched: \(printable(error.description))")
-      return known!
+      return known
     }
   }
 }
