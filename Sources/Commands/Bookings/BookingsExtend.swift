@@ -5,7 +5,7 @@ import Terminal
 
 struct BookingsExtend: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "extend", abstract: "Let a booking end later.",
+    commandName: "extend", abstract: "Extend a booking.",
     usage: """
       stepctl bookings extend [<options>] [<id>] --for <time>
       stepctl bookings extend [<options>] [<id>] --to <time>

@@ -77,7 +77,7 @@ struct EvaluationReport {
 
   private func law(_ site: SiteEvaluation) -> [String] {
     guard let law = site.law else {
-      return ["  no law: it takes three positions at two distances, without a body between"]
+      return ["  no law: a fit needs three positions at two distances, without a body between"]
     }
     let powers = Set(site.positions.compactMap(\.measuredPower))
     let begin =

@@ -82,7 +82,7 @@ struct ActiveBooking {
     } catch let error as any Failure {
       guard let known, !error.isInterruption else { throw error }
       // The clock of this computer may be wrong: the vehicle's decides.
-      console.note("it was not fetched: \(printable(error.description))")
+      console.note("the access was not fetched: \(printable(error.description))")
       return known
     }
   }
@@ -100,7 +100,8 @@ extension VehicleFile {
   /// How long that may take. A rider stands at the step meanwhile.
   private static let patience = Duration.seconds(2)
 
-  /// The same with newer access, where this one ends soon, a fleet's server has given it, and gives more in time.
+  /// This file with newer access, where its access ends soon and came from a fleet's server, and the server gives more
+  /// in time; nil in all other cases.
   func renewed(
     expires: Int64, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile? {
@@ -125,7 +126,7 @@ extension Settings {
     try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
   }
 
-  /// The same where no booking is active.
+  /// The file that is chosen where no booking is active.
   func usableVehicleFile(at now: Int64) throws -> String {
     try vehicleFile { path in (try? VehicleFile(reading: path))?.opens(at: now) ?? false }
   }

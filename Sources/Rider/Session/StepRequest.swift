@@ -148,8 +148,8 @@ public struct StepRequest: Sendable {
     return [update]
   }
 
-  /// The broker says that the controller has come back: what was asked before did not reach it. It asks once more and
-  /// no oftener, because nobody has signed that.
+  /// The broker says that the controller has come back: what was asked before did not reach it. The request asks
+  /// once more, and only once, because nobody has signed that.
   public mutating func askAgain() -> [Update] {
     guard case .asking = stage, !hasAskedAgain else { return [] }
     hasAskedAgain = true
