@@ -97,7 +97,9 @@ package final class FleetClient {
     return response
   }
 
-  /// The same for an answer that is not a problem.
+  /// An answer of success.
+  ///
+  /// - Throws: `problem`, with what the server says of any other answer.
   private func accepted(_ response: HTTPResponse) throws(FleetError) -> HTTPResponse {
     guard (200..<300).contains(response.status) else { throw .problem(Problem(response), host: server.host) }
     return response

@@ -30,7 +30,7 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
           && label.allSatisfy { $0.isASCIIAlphanumeric || $0 == hyphen }
       }
       // A text like `10.0.0.256` is no address and no name: top-level domains are no numbers.
-      let looksLikeAddress = labels.last?.allSatisfy (\.isASCIIDigit) ?? true
+      let looksLikeAddress = labels.last?.allSatisfy(\.isASCIIDigit) ?? true
       guard isName, !looksLikeAddress, text.utf8.count <= 253 else { return nil }
     }
     description = text

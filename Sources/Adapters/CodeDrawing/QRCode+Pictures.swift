@@ -2,11 +2,12 @@ import CZlib
 import Encoding
 
 extension QRCode {
-  /// A picture (PNG, ISO/IEC 15948) in black and white with the quiet zone, that is printed in true size.
+  /// A picture (PNG, ISO/IEC 15948) in black and white with the quiet zone. It states its resolution, so that programs
+  /// print it in true size.
   ///
   /// - Parameters:
   ///   - size: millimetres, of the code without its quiet zone.
-  ///   - resolution: about how many pixels an inch has; the modules are whole pixels, one at least.
+  ///   - resolution: about how many pixels an inch has; each module is a whole number of pixels, at least one.
   package func png(size: Double, resolution: Double = 300) -> [UInt8] {
     let scale = max(1, Int((size / 25.4 * resolution / Double(side)).rounded()))
     let width = (side + 2 * Self.quietZone) * scale
@@ -18,7 +19,7 @@ extension QRCode {
     let density = pixels.bigEndianBytes + pixels.bigEndianBytes + [1]
     var lines: [UInt8] = []
     for row in -Self.quietZone..<side + Self.quietZone {
-      // 9.2: each line begins with its filter, which is none.
+      // 9.2: each line begins with the number of its filter: 0, no filter.
       lines += Array(repeatElement([0] + line(row, scale: scale, width: width), count: scale).joined())
     }
     return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + chunk("IHDR", header) + chunk("pHYs", density)

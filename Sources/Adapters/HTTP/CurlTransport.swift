@@ -64,7 +64,7 @@ package final class CurlTransport: HTTPTransport {
     if let body = request.body ?? (request.method == .post ? [] : nil) {
       set(CURLOPT_POST, 1)
       set(CURLOPT_POSTFIELDSIZE, body.count)
-      // libcurl copies it. An empty one is none but with a pointer.
+      // libcurl copies it. Without a pointer, it would not take an empty body for a body.
       (body + [0]).withUnsafeBytes { bytes in
         _ = shim_set_pointer(library.setOption, easy, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
       }

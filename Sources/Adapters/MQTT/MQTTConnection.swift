@@ -65,7 +65,7 @@ package final class MQTTConnection: Sendable {
     package var packet = 1 << 20
     /// Messages that were received and not fetched yet.
     package var queuedMessages = 128
-    /// Whether a full queue stops reading, so that what comes waits with the broker. Else it is dropped here.
+    /// Whether a full queue stops reading, so that what comes waits with the broker. If not, it is dropped here.
     package var holdsBack = false
     /// Messages that were published and wait for the connection.
     package var queuedPublications = 64

@@ -14,16 +14,16 @@ package enum BridgeMessage: Equatable, Sendable {
   case failed(Reason, String)
 
   package enum Reason: UInt8, CaseIterable, Sendable {
-    /// A certificate, a key or the map is none.
+    /// A file does not hold the certificate, the key or the map that it should.
     case setup = 1
     /// The port is taken, or not this user's to take; the text says why.
     case port
   }
 
-  /// What makes it say the counts.
+  /// Asks for the counts.
   package static let count = [UInt8(ascii: "q")]
 
-  /// What says that the next frame is none, but lists of revoked certificates, as PEM.
+  /// Says that what comes next in the form of a frame is lists of revoked certificates, as PEM.
   package static let list = [UInt8(ascii: "r")]
 
   /// Bytes of the longest text. A message has to fit into a pipe at once (PIPE_BUF, pipe(7)).

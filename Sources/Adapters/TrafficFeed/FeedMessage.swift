@@ -20,7 +20,7 @@ package enum FeedMessage: Equatable, Sendable {
     /// A frame was not text, or longer than a frame may be.
     case binary
     case tooLong
-    /// The program could not be set up: most often a certificate or a key that is none.
+    /// The program could not be set up: most often because a file holds no certificate or no key.
     case setup
   }
 

@@ -99,7 +99,7 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// Where it ends, metres; nil for one that has no end.
+  /// The distance at which the zone ends, metres; nil for a zone without an end.
   public var end: Double? {
     switch self {
     case .immediate: 0.5

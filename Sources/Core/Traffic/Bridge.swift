@@ -293,7 +293,7 @@ public enum BridgeRole: Equatable, Sendable {
   }
 
   /// - Parameter path: of the request: `/traffic` for clients, `/publish/SECTION` for publishers.
-  /// - Returns: nil for what the role may not do, and for what there is not.
+  /// - Returns: nil for a path that does not exist, or that the role may not use.
   public func place(at path: String) -> Place? {
     switch self {
     case .client(let sections): return path == "/traffic" ? .client(sections) : nil

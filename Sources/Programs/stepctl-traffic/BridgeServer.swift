@@ -362,7 +362,7 @@ final class BridgeServer {
 
   /// Takes lists of revoked certificates, as PEM, and ends the connections whose certificate is not good any more.
   ///
-  /// - Returns: false where they are none; then nothing changes.
+  /// - Returns: false where the bytes are not such lists; then nothing changes.
   func revoke(_ lists: [UInt8]) -> Bool {
     guard let settings, take_revocation_lists(settings, lists, Int32(lists.count)) > 0 else { return false }
     knowsRevoked = true

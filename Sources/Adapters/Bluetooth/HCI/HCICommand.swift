@@ -23,7 +23,7 @@ struct HCICommand: Hashable, Sendable {
   /// something else.
   var scan: Bool? { Self.scan(after: packet.dropFirst()) }
 
-  /// The same of a packet, from its opcode on.
+  /// What `scan` is for the command in a packet, which is given from its opcode on.
   static func scan(after packet: ArraySlice<UInt8>) -> Bool? {
     let bytes = Array(packet)
     guard bytes.count >= 3 else { return nil }
