@@ -298,7 +298,7 @@ final class MosquittoClient {
 /// Initialized once in a process and never cleaned up: a thread that was left behind may still use it.
 private let library: Void = { mosquitto_lib_init() }()
 
-/// - Parameter context: what `mosquitto_new` was given, which is the client.
+/// - Parameter context: what `mosquitto_user_data_set` was given: the client, and never nil.
 private func client(of context: UnsafeMutableRawPointer?) -> MosquittoClient {
   Unmanaged<MosquittoClient>.fromOpaque(context!).takeUnretainedValue()
 }

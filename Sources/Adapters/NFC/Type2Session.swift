@@ -86,7 +86,7 @@ struct Type2Session {
   private mutating func read(_ pages: Range<Int>) throws {
     guard pages.upperBound <= chip?.pages ?? Type2Memory.maximumPages else {
       throw NDEFError.malformedTag(
-        "the tag's content reaches beyond its end", offset: pages.lowerBound * Type2Memory.pageSize)
+        "the content reaches beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
     }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound

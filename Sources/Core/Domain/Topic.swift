@@ -7,6 +7,7 @@ import Encoding
 public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
+  /// - Returns: nil for a text that is not of this form.
   public init?(_ text: String) {
     guard (1...128).contains(text.utf8.count) else { return nil }
     for level in text.split(separator: "/", omittingEmptySubsequences: false) {

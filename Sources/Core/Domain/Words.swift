@@ -125,6 +125,7 @@ public enum ProofMethod: String, Sendable, CaseIterable {
 public struct StepID: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
+  /// - Returns: nil for a text that is not of this form.
   public init?(_ text: String) {
     let allowed = text.utf8.allSatisfy { $0.isASCIILowercase || $0.isASCIIDigit || "-_".utf8.contains($0) }
     guard allowed, (1...32).contains(text.utf8.count) else { return nil }

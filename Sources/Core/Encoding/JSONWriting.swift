@@ -2,6 +2,7 @@ extension JSON {
   /// The value without white space, members in their order, as UTF-8 text.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// `text` as bytes.
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)

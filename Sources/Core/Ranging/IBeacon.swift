@@ -3,11 +3,13 @@ import Encoding
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
 public struct IBeacon: Hashable, Sendable {
-  /// The 16 bytes of its UUID in network order. They become a `UUID` only where one is needed: that is another module's
-  /// type, and would cost a call for each frame.
+  /// The 16 bytes of its UUID in network order, high half and low half. They become a `UUID` only where one is needed:
+  /// that is another module's type, and would cost a call for each frame.
   public let uuidHigh: UInt64
   public let uuidLow: UInt64
+  /// The step, in this project (`Step.major`).
   public let major: UInt16
+  /// A number that is always the same, or that rotates (`Step.minor`).
   public let minor: UInt16
   /// The RSSI at a receiver 1 m away, dBm.
   public let measuredPower: Int8

@@ -78,16 +78,13 @@ public struct DynamicTag: Hashable, Sendable {
       text.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: false)
     }
     let parts = split(text.utf8.dropFirst(Self.scheme.utf8.count), at: "?")
-    let names = split(parts[0], at: "/")
-    guard parts.count == 2, names.count == 2, let vehicle = UUID(String(decoding: names[0], as: UTF8.self)),
-      vehicle.description.utf8.elementsEqual(names[0])
-    else { throw .malformed("expected a vehicle's UUID in lower case, a slash and a step") }
-    guard let step = StepID(String(decoding: names[1], as: UTF8.self)) else {
-      throw .malformed("the step is not the id of one")
+    do throws(StepPath.Flaw) {
+      let path = try StepPath(parts[0])
+      (vehicle, step) = (path.vehicle, path.step)
+    } catch {
+      throw .malformed(error.reason)
     }
-    self.vehicle = vehicle
-    self.step = step
-    let values = split(parts[1], at: "&")
+    let values = parts.count == 2 ? split(parts[1], at: "&") : []
     guard values.count == 2, let encrypted = Self.value("e=", values[0], count: Self.encryptedSize),
       let mac = Self.value("c=", values[1], count: Self.macSize)
     else { throw .malformed("expected e= with 32 and c= with 16 hexadecimal digits in upper case") }

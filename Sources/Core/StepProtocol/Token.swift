@@ -11,6 +11,7 @@ public struct Token: Sendable, Equatable {
   /// The rider, as the operator calls them: 1 to 128 bytes.
   public let subject: String
   public let vehicle: UUID
+  /// The steps that the rider may move, each once.
   public let steps: [StepID]
   /// Seconds of Unix time, inclusive.
   public let notBefore: Int64

@@ -28,6 +28,7 @@ public struct StepCalibration: Sendable {
   }
 
   public let step: Step
+  /// What was measured, one recording for each position.
   public let recordings: [PositionRecording]
   /// The RSSI at 1 m, dBm.
   public let measuredPower: Int8
