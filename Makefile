@@ -137,7 +137,7 @@ bench-fleet: release fleet ## measure the fleet's server beside others in the sa
 	STEPFLEET_BIN_DIR=Fleet/.build/release STEPCTL_BIN_DIR=$(BIN) Fleet/.build/bench/bin/python \
 	  Fleet/Tests/Benchmarks/bench.py $(PARTS)
 
-completions: release ## write completions/ anew
+completions: release ## generate completions/ again
 	for program in stepctl stepd; do \
 	  $(BIN)/$$program --generate-completion-script bash >completions/$$program.bash && \
 	  $(BIN)/$$program --generate-completion-script zsh >completions/_$$program && \

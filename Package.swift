@@ -95,7 +95,7 @@ let package = Package(
     module("Tags", in: "Core/Tags", ["Cryptography", "Domain", "Encoding"]),
     module("Geography", in: "Core/Geography"),
     module("Traffic", in: "Core/Traffic", ["Domain", "Encoding", "Geography"], exclude: ["FEED.md"]),
-    module("Ranging", in: "Core/Ranging", ["Domain"], exclude: ["RANGING.md"]),
+    module("Ranging", in: "Core/Ranging", ["Domain", "Encoding"], exclude: ["RANGING.md"]),
     module("Evaluation", in: "Core/Evaluation", ["Domain", "Encoding", "Ranging"]),
     module(
       "StepProtocol", in: "Core/StepProtocol", ["Cryptography", "Domain", "Encoding", "Tags"], exclude: ["PROTOCOL.md"]),

@@ -106,7 +106,7 @@ enum Examples {
       ("stepctl account password 123456", "set a new one with it"),
     ],
     "stepctl account export": [("stepctl account export -o me.json", "into a file that only you can read")],
-    "stepctl account delete": [("stepctl account delete", "after its address was typed")],
+    "stepctl account delete": [("stepctl account delete", "asks you to type its address")],
     "stepctl scan": [
       ("stepctl scan", "until Control-C"),
       ("stepctl scan --save walk.btsnoop --timeout 30s", "and keep what was heard"),
@@ -162,9 +162,10 @@ enum Examples {
       ("stepctl provision qr --sheet -o steps.pdf --vehicle car/vehicle.toml", "a page for each step"),
     ],
     "stepctl config": [
-      ("stepctl config show", "what holds, and who said so"), ("stepctl config import --qr car.png", "add a vehicle"),
+      ("stepctl config show", "each setting, and where it comes from"),
+      ("stepctl config import --qr car.png", "add a vehicle"),
     ],
-    "stepctl config show": [("stepctl config show", "what holds, and who said so")],
+    "stepctl config show": [("stepctl config show", "each setting, and where it comes from")],
     "stepctl config path": [("stepctl config path", "the files, the most important first")],
     "stepctl config import": [
       ("stepctl config import access", "what your operator gave you"),

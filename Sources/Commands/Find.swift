@@ -26,7 +26,7 @@ struct Find: ContextCommand {
   @Option(help: ArgumentHelp("Where gpsd listens.", valueName: "host:port"))
   var gpsd = GPSConnection.usual
 
-  @Flag(help: "Keep going: draw an arrow, or print a line for each place where that cannot be.")
+  @Flag(help: "Keep going: draw an arrow or, without a terminal, print a line for each position.")
   var watch = false
 
   @Option(
@@ -228,7 +228,7 @@ struct FindReport: Equatable {
   /// `Rolling Chassis: 120 m to the north-east (48°), ± 8 m; from the fleet, 12 min ago`
   var line: String { origin.map { "\(result); \($0)" } ?? result }
 
-  /// The same without where the place is from.
+  /// The line without the origin of the place.
   var result: String {
     let name = printable(goal.name)
     switch state {

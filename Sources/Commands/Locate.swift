@@ -13,7 +13,7 @@ struct Locate: ContextCommand {
     commandName: "locate",
     abstract: "Say which step you are standing in front of.")
 
-  @Flag(help: "Keep going: draw a picture, or print each decision where that cannot be.")
+  @Flag(help: "Keep going: draw a picture or, without a terminal, print each decision.")
   var watch = false
 
   @Option(

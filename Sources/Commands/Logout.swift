@@ -20,7 +20,7 @@ struct Logout: ContextCommand {
       try client.logout(everywhere: everywhere)
     } catch let error as FleetError {
       if try client.folder.login()?.tokens == nil {
-        console.note("you are logged out here; the server does not know of it")
+        console.note("you are logged out here; the server could not be told")
       }
       throw error
     }

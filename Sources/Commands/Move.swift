@@ -87,7 +87,7 @@ struct MoveOptions: ParsableArguments {
   )
   var place: SideChoice?
 
-  @Option(help: "The same as an option.")
+  @Option(help: "The side as an option, in place of the argument.")
   var side: SideChoice?
 
   @Flag(help: "Draw a picture while you walk up to it.")
@@ -244,6 +244,6 @@ extension Console {
   /// Tells a link of the chain from the rider to the step: `answer   moving`
   func note(_ label: String, _ text: String) { note(link(label, text)) }
 
-  /// The same as a line that is to be told later.
+  /// The line that `note` tells, for telling it later.
   func link(_ label: String, _ text: String) -> String { "\(styled(label.aligned(to: 8), .dim)) \(printable(text))" }
 }

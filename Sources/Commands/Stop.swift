@@ -17,7 +17,7 @@ struct Stop: ContextCommand {
       "Which step: left or right. Without it, every step that your token is for.", valueName: "left|right"))
   var place: Choice?
 
-  @Option(help: "The same as an option.")
+  @Option(help: "The side as an option, in place of the argument.")
   var side: Choice?
 
   enum Choice: String, ExpressibleByArgument, CaseIterable {

@@ -165,10 +165,7 @@ package struct Booking: Equatable, Sendable {
     id = try reader.take("id", "the id of a booking") { value in
       value.string.flatMap { text in
         (1...64).contains(text.utf8.count)
-          && text.utf8.allSatisfy {
-            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
-              || $0 == 0x5F
-          } ? text : nil
+          && text.utf8.allSatisfy { $0.isASCIIAlphanumeric || "-_".utf8.contains($0) } ? text : nil
       }
     }
     vehicle = try reader.uuid("vehicle")

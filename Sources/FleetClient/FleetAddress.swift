@@ -1,4 +1,5 @@
 package import Domain
+import Encoding
 
 /// Where a fleet's server is: `https://HOST[:PORT]`, and nothing else of a URL.
 package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
@@ -24,8 +25,7 @@ package struct FleetAddress: Hashable, Sendable, CustomStringConvertible {
     guard let server = try? HostPort(rest, usual: 443) else { throw Malformed(text: text) }
     let (host, isIPv6) = (server.host, server.host.contains(":"))
     let isName = host.utf8.allSatisfy { byte in
-      (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x2E
-        || isIPv6 && byte == 0x3A
+      byte.isASCIILowercase || byte.isASCIIDigit || "-.".utf8.contains(byte) || isIPv6 && byte == UInt8(ascii: ":")
     }
     guard isName, host.utf8.count <= 253, !host.hasPrefix("-") else { throw Malformed(text: text) }
     description = "https://\(isIPv6 ? "[\(host)]" : host)\(server.port == 443 ? "" : ":\(server.port)")"

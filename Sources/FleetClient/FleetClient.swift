@@ -83,8 +83,9 @@ package final class FleetClient {
     guard limit > .zero else { throw .http(.timedOut(host: server.host)) }
     let response: HTTPResponse
     do throws(HTTPError) {
-      if transport == nil { transport = try world.transport(authorities.map { Array($0.utf8) }) }
-      response = try transport!.send(request, within: limit)
+      let used = if let transport { transport } else { try world.transport(authorities.map { Array($0.utf8) }) }
+      transport = used
+      response = try used.send(request, within: limit)
     } catch {
       throw .http(error)
     }
@@ -96,7 +97,9 @@ package final class FleetClient {
     return response
   }
 
-  /// The same for an answer that is not a problem.
+  /// An answer of success.
+  ///
+  /// - Throws: `problem`, with what the server says of any other answer.
   private func accepted(_ response: HTTPResponse) throws(FleetError) -> HTTPResponse {
     guard (200..<300).contains(response.status) else { throw .problem(Problem(response), host: server.host) }
     return response
@@ -168,13 +171,14 @@ package final class FleetClient {
     return try send(request)
   }
 
-  /// All but RFC 3986's unreserved characters in percent signs.
+  /// A text with percent signs in place of all but the unreserved characters (RFC 3986 2.3).
   private static func encoded(_ text: String) -> String {
     var result = ""
     for byte in text.utf8 {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: result.unicodeScalars.append(.init(byte))
-      default: result += "%\(hexadecimal([byte]))"
+      if byte.isASCIIAlphanumeric || "-._~".utf8.contains(byte) {
+        result.unicodeScalars.append(.init(byte))
+      } else {
+        result += "%\(hexadecimal([byte]))"
       }
     }
     return result

@@ -1,3 +1,4 @@
+import Encoding
 import Glibc
 
 /// The name or the address that riders reach a vehicle's broker by.
@@ -23,14 +24,13 @@ package struct BrokerHost: Hashable, Sendable, CustomStringConvertible {
     } else {
       kind = .name
       let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      let hyphen = UInt8(ascii: "-")
       let isName = labels.allSatisfy { label in
-        (1...63).contains(label.count) && label.first != 0x2D && label.last != 0x2D
-          && label.allSatisfy {
-            ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
-          }
+        (1...63).contains(label.count) && label.first != hyphen && label.last != hyphen
+          && label.allSatisfy { $0.isASCIIAlphanumeric || $0 == hyphen }
       }
       // A text like `10.0.0.256` is no address and no name: top-level domains are no numbers.
-      let looksLikeAddress = labels.last?.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ?? true
+      let looksLikeAddress = labels.last?.allSatisfy(\.isASCIIDigit) ?? true
       guard isName, !looksLikeAddress, text.utf8.count <= 253 else { return nil }
     }
     description = text

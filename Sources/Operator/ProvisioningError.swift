@@ -13,7 +13,7 @@ package enum ProvisioningError: Failure, Equatable {
   case incompleteKeys(String)
   /// An operator of several vehicles is in the folder that was given for one; nothing was changed.
   case operatorExists(String)
-  /// The same, where one of its vehicles is meant; these are their folders.
+  /// The folder is that of an operator of several vehicles, and one of them is meant; these are their folders.
   case severalVehicles(String, [String])
   /// The rider of that folder has been provisioned; nothing was changed.
   case riderExists(String)

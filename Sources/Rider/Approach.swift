@@ -26,7 +26,7 @@ package final class Approach {
     case calls(String)
   }
 
-  /// How it ended, where no error ended it.
+  /// How an approach ended that no error ended.
   package enum Ending {
     case moved(Sighting, Statement)
     /// The beacons did not say enough, or nothing was wanted of them, and no other search is left.
@@ -37,7 +37,7 @@ package final class Approach {
     case quit
   }
 
-  /// What a rider's way is about.
+  /// What an approach is for, and when it ends.
   package struct Goal {
     /// The steps that may be meant.
     let steps: [StepID]
@@ -47,7 +47,7 @@ package final class Approach {
     let isReplay: Bool
     /// Whether nothing is searched for before the vehicle has answered: it is likely to refuse.
     let asksFirst: Bool
-    /// Whether the way goes on after a command.
+    /// Whether the approach goes on after a command.
     let goesOn: Bool
     /// What calls a vehicle that listens for this device; nil for nothing.
     let calling: RadioSpec?
@@ -75,7 +75,7 @@ package final class Approach {
   private let connect: () throws -> RiderClient
   private var tell: (Event) throws -> Void = { _ in }
 
-  /// What is to become of the step; nil as long as the rider only looks.
+  /// Where the step is to go; nil as long as the rider only looks.
   private var target: Command.Move.Target?
   private var client: RiderClient?
   private var presence: Presence
@@ -103,7 +103,7 @@ package final class Approach {
   private var lastResult: Result<Finding, any Error>?
 
   /// - Parameters:
-  ///   - search: of which nothing was started.
+  ///   - search: not started yet.
   ///   - interruption: what ends it as a signal does.
   ///   - connect: connects to the vehicle, on the same loop, for all of the steps.
   package init(
@@ -120,7 +120,7 @@ package final class Approach {
 
   /// Runs the loop until the step has come to rest, or there is nothing more to wait for.
   ///
-  /// - Parameter target: what is to become of the step; nil until the rider says so (`want`).
+  /// - Parameter target: where the step is to go; nil until the rider says so (`want`).
   /// - Throws: `RiderError`; where the searches all ended without a sighting, why the last one failed.
   package func run(_ target: Command.Move.Target?, tell: @escaping (Event) throws -> Void) throws -> Ending {
     self.tell = tell
@@ -159,7 +159,7 @@ package final class Approach {
   /// Whether a command is under way.
   package var isCommanding: Bool { commanded != nil || pause != nil }
 
-  /// Ends the way. A command that is under way is interrupted, with an error that says so.
+  /// Ends the approach. A command that is under way is interrupted, with an error that says so.
   package func quit() throws {
     if try !interruptCommand() { end(.quit) }
   }
@@ -325,7 +325,7 @@ package final class Approach {
     forget()
   }
 
-  /// The command has come to its end, and the way goes on. The client may be the caller.
+  /// The command has come to its end, and the approach goes on. The client may be the caller.
   private func forget() {
     let client = client
     stopCalling()

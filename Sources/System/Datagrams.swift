@@ -26,6 +26,7 @@ package final class DatagramSender: Sendable {
       if path.first == UInt8(ascii: "@") { $0[0] = 0 }
     }
     self.address = address
+    // A stored property has an offset.
     addressSize = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path)! + path.count)
   }
 

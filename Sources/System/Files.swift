@@ -42,7 +42,8 @@ package enum Files {
       path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isDurable: isDurable)
   }
 
-  /// The same, for whoever owns another file: what `sudo` writes beside a user's file is the user's.
+  /// Replaces a file as `replace(_:with:mode:isDurable:)` does, and gives it the owner of another file: what `sudo`
+  /// writes beside a user's file is the user's.
   package static func replace(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, ownedAs other: String
   ) throws(SystemError) {
@@ -53,7 +54,7 @@ package enum Files {
       owner: (status.st_uid, status.st_gid))
   }
 
-  /// The same for a file that one program at a time uses, and holds an exclusive flock(2) of.
+  /// Replaces a file that one program at a time uses, under an exclusive flock(2).
   ///
   /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked. It is owned as
   ///   the one before, or else as its folder: what `sudo` writes for a daemon is the daemon's.
@@ -65,8 +66,8 @@ package enum Files {
       isLocked: true)
   }
 
-  /// Whose a file is; where there is none, whose its folder is. Nil for whoever is not root and gives nothing away: a
-  /// service may be ended for trying (systemd.exec(5), SystemCallFilter).
+  /// The owner of a file or, where there is no such file, of its folder. Nil unless this process is root: nobody else
+  /// can give files away, and a service may be ended for trying (systemd.exec(5), SystemCallFilter).
   package static func owner(of path: String) -> (user: uid_t, group: gid_t)? {
     var status = stat()
     guard geteuid() == 0, stat(path, &status) == 0 || stat(parent(of: path), &status) == 0 else { return nil }
@@ -121,7 +122,7 @@ package enum Files {
 
   /// - Parameters:
   ///   - path: for errors, which name what the user knows.
-  ///   - owner: whose it shall be, if this user may give it away; nil for this process's user.
+  ///   - owner: who is to own the file, if this user may give it away; nil for this process's user.
   private static func replace(
     _ path: String, in folder: borrowing Descriptor, as name: String, with bytes: some Sequence<UInt8>, mode: mode_t,
     owner: (user: uid_t, group: gid_t)? = nil, isLocked: Bool = false, isDurable: Bool = true
@@ -154,6 +155,15 @@ package enum Files {
     let parent = parent(of: path)
     return Descriptor(
       adopting: try check("write", subject) { Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+  }
+
+  /// What a symbolic link says, which need not exist; nil where there is none that this user may read.
+  package static func target(ofLink path: String) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { target in
+      guard let text = target.baseAddress else { return nil }
+      let count = readlink(path, text, target.count)
+      return count > 0 ? String(decoding: UnsafeRawBufferPointer(target).prefix(count), as: UTF8.self) : nil
+    }
   }
 
   /// What a path ends with.

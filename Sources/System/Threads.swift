@@ -32,6 +32,7 @@ private func startThread(_ body: sending @escaping () -> Void) throws(SystemErro
   let code = pthread_create(
     &thread, nil,
     { context in
+      // What is handed over below, and never nil.
       Unmanaged<ThreadBody>.fromOpaque(context!).takeRetainedValue().run()
       return nil
     }, context.toOpaque())
@@ -69,6 +70,7 @@ package final class Meanwhile<Success: Sendable>: Sendable {
   /// Waits until it is done.
   package func result() throws -> Success {
     join()
+    // A thread that has ended has left its result.
     return try outcome.result.withLock { $0! }.get()
   }
 

@@ -169,9 +169,9 @@ def test_bad_recordings_are_left_out_and_too_few_good_ones_are_refused(calibrate
         file.write_bytes((folder / f"heard/{name.replace('left', 'right')}.btsnoop").read_bytes())
     ended = calibrate("--captures", "heard", "--yes")
     assert (ended.status, ended.stdout) == (65, "")
-    assert "left-0.3-hand.btsnoop is left out: only 20 packets were heard, and it takes 30\n" in ended.stderr
+    assert "left-0.3-hand.btsnoop is left out: only 20 packets were heard, of at least 30\n" in ended.stderr
     assert "left-1-hand.btsnoop is left out: the right step is stronger by " in ended.stderr
-    assert ended.error == "the left step cannot be calibrated: it takes 3 positions, and 2 can be used"
+    assert ended.error == "the left step cannot be calibrated: calibration needs 3 positions, and only 2 can be used"
     assert (folder / "van.toml").read_text() == VEHICLE_FILE
 
 
@@ -454,7 +454,7 @@ def test_it_listens_until_enough_was_heard_and_says_when_that_is_too_little(star
     technician = starts("--again", seconds=4)
     technician.goes("0.3", -60)
     technician.is_asked("  only ").is_asked(" packets in 2 s: is the beacon on, and is this its step?\n")
-    technician.is_asked("packets were heard, and it takes 30\n").is_asked("repeat it? (n: leave it out)").answers("n")
+    technician.is_asked("packets were heard, of at least 30\n").is_asked("repeat it? (n: leave it out)").answers("n")
     technician.is_asked("2 of 6: ")
     technician.running.signal(signal.SIGTERM)
     assert technician.running.ends().status == -signal.SIGTERM

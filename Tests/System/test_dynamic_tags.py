@@ -192,7 +192,7 @@ def test_what_it_cannot_do_it_says(operator, chip, new_vehicle, tmp_path):
     tag = NTAG424()
     tag.keys[0] = b"\1" * 16
     chip.place(tag)
-    assert operator.provisions().error == "key 0 of the tag is another one: it was set up before"
+    assert operator.provisions().error == "key 0 of the tag is not the expected one: the tag was set up before"
 
     chip.place(NTAG424(bytes.fromhex("08123456")))
     assert operator.provisions().error == "the tag gives a random UID, by which no vehicle can know it"

@@ -314,7 +314,7 @@ def test_few_positions_have_no_law_and_all_else(site):
     site.take("P2", "left", 2.0)
     site.write()
     ended = site.evaluate()
-    assert ended.status == 0 and "no law: it takes three positions at two distances" in ended.stdout
+    assert ended.status == 0 and "no law: a fit needs three positions at two distances" in ended.stdout
     result = site.evaluate("--json", "--plot", "plots").json
     assert result["law"] is None and result["positions"][0]["residual_db"] is None
     assert "no law could be fitted" in (site.folder / "plots/rssi.svg").read_text()

@@ -290,7 +290,7 @@ def test_logging_out_ends_the_login_at_the_server_too(anna, server):
     anna.logs_in()
     server.close()
     ended = anna("logout")
-    assert ended.status == 69 and ended.stderr.startswith("you are logged out here; the server does not know of it\n")
+    assert ended.status == 69 and ended.stderr.startswith("you are logged out here; the server could not be told\n")
     assert anna.tokens is None
 
 

@@ -148,7 +148,7 @@ def test_the_rider_who_opens_a_step_turns_it_round(parked):
     assert (closed.status, closed.stdout) == (0, "the left step is closed\n")
     ended = opening.ends()
     assert (ended.status, ended.error) == (6, "the left step came to rest closed")
-    assert ended.stderr.splitlines()[-1].startswith("hint: somebody stopped it or turned it round; ")
+    assert ended.stderr.splitlines()[-1].startswith("hint: somebody stopped or reversed it; ")
 
 
 def test_who_interrupts_a_command_is_told_how_to_stop_the_step(parked):

@@ -210,7 +210,7 @@ def test_a_tag_that_is_not_listed_is_not_one_of_the_steps(stepctl, parked, chip)
     copy.memory[16:160] = chip.tag.memory[16:160]
     chip.place(copy)
     ended = stepctl("locate", "--by", "nfc", *given)
-    assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER} says that it is the left step's")
+    assert ended.status == 3 and ended.error.startswith(f"not located: the tag {OTHER} names the left step")
 
 
 def test_a_tag_that_came_later_is_known_to_riders_who_were_there_before(stepctl, parked, chip):

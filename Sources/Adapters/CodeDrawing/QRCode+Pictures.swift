@@ -1,22 +1,25 @@
 import CZlib
+import Encoding
 
 extension QRCode {
-  /// A picture (PNG, ISO/IEC 15948) in black and white with the quiet zone, that is printed in true size.
+  /// A picture (PNG, ISO/IEC 15948) in black and white with the quiet zone. It states its resolution, so that programs
+  /// print it in true size.
   ///
   /// - Parameters:
   ///   - size: millimetres, of the code without its quiet zone.
-  ///   - resolution: about how many pixels an inch has; the modules are whole pixels, one at least.
+  ///   - resolution: about how many pixels an inch has; each module is a whole number of pixels, at least one.
   package func png(size: Double, resolution: Double = 300) -> [UInt8] {
     let scale = max(1, Int((size / 25.4 * resolution / Double(side)).rounded()))
     let width = (side + 2 * Self.quietZone) * scale
     let pixelsPerMetre = Double(side * scale) / size * 1000
 
     // 11.2.2: one bit a pixel, grey, and the methods that there are.
-    let header = bigEndian(width) + bigEndian(width) + [1, 0, 0, 0, 0]
-    let density = bigEndian(Int(pixelsPerMetre.rounded())) + bigEndian(Int(pixelsPerMetre.rounded())) + [1]
+    let header = UInt32(width).bigEndianBytes + UInt32(width).bigEndianBytes + [1, 0, 0, 0, 0]
+    let pixels = UInt32(pixelsPerMetre.rounded())
+    let density = pixels.bigEndianBytes + pixels.bigEndianBytes + [1]
     var lines: [UInt8] = []
     for row in -Self.quietZone..<side + Self.quietZone {
-      // 9.2: each line begins with its filter, which is none.
+      // 9.2: each line begins with the number of its filter: 0, no filter.
       lines += Array(repeatElement([0] + line(row, scale: scale, width: width), count: scale).joined())
     }
     return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + chunk("IHDR", header) + chunk("pHYs", density)
@@ -36,11 +39,8 @@ extension QRCode {
 /// 5.3: the length of the data, the type, the data, and a checksum of type and data.
 private func chunk(_ type: String, _ data: [UInt8]) -> [UInt8] {
   let content = Array(type.utf8) + data
-  return bigEndian(data.count) + content + bigEndian(Int(crc32(0, content, UInt32(content.count))))
-}
-
-private func bigEndian(_ value: Int) -> [UInt8] {
-  withUnsafeBytes(of: UInt32(value).bigEndian, Array.init)
+  let checksum = UInt32(crc32(0, content, UInt32(content.count)))
+  return UInt32(data.count).bigEndianBytes + content + checksum.bigEndianBytes
 }
 
 /// In the format of zlib (RFC 1950), which PNG takes.

@@ -31,7 +31,7 @@ package struct QRCode: Equatable, Sendable {
     }
   }
 
-  /// How many light modules there must be around it (ISO/IEC 18004, 9.1).
+  /// The width of the light margin that a code needs, in modules (ISO/IEC 18004, 9.1).
   package static let quietZone = 4
 
   /// How many modules each side has: 21 to 177.

@@ -64,7 +64,7 @@ package final class CurlTransport: HTTPTransport {
     if let body = request.body ?? (request.method == .post ? [] : nil) {
       set(CURLOPT_POST, 1)
       set(CURLOPT_POSTFIELDSIZE, body.count)
-      // libcurl copies it. An empty one is none but with a pointer.
+      // libcurl copies it. Without a pointer, it would not take an empty body for a body.
       (body + [0]).withUnsafeBytes { bytes in
         _ = shim_set_pointer(library.setOption, easy, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress)
       }
@@ -77,6 +77,7 @@ package final class CurlTransport: HTTPTransport {
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_HTTPHEADER, list)
     defer { library.listFree(list) }
 
+    // Both callbacks get it, and never nil.
     let context = Unmanaged.passUnretained(transfer).toOpaque()
     _ = shim_set_pointer(library.setOption, easy, CURLOPT_WRITEDATA, context)
     _ = shim_set_callback(library.setOption, easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in

@@ -94,11 +94,7 @@ package struct BrokerExamination: Sendable {
         var size = socklen_t(MemoryLayout<Int32>.size)
         getsockopt(number, SOL_SOCKET, SO_ERROR, &failure, &size)
       }
-      if failure == 0 {
-        var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-        getnameinfo(entry.ai_addr, entry.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
-        return (number, text.withUnsafeBufferPointer { String(cString: $0.baseAddress!) })
-      }
+      if failure == 0 { return (number, entry.numericHost ?? broker.host) }
       close(number)
     }
     throw MQTTError.cannotConnect(broker, code: failure)

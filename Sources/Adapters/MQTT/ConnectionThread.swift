@@ -76,14 +76,7 @@ final class ConnectionThread: Sendable {
     guard code == 0 else { throw .cannotResolve(host: host, code: code) }
     defer { freeaddrinfo(first) }
     // getaddrinfo(3) gives at least one address where it returns 0.
-    let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap { entry in
-      withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { buffer in
-        let code = getnameinfo(
-          entry.pointee.ai_addr, entry.pointee.ai_addrlen, buffer.baseAddress, socklen_t(buffer.count), nil, 0,
-          NI_NUMERICHOST)
-        return code == 0 ? String(cString: buffer.baseAddress!) : nil
-      }
-    }
+    let addresses = sequence(first: first!) { $0.pointee.ai_next }.compactMap(\.pointee.numericHost)
     if addresses.isEmpty { throw .cannotResolve(host: host, code: EAI_NONAME) }
     return addresses
   }
@@ -97,6 +90,17 @@ final class ConnectionThread: Sendable {
       if ready[0] { exchange.work.clear() }
     }
     return !exchange.isClosing
+  }
+}
+
+extension addrinfo {
+  /// The address in numbers; nil where there is no such way to write it.
+  var numericHost: String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(NI_MAXHOST)) { text in
+      let code = getnameinfo(ai_addr, ai_addrlen, text.baseAddress, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
+      let bytes = UnsafeRawBufferPointer(text).prefix { $0 != 0 }
+      return code == 0 ? String(decoding: bytes, as: UTF8.self) : nil
+    }
   }
 }
 

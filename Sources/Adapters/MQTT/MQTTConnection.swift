@@ -65,7 +65,7 @@ package final class MQTTConnection: Sendable {
     package var packet = 1 << 20
     /// Messages that were received and not fetched yet.
     package var queuedMessages = 128
-    /// Whether a full queue stops reading, so that what comes waits with the broker. Else it is dropped here.
+    /// Whether a full queue stops reading, so that what comes waits with the broker. If not, it is dropped here.
     package var holdsBack = false
     /// Messages that were published and wait for the connection.
     package var queuedPublications = 64
@@ -167,10 +167,8 @@ package final class MQTTConnection: Sendable {
 
   /// 22 random letters and digits, which tell nothing about the client.
   package static func randomClientID() -> String {
-    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".unicodeScalars)
-    var text = String.UnicodeScalarView()
-    for _ in 0..<22 { text.append(alphabet.randomElement()!) }
-    return String(text)
+    let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+    return String(decoding: (0..<22).map { _ in alphabet[.random(in: alphabet.indices)] }, as: UTF8.self)
   }
 }
 

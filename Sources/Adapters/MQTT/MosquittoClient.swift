@@ -68,7 +68,9 @@ final class MosquittoClient {
     mosquitto_connect_callback_set(handle) { client(of: $1).connected($2) }
     mosquitto_publish_callback_set(handle) { client(of: $1).acknowledged($2) }
     mosquitto_subscribe_callback_set(handle) { client(of: $1).subscribed($2, $3, $4) }
-    mosquitto_message_callback_set(handle) { client(of: $1).received($2!.pointee) }
+    mosquitto_message_callback_set(handle) { _, context, message in
+      if let message { client(of: context).received(message.pointee) }
+    }
   }
 
   deinit { mosquitto_destroy(handle) }
@@ -276,7 +278,9 @@ final class MosquittoClient {
   fileprivate func subscribed(_ packet: Int32, _ count: Int32, _ granted: UnsafePointer<Int32>?) {
     tls?.packetEnded()
     // 3.9.3: 0x80 is failure.
-    guard let filter = subscribing.removeValue(forKey: packet), count > 0, granted![0] >= 0x80 else { return }
+    guard let filter = subscribing.removeValue(forKey: packet), let granted, count > 0, granted[0] >= 0x80 else {
+      return
+    }
     refusal = .subscriptionRefused(settings.broker, filter: filter)
   }
 
@@ -294,6 +298,7 @@ final class MosquittoClient {
 /// Initialized once in a process and never cleaned up: a thread that was left behind may still use it.
 private let library: Void = { mosquitto_lib_init() }()
 
+/// - Parameter context: what `mosquitto_user_data_set` was given: the client, and never nil.
 private func client(of context: UnsafeMutableRawPointer?) -> MosquittoClient {
   Unmanaged<MosquittoClient>.fromOpaque(context!).takeUnretainedValue()
 }

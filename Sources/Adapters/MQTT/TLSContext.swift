@@ -47,6 +47,7 @@ final class TLSContext {
 
     // Without this, OpenSSL would ask for a passphrase at the terminal.
     SSL_CTX_set_default_passwd_cb(handle) { _, _, _, context in
+      // This context, as it is set below.
       Unmanaged<TLSContext>.fromOpaque(context!).takeUnretainedValue().wantsPassphrase = true
       return -1
     }

@@ -94,6 +94,7 @@ final class NTAG424Tag {
   }
 
   let session: Type4Session
+  /// After an error it is not used again: nobody knows what the tag has counted.
   private var secured: NTAG424Session?
 
   init(_ session: Type4Session) { self.session = session }
@@ -168,10 +169,10 @@ final class NTAG424Tag {
 
   /// Sends a command that needs the tag's key; the first one authenticates.
   private func send(_ command: NTAG424Command, ends: Bool = false) throws {
-    if secured == nil { secured = try authenticate() }
-    let answer = try session.send(secured!.sealed(command))
-    try secured!.check(answer, to: command, ends: ends)
-    if ends { secured = nil }
+    var secured = try secured ?? authenticate()
+    let answer = try session.send(secured.sealed(command))
+    try secured.check(answer, to: command, ends: ends)
+    self.secured = ends ? nil : secured
   }
 
   private func authenticate() throws -> NTAG424Session {

@@ -102,64 +102,42 @@ package enum NFCError: Failure, Equatable {
 
   package var description: String {
     switch self {
-    case .interrupted:
-      "interrupted"
-    case .malformedConnection(let text, let reason):
-      "not a connection string of libnfc's: '\(text)': \(reason)"
-    case .noReader:
-      "there is no NFC reader that libnfc finds by itself; --nfc names one, as pn532_uart:/dev/ttyUSB0"
-    case .noSuchPort(let path):
-      "there is no \(path): is the reader plugged in?"
-    case .notATerminal(let path):
-      "\(path) is not a serial port"
-    case .notPermitted(let path):
-      "not permitted to use \(path); `ls -l \(path)` shows the group that may"
-    case .inUse(let path):
-      "\(path) is in use by another program; `fuser \(path)` says by which"
-    case .unusablePort(let error):
-      error.description
-    case .cannotOpen(let connection):
-      "cannot open \(connection): libnfc finds no reader there"
+    case .interrupted: "interrupted"
+    case .malformedConnection(let text, let reason): "not a connection string of libnfc's: '\(text)': \(reason)"
+    case .noReader: "there is no NFC reader that libnfc finds by itself; --nfc names one, as pn532_uart:/dev/ttyUSB0"
+    case .noSuchPort(let path): "there is no \(path): is the reader plugged in?"
+    case .notATerminal(let path): "\(path) is not a serial port"
+    case .notPermitted(let path): "not permitted to use \(path); `ls -l \(path)` shows the group that may"
+    case .inUse(let path): "\(path) is in use by another program; `fuser \(path)` says by which"
+    case .unusablePort(let error): error.description
+    case .cannotOpen(let connection): "cannot open \(connection): libnfc finds no reader there"
     case .silent(let path, let speed):
       "no reader answers at \(path), at \(speed) baud: is it wired up, and set to its serial mode?"
     case .garbled(let path, let speed):
       "what answers at \(path) is not a PN532 at \(speed) baud: another speed, or another device"
     case .wrongSpeed(let path, let speed, let right):
       "the reader at \(path) speaks at \(right) baud, not at \(speed): use pn532_uart:\(path):\(right)"
-    case .unplugged(let connection):
-      "lost \(connection): the reader was unplugged"
+    case .unplugged(let connection): "lost \(connection): the reader was unplugged"
     case .failed(let connection, let code):
       "\(connection) does not work: libnfc says \(Self.meaning(of: code)) again and again"
     case .program(.ended(.signaled(let number))):
       "the reader's program ended (signal \(number)): what the reader answers makes libnfc fail"
-    case .program(.ended(.exited(let status))):
-      "the reader's program ended (status \(status))"
-    case .program(.silent):
-      "the reader's program does not answer"
-    case .program(.malformed):
-      "the reader's program is of another version than this one"
-    case .program(.system(let error)):
-      error.description
-    case .program(.interrupted):
-      "interrupted"
-    case .noTag:
-      "no tag came in time"
-    case .noAnswer:
-      "a tag is there, but it does not answer: hold it still, close to the reader"
-    case .tagGone(let uid):
-      "the tag \(uid) was taken away, and did not come back in time"
+    case .program(.ended(.exited(let status))): "the reader's program ended (status \(status))"
+    case .program(.silent): "the reader's program does not answer"
+    case .program(.malformed): "the reader's program is of another version than this one"
+    case .program(.system(let error)): error.description
+    case .program(.interrupted): "interrupted"
+    case .noTag: "no tag came in time"
+    case .noAnswer: "a tag is there, but it does not answer: hold it still, close to the reader"
+    case .tagGone(let uid): "the tag \(uid) was taken away, and did not come back in time"
     case .otherTag(let expected, let found):
       "another tag came back, \(found) in place of \(expected); nothing was written to it"
-    case .unsupportedTag(let sak):
-      "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
-    case .refused(let page):
-      "the tag does not take what is written to page \(page)"
-    case .ignored:
-      "the tag does not hold what is written to it"
+    case .unsupportedTag(let sak): "not an NDEF tag: it is neither of Type 2 nor of Type 4 (SAK \(hexadecimal([sak])))"
+    case .refused(let page): "the tag does not take what is written to page \(page)"
+    case .ignored: "the tag does not hold what is written to it"
     case .dynamicMessages:
       "the tag makes dynamic messages (SDM), which would overwrite the step's name; nothing was written"
-    case .unsupported(let reason):
-      reason
+    case .unsupported(let reason): reason
     }
   }
 

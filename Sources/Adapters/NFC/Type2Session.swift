@@ -78,14 +78,15 @@ struct Type2Session {
   mutating func ignored(_ writes: ArraySlice<Type2Plan.Write>) throws -> Int? {
     let wanted = Dictionary(writes.map { ($0.page, $0.bytes) }) { _, last in last }
     let pages = wanted.keys.sorted()
-    for page in pages where memory[page] == nil { try read(page..<pages.last! + 1) }
+    guard let last = pages.last else { return nil }
+    for page in pages where memory[page] == nil { try read(page..<last + 1) }
     return pages.first { wanted[$0] != memory[$0] }
   }
 
   private mutating func read(_ pages: Range<Int>) throws {
     guard pages.upperBound <= chip?.pages ?? Type2Memory.maximumPages else {
       throw NDEFError.malformedTag(
-        "what is there leads beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
+        "the content reaches beyond the tag's end", offset: pages.lowerBound * Type2Memory.pageSize)
     }
     // The first command takes all pages from the first one on, where the UID is.
     let first = memory[0] == nil ? 0 : pages.lowerBound

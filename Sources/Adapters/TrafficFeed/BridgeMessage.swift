@@ -14,39 +14,37 @@ package enum BridgeMessage: Equatable, Sendable {
   case failed(Reason, String)
 
   package enum Reason: UInt8, CaseIterable, Sendable {
-    /// A certificate, a key or the map is none.
+    /// A file does not hold the certificate, the key or the map that it should.
     case setup = 1
     /// The port is taken, or not this user's to take; the text says why.
     case port
   }
 
-  /// What makes it say the counts.
+  /// Asks for the counts.
   package static let count = [UInt8(ascii: "q")]
 
-  /// What says that the next frame is none, but lists of revoked certificates, as PEM.
+  /// Says that what comes next in the form of a frame is lists of revoked certificates, as PEM.
   package static let list = [UInt8(ascii: "r")]
 
   /// Bytes of the longest text. A message has to fit into a pipe at once (PIPE_BUF, pipe(7)).
   package static let longestText = 300
 
   package var body: [UInt8] {
-    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
-    return switch self {
-    case .listening(let port): [UInt8(ascii: "l")] + bytes(port)
+    switch self {
+    case .listening(let port): [UInt8(ascii: "l")] + port.bigEndianBytes
     case .note(let text): [UInt8(ascii: "n")] + text.utf8(upTo: Self.longestText)
-    case .counts(let counts): [UInt8(ascii: "s")] + counts.values.flatMap { bytes(UInt64($0)) }
+    case .counts(let counts): [UInt8(ascii: "s")] + counts.values.flatMap { UInt64($0).bigEndianBytes }
     case .failed(let reason, let text): [UInt8(ascii: "x"), reason.rawValue] + text.utf8(upTo: Self.longestText)
     }
   }
 
   package init(body: [UInt8]) throws(MalformedMessage) {
-    func number(_ range: Range<Int>) -> UInt64 { body[range].reduce(0) { $0 << 8 | UInt64($1) } }
     switch body.first {
-    case UInt8(ascii: "l") where body.count == 3: self = .listening(UInt16(number(1..<3)))
+    case UInt8(ascii: "l") where body.count == 3: self = .listening(UInt16(bigEndianBytes: body[1...]))
     case UInt8(ascii: "n") where body.count <= 1 + Self.longestText:
       self = .note(String(decoding: body[1...], as: UTF8.self))
     case UInt8(ascii: "s") where body.count == 1 + 8 * BridgeCounts.size:
-      let values = stride(from: 1, to: body.count, by: 8).map { number($0..<($0 + 8)) }
+      let values = stride(from: 1, to: body.count, by: 8).map { UInt64(bigEndianBytes: body[$0..<$0 + 8]) }
       guard values.allSatisfy({ $0 < 1 << 53 }) else { throw MalformedMessage() }
       self = .counts(BridgeCounts(values: values.map(Int.init)))
     case UInt8(ascii: "x") where (2...(2 + Self.longestText)).contains(body.count):

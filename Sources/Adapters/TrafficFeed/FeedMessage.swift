@@ -20,7 +20,7 @@ package enum FeedMessage: Equatable, Sendable {
     /// A frame was not text, or longer than a frame may be.
     case binary
     case tooLong
-    /// The program could not be set up: most often a certificate or a key that is none.
+    /// The program could not be set up: most often because a file holds no certificate or no key.
     case setup
   }
 
@@ -39,25 +39,24 @@ package enum FeedMessage: Equatable, Sendable {
   }
 
   package var body: [UInt8] {
-    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
-    return switch self {
+    switch self {
     case .connected: [UInt8(ascii: "c")]
     case .part(let part): [UInt8(ascii: "p")] + part
-    case .frame(let received, let dropped, let rest): [UInt8(ascii: "f")] + bytes(received) + bytes(dropped) + rest
+    case .frame(let received, let dropped, let rest):
+      [UInt8(ascii: "f")] + received.bigEndianBytes + dropped.bigEndianBytes + rest
     case .ended(let reason, let text): [UInt8(ascii: "e"), reason.rawValue] + text.utf8(upTo: 200)
     }
   }
 
   package init(body: [UInt8]) throws(MalformedMessage) {
-    func number(_ range: Range<Int>) -> UInt64 { body[range].reduce(0) { $0 << 8 | UInt64($1) } }
     switch body.first {
     case UInt8(ascii: "c") where body.count == 1: self = .connected
     case UInt8(ascii: "p") where (2...(1 + Self.longestPart)).contains(body.count): self = .part(Array(body[1...]))
     case UInt8(ascii: "f") where (13...(13 + Self.longestPart)).contains(body.count):
-      // Beyond this a clock shows nothing, and arithmetic would overflow.
-      guard number(1..<9) < 1 << 53 else { throw MalformedMessage() }
-      self = .frame(
-        received: number(1..<9), dropped: UInt32(truncatingIfNeeded: number(9..<13)), rest: Array(body[13...]))
+      let received = UInt64(bigEndianBytes: body[1..<9])
+      // No clock shows a later time, and arithmetic with one would overflow.
+      guard received < 1 << 53 else { throw MalformedMessage() }
+      self = .frame(received: received, dropped: UInt32(bigEndianBytes: body[9..<13]), rest: Array(body[13...]))
     case UInt8(ascii: "e") where (2...202).contains(body.count):
       guard let reason = Reason(rawValue: body[1]) else { throw MalformedMessage() }
       self = .ended(reason, String(decoding: body[2...], as: UTF8.self))

@@ -6,7 +6,7 @@ import Terminal
 
 struct AccountDelete: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "delete", abstract: "Delete your account, after its address was typed.")
+    commandName: "delete", abstract: "Delete your account; asks you to type its address.")
 
   @OptionGroup var output: OutputOptions
 
@@ -19,7 +19,7 @@ struct AccountDelete: ContextCommand {
     let notes = Console(context)
     notes.note("this deletes the account \(printable(account.email)) at \(client.server.host):")
     notes.note("  bookings    \(live.count) that have not ended are cancelled")
-    notes.note("  access      that was handed out counts no more")
+    notes.note("  access      that was given out stops working")
     guard try Questions(context, interruption).ask("type its address to delete it: ") == account.email else {
       throw CommandFailure(.failure, "that is not the account's address; nothing was changed")
     }

@@ -4,7 +4,7 @@ import Terminal
 
 struct BookingsCancel: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "cancel", abstract: "Give a booking up before it was used.",
+    commandName: "cancel", abstract: "Cancel a booking before it is used.",
     usage: "stepctl bookings cancel [<options>] [<id>]")
 
   @OptionGroup var closing: ClosingOptions

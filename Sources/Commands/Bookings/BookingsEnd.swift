@@ -4,7 +4,7 @@ import Terminal
 
 struct BookingsEnd: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "end", abstract: "End a booking before its time.",
+    commandName: "end", abstract: "End a booking early.",
     usage: "stepctl bookings end [<options>] [<id>]")
 
   @OptionGroup var closing: ClosingOptions

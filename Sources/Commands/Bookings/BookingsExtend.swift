@@ -5,7 +5,7 @@ import Terminal
 
 struct BookingsExtend: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "extend", abstract: "Let a booking end later.",
+    commandName: "extend", abstract: "Extend a booking.",
     usage: """
       stepctl bookings extend [<options>] [<id>] --for <time>
       stepctl bookings extend [<options>] [<id>] --to <time>
@@ -34,6 +34,7 @@ struct BookingsExtend: ContextCommand {
     let console = output.console(context)
     let client = try context.fleet(context.interruption())
     let old = try which.booking(client, prefersActive: true)
+    // `validate` lets one of the two through.
     let end = length.map { old.to + $0.seconds } ?? to!.seconds(after: client.now)
     let booking = try client.extend(old, to: end)
     try client.keep(booking)

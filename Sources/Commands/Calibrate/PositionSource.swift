@@ -222,7 +222,7 @@ final class GuidedPositions: PositionSource {
 }
 
 extension CalibrationPosition {
-  /// From 1, in the order in which they are asked for.
+  /// From 1, in the order in which they are asked for. `all` has every position.
   fileprivate var number: Int { CalibrationPosition.all.firstIndex(of: self)! + 1 }
 }
 

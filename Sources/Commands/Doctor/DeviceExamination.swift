@@ -12,7 +12,7 @@ enum DeviceExamination {
     var part = Examination("reader")
     examineHelper("stepctl-nfc", &part)
     guard settings.nfc.value != nil else {
-      part.find("reader", .good, "none is named; tags need one (--nfc)")
+      part.find("reader", .good, "no reader is named; tags need one (--nfc)")
       return part
     }
     do {
@@ -31,7 +31,7 @@ enum DeviceExamination {
     var part = Examination("camera")
     examineHelper("stepctl-qr", &part)
     let devices = ((try? Files.names(in: "/dev")) ?? []).filter { $0.hasPrefix("video") }.sorted()
-    if devices.isEmpty { part.find("camera", .good, "there is none; --qr takes pictures too") }
+    if devices.isEmpty { part.find("camera", .good, "no camera is connected; --qr reads pictures too") }
     for device in devices {
       do {
         _ = try CodeSource.open("/dev/\(device)")

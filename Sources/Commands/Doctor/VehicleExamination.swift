@@ -68,7 +68,7 @@ struct VehicleExamination {
     if part.state == .broken { return nil }
     do {
       let access = try file.riderAccess(unlock: context.unlock(interruption))
-      part.find("keys", .good, "nobody else can read them, and they fit")
+      part.find("keys", .good, "nobody else can read them, and they belong together")
       examine(access.token, &part)
       // Neither the controller nor anybody else would answer.
       guard examineSignature(access.tokenText, rider, of: file, &part) else { return nil }
@@ -115,7 +115,7 @@ struct VehicleExamination {
   private func examineCertificates(_ broker: Broker, for token: Token, _ part: inout Examination) throws {
     for file in try broker.tls?.certificateFiles() ?? [] {
       let name = settings.folders.displayed(file.path)
-      // The rider's own comes anew with the next token.
+      // The rider's own certificate is renewed with the next token.
       let isOwn = file.path == broker.tls?.identity?.certificate
       if context.seconds < file.begin {
         part.exitStatus = .configuration

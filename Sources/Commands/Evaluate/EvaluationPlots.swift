@@ -78,20 +78,21 @@ struct EvaluationPlots {
     let size = (width: 900.0, height: 760.0)
     // dBm can be shared where all levels are relative to one power.
     let powers = Set(site.positions.compactMap(\.measuredPower))
-    let offset = powers.count == 1 ? Double(powers.first!) : 0
-    let unit = powers.count == 1 ? "RSSI, dBm" : "RSSI above the measured power, dB"
+    let power = powers.count == 1 ? powers.first : nil
+    let offset = Double(power ?? 0)
+    let unit = power != nil ? "RSSI, dBm" : "RSSI above the measured power, dB"
     var subtitle = "\(site.vehicle.name): \(site.positions.count) captures; no law could be fitted"
     if let law = site.law {
       subtitle = """
         \(site.vehicle.name): least squares over \(law.positions) positions: n = \
         \(hundredths(law.exponent)) ± \(hundredths(law.exponentError)), \
-        \(tenths(law.level + offset)) ± \(tenths(law.levelError)) \(powers.count == 1 ? "dBm" : "dB") at 1 m, \
+        \(tenths(law.level + offset)) ± \(tenths(law.levelError)) \(power != nil ? "dBm" : "dB") at 1 m, \
         σ = \(tenths(law.sigma)) dB
         """
     }
     var plot = Plot("RSSI over distance", subtitle: subtitle, size: size)
-    let distances = site.positions.map(\.position.distance)
-    let (nearest, farthest) = (distances.min()! / 1.25, distances.max()! * 1.25)
+    let distances = Self.extent(site.positions.map(\.position.distance))
+    let (nearest, farthest) = (distances.lowerBound / 1.25, distances.upperBound * 1.25)
     let across = Plot.Scale(nearest...farthest, from: 75, to: size.width - 25, isLogarithmic: true)
     let ranges = site.positions.compactMap(\.quartiles)
     let ends =
@@ -128,6 +129,9 @@ struct EvaluationPlots {
     residuals(site, across, in: &plot, top: 540, bottom: 700)
     return plot
   }
+
+  /// From the least value to the greatest; a picture is drawn only where there are values.
+  private static func extent(_ values: [Double]) -> ClosedRange<Double> { (values.min() ?? 0)...(values.max() ?? 0) }
 
   private func legend(in plot: inout Plot, y: Double, hasLaw: Bool) {
     var x = 80.0
@@ -170,10 +174,12 @@ struct EvaluationPlots {
 
   /// Where the rider was located, seen from above.
   private func map(_ site: SiteEvaluation) -> Plot {
-    let placed = site.positions.indices.filter { site.positions[$0].position.place != nil }
-    let places = placed.map { site.positions[$0].position.place! }
-    let (left, right) = (places.map(\.x).min()! - 0.5, places.map(\.x).max()! + 0.5)
-    let (low, high) = (places.map(\.y).min()! - 0.5, places.map(\.y).max()! + 0.5)
+    let places = site.positions.enumerated().compactMap { index, position in
+      position.position.place.map { (index: index, x: $0.x, y: $0.y) }
+    }
+    let (xs, ys) = (Self.extent(places.map(\.x)), Self.extent(places.map(\.y)))
+    let (left, right) = (xs.lowerBound - 0.5, xs.upperBound + 0.5)
+    let (low, high) = (ys.lowerBound - 0.5, ys.upperBound + 0.5)
     // A metre is as long upward as across.
     let metre = min(720 / (right - left), 520 / (high - low))
     let (width, height) = ((right - left) * metre, (high - low) * metre)
@@ -184,10 +190,10 @@ struct EvaluationPlots {
     let across = Plot.Scale(left...right, from: 75, to: 75 + width)
     let upward = Plot.Scale(low...high, from: 80 + height, to: 80)
     plot.axes(across, upward, x: "x, m", y: "y, m")
-    for (index, place) in zip(placed, places) {
+    for (index, x, y) in places {
       let position = site.positions[index]
       let share = position.decisions > 0 ? Double(position.located) / Double(position.decisions) : 0
-      let (x, y) = (across[place.x], upward[place.y])
+      let (x, y) = (across[x], upward[y])
       plot.dot(x: x, y: y, color: site.faults[index] == nil ? Plot.grey : Plot.red, isFilled: false, radius: 7)
       plot.dot(x: x, y: y, color: Plot.blue, isFilled: true, radius: 5, opacity: share)
       plot.text("\(position.position.capture) \(Int((share * 100).rounded())) %", x: x, y: y - 10, size: 10)
@@ -218,7 +224,7 @@ struct EvaluationPlots {
         let share = { (count: Int) in upward[Double(count) / Double(method.count)] }
         points += [(across[time], share(count)), (across[time], share(count + 1))]
       }
-      points.append((across.end, points.last!.y))
+      points.append((across.end, upward[Double(method.times.count) / Double(method.count)]))
       plot.line(points, style.color, width: 2, dashes: style.dashes)
       let y = 90 + Double(index) * 46
       plot.line([(across.end + 20, y), (across.end + 48, y)], style.color, width: 2, dashes: style.dashes)

@@ -77,12 +77,11 @@ struct EvaluationReport {
 
   private func law(_ site: SiteEvaluation) -> [String] {
     guard let law = site.law else {
-      return ["  no law: it takes three positions at two distances, without a body between"]
+      return ["  no law: a fit needs three positions at two distances, without a body between"]
     }
     let powers = Set(site.positions.compactMap(\.measuredPower))
-    let begin =
-      powers.count == 1
-      ? "\(tenths(Double(powers.first!) + law.level)) dBm" : "measured power \(Self.signed(law.level)) dB"
+    let power = powers.count == 1 ? powers.first : nil
+    let begin = power.map { "\(tenths(Double($0) + law.level)) dBm" } ?? "measured power \(Self.signed(law.level)) dB"
     var lines = [
       "  RSSI = \(begin) - 10 * \(hundredths(law.exponent)) * log10(d / 1 m), sigma \(tenths(law.sigma)) dB",
       "  a least-squares fit to \(law.positions) positions without a body between; ±: standard error",

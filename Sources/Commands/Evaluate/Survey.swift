@@ -106,7 +106,7 @@ struct Survey {
       evaluation.hear(beacon, rssi: advertisement.rssi, at: advertisement.time)
     }
     guard evaluation.frames > 0 else {
-      let other = others.count == 1 ? "it has those of \(others.first!): " : ""
+      let other = others.count == 1 ? others.map { "it has those of \($0): " }.joined() : ""
       throw CommandFailure(
         .badData, "\(capture.path): no frame of \(vehicle.name) is in it",
         hint: "\(other)name the vehicle that was recorded with --vehicle, or leave the capture out")

@@ -24,6 +24,7 @@ struct BookedAccess {
     let device = try EnrolledDevice(context.folders)
     _ = try device.prepare()
     let identity = try prepared ?? device.identity()
+    // A user's name may have letters that a rider's may not have; "rider" has none of those.
     let name = getpwuid(geteuid()).flatMap { RiderName(String(cString: $0.pointee.pw_name)) } ?? RiderName("rider")!
     let text = try client.access(to: booking, for: device.request(name: name, now: client.now, identity: identity).text)
     let access: AccessFile
@@ -78,10 +79,11 @@ struct ActiveBooking {
     do {
       return try VehicleFile(
         reading: BookedAccess(of: booking, from: context.fleet(interruption), context).place.vehicleFile)
-    } catch let error as any Failure where known != nil && !error.isInterruption {
+    } catch let error as any Failure {
+      guard let known, !error.isInterruption else { throw error }
       // The clock of this computer may be wrong: the vehicle's decides.
-      console.note("it was not fetched: \(printable(error.description))")
-      return known!
+      console.note("the access was not fetched: \(printable(error.description))")
+      return known
     }
   }
 }
@@ -98,7 +100,8 @@ extension VehicleFile {
   /// How long that may take. A rider stands at the step meanwhile.
   private static let patience = Duration.seconds(2)
 
-  /// The same with newer access, where this one ends soon, a fleet's server has given it, and gives more in time.
+  /// This file with newer access, where its access ends soon and came from a fleet's server, and the server gives more
+  /// in time; nil in all other cases.
   func renewed(
     expires: Int64, _ context: Context, _ interruption: Interruption, _ console: Console
   ) throws -> VehicleFile? {
@@ -123,7 +126,7 @@ extension Settings {
     try ActiveBooking(self, context)?.vehicleFile ?? usableVehicleFile(at: context.seconds)
   }
 
-  /// The same where no booking is active.
+  /// The file that is chosen where no booking is active.
   func usableVehicleFile(at now: Int64) throws -> String {
     try vehicleFile { path in (try? VehicleFile(reading: path))?.opens(at: now) ?? false }
   }

@@ -6,7 +6,7 @@ import Terminal
 
 struct OperatorMove: ContextCommand {
   static let configuration = CommandConfiguration(
-    commandName: "move", abstract: "Note that the broker of several vehicles is elsewhere.",
+    commandName: "move", abstract: "Record the new address of several vehicles' broker.",
     usage: "stepctl operator move [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions

@@ -13,9 +13,9 @@ final class Guide {
   private let vehicle: Vehicle
   private let console: Console
   private let hasLines: Bool
-  /// How long the radio listens, seconds; nil where that is no matter of waiting, as with a recording.
+  /// How long the radio listens, seconds; nil where nobody has to wait, as with a recording.
   private let limit: Double?
-  /// What to do for each way to be found.
+  /// What the rider is to do, for each method that searches.
   private var parts: [ProofMethod: String] = [:]
   private var left: [ProofMethod: Double] = [:]
   private var said: String?
@@ -38,7 +38,7 @@ final class Guide {
     case .decided(let location, let sighting):
       guard let limit else { return }
       left[method] = BeaconSearch.end(of: limit, location) - location.time
-      // Whoever asked for the sighting says what becomes of it.
+      // The caller shows what becomes of a sighting.
       if sighting == nil { show(method, LocationReport(vehicle: vehicle, location: location).guidance(to: side)) }
     case .waiting(let left):
       self.left[method] = left.inSeconds
@@ -72,7 +72,7 @@ final class Guide {
     "at the \(sighting.step.id) step: waiting for the answer of \(printable(vehicle.name))"
   }
 
-  /// What was found does not do.
+  /// What was found is not enough.
   func show(_ shortfall: Shortfall, of sighting: Sighting) {
     guard limit != nil || sighting.method != .beacon else { return }
     show(sighting.method, .init(shortfall.sentence(of: sighting), key: "\(shortfall)"))

@@ -32,12 +32,12 @@ final class Ride {
   /// What the vehicle waited for last.
   private var awaited: Refusal?
 
-  /// The links between the proof and the command, once the vehicle is asked: made before, because then it is in a
-  /// hurry.
+  /// The links between the proof and the command. They are made when the vehicle is asked, because later the command is
+  /// in a hurry.
   private var links: [(label: String, text: String)] = []
   private var target: Command.Move.Target?
   private var step: StepID?
-  /// With what the rider was found; before that the only method that searches, where there is one.
+  /// The method that found the rider; before that the only method that searches, where there is only one.
   private var method: ProofMethod?
   /// What the picture says in place of the advice, and until when, on the radio's clock.
   private var news: (text: String, end: Double)?
@@ -95,7 +95,7 @@ final class Ride {
     let goal = Approach.Goal(
       steps: steps, side: side, isReplay: radio?.isReplay == true, asksFirst: !isValid, goesOn: goesOn,
       calling: calling, wait: wait)
-    // It would be written into the picture.
+    // A trace would be written into the picture.
     let trace = view == nil ? console.trace : nil
     let approach = Approach(goal, search, on: loop, interruption) { [unowned self] in
       let access = try access ?? rider()
@@ -185,13 +185,13 @@ final class Ride {
     try draw()
   }
 
-  /// A line when it is another reason, and a line that changes in between.
+  /// Shows why the vehicle waits: in a new line when the reason is another one, and else in the line that changes.
   private func show(_ refusal: Refusal, at step: StepID) throws {
     let text: String
     if let oncoming = refusal.oncoming {
       text = "\(oncoming.phrase) in \(tenths(Double(oncoming.arrival) / 1000)) s; waiting"
     } else {
-      text = "\(refusal.code == .blind ? "not seen yet" : "something comes"); waiting"
+      text = "\(refusal.code == .blind ? "the road is not seen yet" : "something comes towards the step"); waiting"
     }
     if console.isJSON {
       try console.result(
@@ -221,7 +221,7 @@ final class Ride {
     say("\(target?.rawValue ?? "") \(sighting.step.id)", for: .infinity)
   }
 
-  /// A link of the chain: below the picture when it has gone.
+  /// Shows a link of the chain; where there is a picture, below it when the picture has gone.
   private func tell(_ label: String, _ text: String) {
     if let view { view.note(console.link(label, text)) } else { console.note(label, text) }
   }

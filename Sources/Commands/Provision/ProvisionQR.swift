@@ -143,7 +143,7 @@ struct ProvisionQR: ContextCommand {
         let step = code.step.flatMap(vehicle.step)
         return LabelSheet.Label(
           code.code, side: step?.side, title: step.map { title(name, of: $0) } ?? name,
-          instruction: PDFText(code.instruction)!)
+          instruction: PDFText(ascii: code.instruction))
       }
       return try binary(LabelSheet(labels, size: size, paper: paper, copies: copies).pdf, console)
     }
@@ -180,7 +180,7 @@ struct ProvisionQR: ContextCommand {
 
   /// The step's id stands behind the vehicle's name where its side is not enough.
   private func title(_ name: PDFText, of step: Step) -> PDFText {
-    step.id.description == step.side.rawValue ? name : name + PDFText(", \(step.id)")!
+    step.id.description == step.side.rawValue ? name : name + PDFText(ascii: ", \(step.id)")
   }
 
   /// The vehicle's name, or its UUID where the font does not have the name's letters.
@@ -189,7 +189,7 @@ struct ProvisionQR: ContextCommand {
     console.note(
       "the font lacks letters of the name \(printable(vehicle.name)); the labels have the UUID instead"
     )
-    return PDFText(vehicle.uuid.description)!
+    return PDFText(ascii: vehicle.uuid.description)
   }
 
   private func json(_ codes: [Content]) -> JSON {

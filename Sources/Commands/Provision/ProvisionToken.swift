@@ -185,7 +185,7 @@ struct LocalTime: ExpressibleByArgument {
 
   init?(argument: String) {
     let parts = argument.split(separator: "T", omittingEmptySubsequences: false)
-    guard (1...2).contains(parts.count), let clock = Self.numbers(parts.last!, [2, 2], ":"), clock[0] < 24,
+    guard parts.count <= 2, let last = parts.last, let clock = Self.numbers(last, [2, 2], ":"), clock[0] < 24,
       clock[1] < 60
     else { return nil }
     var time = tm()

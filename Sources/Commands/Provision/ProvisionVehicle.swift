@@ -1,10 +1,9 @@
-public import ArgumentParser
+import ArgumentParser
 import Bluetooth
 import Configuration
 import Domain
 import Encoding
 import FleetClient
-import Geography
 import MQTT
 import Positioning
 import Provisioning
@@ -113,7 +112,7 @@ struct ProvisionVehicle: ContextCommand {
   @OptionGroup var input: InputOptions
   @OptionGroup var output: OutputOptions
 
-  private var steps: [Step] { (plan ?? StepPlan(argument: "left,right")!).steps }
+  private var steps: [Step] { (plan ?? .leftAndRight).steps }
 
   func validate() throws {
     guard [force, relocate, renew, update].count(where: { $0 }) <= 1 else {
@@ -206,6 +205,7 @@ struct ProvisionVehicle: ContextCommand {
     // It cannot fail: the steps differ in everything.
     let vehicle = try! Vehicle(name: name ?? defaultName, uuid: uuid, steps: steps)
     let adapters = try beacon.adapters(of: steps.map(\.id))
+    // A UUID has no character that a topic must not have.
     let topic = topic ?? TopicPrefix("vehicles/\(uuid)")!
     let issuer = try issuer(context)
     let (host, port) = try issuer.operatorPlace?.broker() ?? (host, port)
@@ -218,33 +218,53 @@ struct ProvisionVehicle: ContextCommand {
     try services?.start(place, context.interruption())
 
     if console.isJSON {
-      let members: JSON = [
-        "name": .string(summary.vehicle.name), "uuid": .string(uuid.description), "topic": .string(topic.description),
-        "beacons": .array(
+      try console.result(json(of: summary, adapters, topic, services, place))
+    } else {
+      try console.result(text(of: summary, adapters, topic, place))
+      if let services { try tell(of: services, place, console) }
+      note(adapters, place, console)
+      if let next = nextSteps(issuer.operatorPlace, place, isStarted: services != nil) { console.note(next) }
+    }
+  }
+
+  private func json(
+    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ services: VehicleServices?,
+    _ place: VehicleFolder
+  ) -> JSON {
+    let members: [JSON.Member] = [
+      .init("name", .string(summary.vehicle.name)), .init("uuid", .string(summary.vehicle.uuid.description)),
+      .init("topic", .string(topic.description)),
+      .init(
+        "beacons",
+        .array(
           steps.compactMap { step in
             adapters[step.id].map { ["step": .string(step.id.description), "adapter": .string($0.description)] }
-          }),
-        "files": .array(summary.files.map { .string(place.path($0)) }),
-        "operator_key": .string(summary.tokenKey.description),
-        "encryption_key": .string(summary.encryptionKey.description),
-        "signing_key": .string(summary.signingKey.description),
-        "certificates_end": .integer(summary.certificatesEnd),
-      ]
-      let started = services.map { [JSON.Member("started", $0.json)] } ?? []
-      try console.result(.object((members.object ?? []) + started))
-      return
-    }
-    try console.result(
-      """
-      \(printable(summary.vehicle.name)) is in \(place.path)
-        uuid        \(uuid)
-        steps       \(steps.map(Self.describe).joined(separator: " and "))
-        topic       \(topic)
-        beacons     \(describe(adapters))
-        broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
-        operator    \(summary.tokenKey.grouped) (signs tokens)
-      """)
-    if let services { try tell(of: services, place, console) }
+          })),
+      .init("files", .array(summary.files.map { .string(place.path($0)) })),
+      .init("operator_key", .string(summary.tokenKey.description)),
+      .init("encryption_key", .string(summary.encryptionKey.description)),
+      .init("signing_key", .string(summary.signingKey.description)),
+      .init("certificates_end", .integer(summary.certificatesEnd)),
+    ]
+    return .object(members + (services.map { [.init("started", $0.json)] } ?? []))
+  }
+
+  private func text(
+    of summary: VehicleSummary, _ adapters: [StepID: RadioSpec], _ topic: TopicPrefix, _ place: VehicleFolder
+  ) -> String {
+    """
+    \(printable(summary.vehicle.name)) is in \(place.path)
+      uuid        \(summary.vehicle.uuid)
+      steps       \(steps.map(Self.describe).joined(separator: " and "))
+      topic       \(topic)
+      beacons     \(describe(adapters))
+      broker      \(summary.host):\(summary.port), certificates until \(dateAndTime(summary.certificatesEnd))
+      operator    \(summary.tokenKey.grouped) (signs tokens)
+    """
+  }
+
+  /// Says what of the vehicle is to be measured, found or mended.
+  private func note(_ adapters: [StepID: RadioSpec], _ place: VehicleFolder, _ console: Console) {
     if feed != nil {
       console.note(
         "measure the vehicle and its steps, and write their sizes into [guard] of \(place.path("stepd.toml"))")
@@ -256,51 +276,52 @@ struct ProvisionVehicle: ContextCommand {
     if adapters.count > Set(adapters.values).count {
       console.note("one radio sends both beacons: they cannot tell the sides apart")
     }
-    if fleet != nil {
-      guard services == nil else { return }
-      console.note(
-        """
+  }
+
+  /// What to type next; nil where nothing is left to do.
+  ///
+  /// - Parameters:
+  ///   - fleet: the operator of several vehicles, if it has this one.
+  ///   - isStarted: whether systemd runs the broker and stepd already.
+  private func nextSteps(_ fleet: OperatorPlace?, _ place: VehicleFolder, isStarted: Bool) -> String? {
+    let controller = shellCommand("stepd", "--config", place.path("stepd.toml"))
+    if self.fleet != nil {
+      if isStarted { return nil }
+      return """
 
         Next:
-          \(shellCommand("stepd", "--config", place.path("stepd.toml")))
+          \(controller)
         The operator's keys are not in \(place.path), and no private key has left it.
-        """)
-      return
-    }
-    if let fleet = issuer.operatorPlace {
-      console.note(
         """
+    }
+    if let fleet {
+      let onVehicle = """
+          bring \(place.path) to the vehicle, and there:
+            \(controller)
+
+        """
+      return """
 
         Next:
           reload the broker, or start it:
             \(shellCommand(Self.broker, "-c", "\(fleet.path)/mosquitto.conf"))
-        \(services == nil ? Self.onVehicle(place) : "")\
+        \(isStarted ? "" : onVehicle)\
           \(shellCommand("stepctl", "provision", "token", "\(fleet.path)/vehicles/\(place.name)", "--device", "REQUEST"))
         The operator's keys are not in \(place.path)\(keys == nil ? "" : ", nor are the vehicle's private keys").
-        """)
-      return
+        """
     }
     let byHand = """
         \(shellCommand(Self.broker, "-c", place.path("mosquitto.conf"))) &
-        \(shellCommand("stepd", "--config", place.path("stepd.toml"))) &
+        \(controller) &
 
       """
-    console.note(
-      """
+    return """
 
       Next:
-      \(services == nil ? byHand : "")\
+      \(isStarted ? "" : byHand)\
         \(shellCommand("stepctl", "provision", "token", place.path, "--rider", "NAME"))
       The keys in operator/ sign for the vehicle: keep them safe, and off the vehicle.
-      """)
-  }
-
-  private static func onVehicle(_ place: VehicleFolder) -> String {
-    """
-      bring \(place.path) to the vehicle, and there:
-        \(shellCommand("stepd", "--config", place.path("stepd.toml")))
-
-    """
+      """
   }
 
   private static func publicKeys(_ file: String, _ context: Context) throws -> VehicleKeys {
@@ -376,66 +397,5 @@ struct ProvisionVehicle: ContextCommand {
   private var defaultName: String {
     let last = folder.split(separator: "/").last.map(String.init) ?? ""
     return last.isEmpty || last == "." || last == ".." ? "vehicle" : last
-  }
-}
-
-/// Where a vehicle stands, as people type it: `48.7758,9.1829,93.5`.
-struct ParkingPlace: ExpressibleByArgument {
-  let position: Coordinate
-  /// Radians clockwise from north.
-  let heading: Double
-
-  init?(argument: String) {
-    let numbers = argument.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
-    guard numbers.count == 3, let latitude = numbers[0], let longitude = numbers[1], let heading = numbers[2],
-      (0...360).contains(heading), let position = Coordinate(latitude: latitude, longitude: longitude)
-    else { return nil }
-    self.position = position
-    self.heading = heading * .pi / 180
-  }
-}
-
-/// Steps as they are typed: `left`, `left,right`, or with ids of their own, `entry=left`. At most one at each side.
-struct StepPlan: ExpressibleByArgument {
-  let steps: [Step]
-
-  init?(argument: String) {
-    var steps: [Step] = []
-    for (index, part) in argument.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
-      let words = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
-      guard words.count <= 2, let id = StepID(words[0]), let side = Side(rawValue: words[words.count - 1]),
-        !steps.contains(where: { $0.id == id || $0.side == side })
-      else { return nil }
-      steps.append(Step(id: id, side: side, major: UInt16(index + 1)))
-    }
-    self.steps = steps
-  }
-}
-
-extension UUID: ExpressibleByArgument {
-  package init?(argument: String) { self.init(argument) }
-}
-
-extension TopicPrefix: ExpressibleByArgument {
-  package init?(argument: String) { self.init(argument) }
-}
-
-extension BrokerHost: ExpressibleByArgument {
-  package init?(argument: String) { self.init(argument) }
-  package var defaultValueDescription: String { description }
-}
-
-extension ServoKind: ExpressibleByArgument {}
-
-/// Three groups of four letters and digits, in either case.
-struct EnrolmentCode: ExpressibleByArgument {
-  let text: String
-
-  init?(argument: String) {
-    text = argument.uppercased()
-    let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-    guard groups.map(\.utf8.count) == [4, 4, 4],
-      groups.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
-    else { return nil }
   }
 }

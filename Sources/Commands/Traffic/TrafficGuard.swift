@@ -9,7 +9,7 @@ import Traffic
 struct TrafficGuardTrial: ContextCommand {
   static let configuration = CommandConfiguration(
     commandName: "guard",
-    abstract: "Say how the guard would have done beside a recorded road.",
+    abstract: "Score the guard on a recorded road.",
     usage: "stepctl traffic guard <recording> --scene <file>",
     discussion: """
       The recording is taken as the truth. The guard gets each frame when it was received, or later if the scene says \

@@ -58,12 +58,7 @@ struct TrafficServe: ContextCommand {
   func run(in context: Context) throws {
     let console = output.console(context)
     let interruption = try context.interruption()
-    if let map {
-      let bytes = try Files.readRegular(map)
-      do throws(FeedFlaw) { _ = try RoadMap(parsing: bytes) } catch {
-        throw CommandFailure(.badData, "\(map): \(error.place): \(error.expected)")
-      }
-    }
+    if let map { try Self.check(map: map) }
     let recording = try replay.map(Recording.read)
     let revocations = try crl.map { try FileWatch($0, includingContent: true) }
     let process = try BridgeProcess(
@@ -96,20 +91,7 @@ struct TrafficServe: ContextCommand {
         }
       }
     }
-    if let crl, let revocations {
-      var watching: Registration?
-      watching = try loop.watch(revocations.number) {
-        switch try revocations.next() {
-        case .none: break
-        case .folderGone:
-          watching?.cancel()
-          console.note("\(crl): its folder is gone; no newer list will count")
-        case .changed:
-          // It is being replaced, and counts when it is there.
-          if let lists = try? Files.readRegular(crl) { try process.revoke(lists) }
-        }
-      }
-    }
+    if let crl, let revocations { try Self.follow(crl, revocations, for: process, on: loop, console) }
     var ending: Registration?
     ending = try loop.watch(interruption.number) {
       ending?.cancel()
@@ -119,6 +101,32 @@ struct TrafficServe: ContextCommand {
       loop.schedule(at: .now + .seconds(1)) { loop.stop() }
     }
     try loop.run()
+  }
+
+  /// Reads a map here, where a mistake in it can be named; the bridge's program reads it again.
+  private static func check(map path: String) throws {
+    let bytes = try Files.readRegular(path)
+    do throws(FeedFlaw) { _ = try RoadMap(parsing: bytes) } catch {
+      throw CommandFailure(.badData, "\(path): \(error.place): \(error.expected)")
+    }
+  }
+
+  /// Gives the bridge the lists of revoked certificates whenever their file changes.
+  private static func follow(
+    _ path: String, _ changes: FileWatch, for bridge: BridgeProcess, on loop: EventLoop, _ console: Console
+  ) throws {
+    var watching: Registration?
+    watching = try loop.watch(changes.number) {
+      switch try changes.next() {
+      case .none: break
+      case .folderGone:
+        watching?.cancel()
+        console.note("\(path): its folder is gone; no newer list will count")
+      case .changed:
+        // It is being replaced, and counts when it is there.
+        if let lists = try? Files.readRegular(path) { try bridge.revoke(lists) }
+      }
+    }
   }
 
   /// `2 clients, 1 publisher; 250 frames received, 500 sent, 0 dropped; 0 refused`

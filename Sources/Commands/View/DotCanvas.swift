@@ -97,6 +97,7 @@ struct DotCanvas {
   private func character(_ cell: Cell) -> Character {
     if let character = cell.character { return character }
     if cell.dots == 0 { return " " }
+    // The 256 patterns of Braille begin at U+2800, and all of them are characters.
     return glyphs.isUnicode ? Character(UnicodeScalar(0x2800 + UInt32(cell.dots))!) : cell.isThin ? "." : "#"
   }
 }

@@ -28,7 +28,8 @@ struct ScanTable {
       self.frame = frame
       address = advertisement.address
       last = time
-      // The locator turns levels into zones. To it, each beacon is a step of its own.
+      // The locator turns levels into zones. To it, each beacon is a step of its own. The text
+      // is in the form of an id.
       locator = Locator(steps: [Step(id: StepID("beacon")!, side: .left, major: frame.major)])
     }
   }

@@ -12,56 +12,21 @@ import TrafficFeed
 extension ControllerFile {
   /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
   package func render() -> String {
-    var text = """
+    let pathsText = """
       # A vehicle's controller. Paths are relative to this file, so the folder can be moved.
       vehicle = \(TOMLText.quoted(vehicle))
       # What survives a restart: written before each motion.
       journal = \(TOMLText.quoted(journal))
 
-      [broker]
-      # Who the controller is to the broker. The key is private (mode 0600).
-      cert = \(TOMLText.quoted(broker.identity.certificate))
-      key = \(TOMLText.quoted(broker.identity.key))
-      # host, port and ca are the vehicle file's unless they stand here.
-
       """
-    if let host = broker.host { text += "host = \(TOMLText.quoted(host))\n" }
-    if let port = broker.port { text += "port = \(port)\n" }
-    if let authority = broker.authority { text += "ca = \(TOMLText.quoted(authority))\n" }
-    let proofs = ProofMethod.allCases.filter(policy.methods.contains).map { TOMLText.quoted($0.rawValue) }
-    text += """
+    return [
+      pathsText, broker.rendered, keys.rendered, policy.rendered, beaconsText, earsText, tagsText, servoText,
+      inputs.rendered, trafficGuard?.rendered ?? "", watchdog?.rendered ?? "", metricsText,
+    ].joined()
+  }
 
-      [keys]
-      # Private (mode 0600): what commands are decrypted and statements are signed with.
-      encryption = \(TOMLText.quoted(keys.encryption))
-      signing = \(TOMLText.quoted(keys.signing))
-      # Public: what riders' tokens are signed with.
-      operator = "\(Base64URL.encode(keys.operatorKey.bytes))"
-
-      [policy]
-      # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
-      zone = "\(policy.zone.rawValue)"
-      # The kinds of proof that are accepted: "beacon", "nfc", "qr", "heard".
-      proofs = [\(proofs.joined(separator: ", "))]
-
-      """
-    if policy.needsHearing {
-      text += """
-        # The vehicle must hear the rider's device, whatever else is proved.
-        both = true
-
-        """
-    }
-    text += """
-      # Whether identifiers that can be copied are enough: beacons that always send the same,
-      # plain tags, and codes.
-      static = \(policy.acceptsStatic)
-      # How old a proof of presence may be, 1 to 60 seconds.
-      proof_age_s = \(TOMLText.seconds(policy.proofAge))
-      # For how long after it was opened a step can be closed only by whoever opened it.
-      reserve_s = \(TOMLText.seconds(policy.reserve))
-
-      """
+  private var beaconsText: String {
+    var text = ""
     if !beacons.isEmpty || beaconPeriod != RotatingMinor.standardPeriod {
       text += """
 
@@ -71,7 +36,7 @@ extension ControllerFile {
 
         """
     }
-    for (id, beacon) in beacons.sorted(by: { $0.key.description < $1.key.description }) {
+    for (id, beacon) in sortedByStep(beacons) {
       text += """
 
         [beacon.steps.\(id)]
@@ -81,89 +46,175 @@ extension ControllerFile {
         """
       if let radio = beacon.radio { text += "adapter = \(TOMLText.quoted(radio.description))\n" }
     }
-    for (id, ear) in ears.sorted(by: { $0.key.description < $1.key.description }) {
-      text += """
+    return text
+  }
 
-        [ears.steps.\(id)]
-        # The adapter at this step that hears riders' devices.
-        adapter = \(TOMLText.quoted(ear.radio.description))
-        # The RSSI of a usual device 1 m from it, dBm.
-        measured_power = \(ear.measuredPower)
+  private var earsText: String {
+    sortedByStep(ears).map { id, ear in
+      """
 
-        """
-    }
-    if let tagKeys {
-      text += """
-
-        [tags]
-        # Private (mode 0600): what the messages of dynamic tags are verified with.
-        keys = \(TOMLText.quoted(tagKeys))
-
-        """
-    }
-    text += """
-
-      [servo]
-      # How long a step takes to its other end, and after how long a motion has failed.
-      travel_s = \(TOMLText.seconds(profile.travel))
-      limit_s = \(TOMLText.seconds(profile.limit))
-      # Where the steps stand when there is no journal yet.
-      installed = "\(installed.rawValue)"
+      [ears.steps.\(id)]
+      # The adapter at this step that hears riders' devices.
+      adapter = \(TOMLText.quoted(ear.radio.description))
+      # The RSSI of a usual device 1 m from it, dBm.
+      measured_power = \(ear.measuredPower)
 
       """
-    switch servo {
-    case .simulated(let log):
+    }.joined()
+  }
+
+  private var tagsText: String {
+    guard let tagKeys else { return "" }
+    return """
+
+      [tags]
+      # Private (mode 0600): what the messages of dynamic tags are verified with.
+      keys = \(TOMLText.quoted(tagKeys))
+
+      """
+  }
+
+  private var servoText: String {
+    """
+
+    [servo]
+    # How long a step takes to its other end, and after how long a motion has failed.
+    travel_s = \(TOMLText.seconds(profile.travel))
+    limit_s = \(TOMLText.seconds(profile.limit))
+    # Where the steps stand when there is no journal yet.
+    installed = "\(installed.rawValue)"
+
+    """ + servo.rendered
+  }
+
+  private var metricsText: String {
+    guard let metrics else { return "" }
+    return """
+
+      [metrics]
+      # Counters for Prometheus.
+      file = \(TOMLText.quoted(metrics))
+
+      """
+  }
+}
+
+/// In the order of the steps' ids, so that the same value always gives the same text.
+private func sortedByStep<Value>(_ values: [StepID: Value]) -> [(key: StepID, value: Value)] {
+  values.sorted { $0.key.description < $1.key.description }
+}
+
+extension ControllerFile.BrokerLogin {
+  fileprivate var rendered: String {
+    var text = """
+
+      [broker]
+      # Who the controller is to the broker. The key is private (mode 0600).
+      cert = \(TOMLText.quoted(identity.certificate))
+      key = \(TOMLText.quoted(identity.key))
+      # host, port and ca are the vehicle file's unless they stand here.
+
+      """
+    if let host { text += "host = \(TOMLText.quoted(host))\n" }
+    if let port { text += "port = \(port)\n" }
+    if let authority { text += "ca = \(TOMLText.quoted(authority))\n" }
+    return text
+  }
+}
+
+extension ControllerFile.KeyFiles {
+  fileprivate var rendered: String {
+    """
+
+    [keys]
+    # Private (mode 0600): what commands are decrypted and statements are signed with.
+    encryption = \(TOMLText.quoted(encryption))
+    signing = \(TOMLText.quoted(signing))
+    # Public: what riders' tokens are signed with.
+    operator = "\(Base64URL.encode(operatorKey.bytes))"
+
+    """
+  }
+}
+
+extension Policy {
+  fileprivate var rendered: String {
+    let proofs = ProofMethod.allCases.filter(methods.contains).map { TOMLText.quoted($0.rawValue) }
+    var text = """
+
+      [policy]
+      # The farthest a rider may be: "immediate" (below 0.5 m) or "near" (up to 3 m).
+      zone = "\(zone.rawValue)"
+      # The kinds of proof that are accepted: "beacon", "nfc", "qr", "heard".
+      proofs = [\(proofs.joined(separator: ", "))]
+
+      """
+    if needsHearing {
       text += """
+        # The vehicle must hear the rider's device, whatever else is proved.
+        both = true
+
+        """
+    }
+    return text + """
+      # Whether identifiers that can be copied are enough: beacons that always send the same,
+      # plain tags, and codes.
+      static = \(acceptsStatic)
+      # How old a proof of presence may be, 1 to 60 seconds.
+      proof_age_s = \(TOMLText.seconds(proofAge))
+      # For how long after it was opened a step can be closed only by whoever opened it.
+      reserve_s = \(TOMLText.seconds(reserve))
+
+      """
+  }
+}
+
+extension ServoHardware {
+  fileprivate var rendered: String {
+    switch self {
+    case .simulated(let log):
+      return """
         # "simulated" moves nothing and writes each motion to the log; "pwm" drives servos.
         driver = "simulated"
         log = \(TOMLText.quoted(log))
 
         """
     case .pwm(let pwm):
-      text += """
+      let text = """
         driver = "pwm"
         root = \(TOMLText.quoted(pwm.root))
         frequency_hz = \(pwm.frequency)
 
         """
-      for (id, channel) in pwm.channels.sorted(by: { $0.key.description < $1.key.description }) {
-        text += "\n[servo.steps.\(id)]\nchip = \(channel.chip)\n"
-        text += "channel = \(channel.channel)\n\(channel.pulses.rendered)"
+      return sortedByStep(pwm.channels).reduce(text) { text, servo in
+        text + "\n[servo.steps.\(servo.key)]\nchip = \(servo.value.chip)\n"
+          + "channel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
       }
     case .pca9685(let board):
-      text += """
+      let text = """
         driver = "pca9685"
         bus = \(TOMLText.quoted(board.bus))
         address = 0x\(String(board.address, radix: 16))
         frequency_hz = \(board.frequency)
 
         """
-      for (id, channel) in board.channels.sorted(by: { $0.key.description < $1.key.description }) {
-        text += "\n[servo.steps.\(id)]\nchannel = \(channel.channel)\n\(channel.pulses.rendered)"
+      return sortedByStep(board.channels).reduce(text) { text, servo in
+        text + "\n[servo.steps.\(servo.key)]\nchannel = \(servo.value.channel)\n\(servo.value.pulses.rendered)"
       }
     }
-    text += inputs.rendered
-    if let trafficGuard { text += trafficGuard.rendered }
-    if let watchdog {
-      text += """
+  }
+}
 
-        [watchdog]
-        # Restarts the computer when the controller has hung for this long.
-        device = \(TOMLText.quoted(watchdog.device))
-        timeout_s = \(watchdog.timeout)
+extension ControllerFile.Watchdog {
+  fileprivate var rendered: String {
+    """
 
-        """
-    }
-    if let metrics {
-      text += """
+    [watchdog]
+    # Restarts the computer when the controller has hung for this long.
+    device = \(TOMLText.quoted(device))
+    timeout_s = \(timeout)
 
-        [metrics]
-        # Counters for Prometheus.
-        file = \(TOMLText.quoted(metrics))
-
-        """
-    }
-    return text
+    """
   }
 }
 
@@ -224,7 +275,7 @@ extension ControllerFile.Guard {
     case .receiver(let heading): text += line("heading_deg", heading.map(degrees))
     }
     text += line("length_m", TOMLText.number(length)) + line("width_m", TOMLText.number(width))
-    for (id, span) in steps.sorted(by: { $0.key.description < $1.key.description }) {
+    for (id, span) in sortedByStep(steps) {
       text += """
 
         [guard.steps.\(id)]

@@ -1,3 +1,5 @@
+import Encoding
+
 /// TOML's written forms (TOML 1.0.0).
 enum TOMLText {
   /// A basic string. C1 controls are escaped too: TOML allows them, and terminals obey them.
@@ -22,10 +24,7 @@ enum TOMLText {
 
   /// A key: bare where TOML allows it.
   static func key(_ text: String) -> String {
-    let isBare = text.utf8.allSatisfy {
-      (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
-        || $0 == 0x5F
-    }
+    let isBare = text.utf8.allSatisfy { $0.isASCIIAlphanumeric || "-_".utf8.contains($0) }
     return isBare && !text.isEmpty ? text : quoted(text)
   }
 

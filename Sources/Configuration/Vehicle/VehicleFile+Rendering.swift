@@ -7,6 +7,10 @@ import StepProtocol
 extension VehicleFile {
   /// The file's text. Reading it gives the same value, with its paths seen from where it was read.
   package func render() -> String {
+    [vehicleText, brokerText, controllerText, vehicle.steps.map(\.rendered).joined(), placeText, riderText].joined()
+  }
+
+  private var vehicleText: String {
     var text = """
       # A vehicle as stepctl knows it. Paths are relative to this file, so the folder can be moved.
       name = \(TOMLText.quoted(vehicle.name))
@@ -35,91 +39,104 @@ extension VehicleFile {
 
         """
     }
-    if let broker {
+    return text
+  }
+
+  private var brokerText: String {
+    guard let broker else { return "" }
+    var text = """
+
+      [broker]
+      host = \(TOMLText.quoted(broker.host))
+      port = \(broker.port)
+
+      """
+    if let authority = broker.tls?.authority {
       text += """
-
-        [broker]
-        host = \(TOMLText.quoted(broker.host))
-        port = \(broker.port)
-
-        """
-      if let authority = broker.tls?.authority {
-        text += """
-          # The authority that the broker's certificate must be from.
-          ca = \(TOMLText.quoted(authority))
-
-          """
-      }
-      if let identity = broker.tls?.identity {
-        text += """
-          # Who we are to the broker. The key is private (mode 0600).
-          cert = \(TOMLText.quoted(identity.certificate))
-          key = \(TOMLText.quoted(identity.key))
-
-          """
-      }
-    }
-    if let controller {
-      text += """
-
-        # The controller's public keys, base64url: commands are encrypted to the first (X25519),
-        # statements are signed with the second (Ed25519).
-        [controller]
-        encryption_key = "\(Base64URL.encode(controller.encryption.bytes))"
-        signing_key = "\(Base64URL.encode(controller.signing.bytes))"
+        # The authority that the broker's certificate must be from.
+        ca = \(TOMLText.quoted(authority))
 
         """
     }
-    for step in vehicle.steps {
+    if let identity = broker.tls?.identity {
       text += """
-
-        [[steps]]
-        id = "\(step.id)"
-        side = "\(step.side.rawValue)"
-        # What this step's iBeacon sends as its major.
-        major = \(step.major)
-
-        """
-      if let power = step.measuredPower {
-        text += """
-          # The RSSI at 1 m in dBm, in place of what the iBeacon sends; `stepctl calibrate` measures it.
-          measured_power = \(power)
-
-          """
-      }
-      if let minor = step.minor {
-        text += """
-          # What its iBeacon always sends as its minor.
-          minor = \(minor)
-
-          """
-      }
-      if !step.tags.isEmpty {
-        text += """
-          # The UIDs of its NFC tags.
-          tags = [\(step.tags.map { "\"\($0)\"" }.joined(separator: ", "))]
-
-          """
-      }
-    }
-    if let place {
-      text += """
-
-        # Where it is parked, degrees (WGS 84), for `stepctl find`.
-        [place]
-        latitude = \(TOMLText.number(place.latitude))
-        longitude = \(TOMLText.number(place.longitude))
+        # Who we are to the broker. The key is private (mode 0600).
+        cert = \(TOMLText.quoted(identity.certificate))
+        key = \(TOMLText.quoted(identity.key))
 
         """
     }
-    if let rider {
-      text += """
+    return text
+  }
 
-        # Who may command the vehicle from here. The device key is private (mode 0600).
-        [rider]
-        name = \(TOMLText.quoted(rider.name))
-        device_key = \(TOMLText.quoted(rider.deviceKey))
-        token = \(TOMLText.quoted(rider.token))
+  private var controllerText: String {
+    guard let controller else { return "" }
+    return """
+
+      # The controller's public keys, base64url: commands are encrypted to the first (X25519),
+      # statements are signed with the second (Ed25519).
+      [controller]
+      encryption_key = "\(Base64URL.encode(controller.encryption.bytes))"
+      signing_key = "\(Base64URL.encode(controller.signing.bytes))"
+
+      """
+  }
+
+  private var placeText: String {
+    guard let place else { return "" }
+    return """
+
+      # Where it is parked, degrees (WGS 84), for `stepctl find`.
+      [place]
+      latitude = \(TOMLText.number(place.latitude))
+      longitude = \(TOMLText.number(place.longitude))
+
+      """
+  }
+
+  private var riderText: String {
+    guard let rider else { return "" }
+    return """
+
+      # Who may command the vehicle from here. The device key is private (mode 0600).
+      [rider]
+      name = \(TOMLText.quoted(rider.name))
+      device_key = \(TOMLText.quoted(rider.deviceKey))
+      token = \(TOMLText.quoted(rider.token))
+
+      """
+  }
+}
+
+extension Step {
+  fileprivate var rendered: String {
+    var text = """
+
+      [[steps]]
+      id = "\(id)"
+      side = "\(side.rawValue)"
+      # What this step's iBeacon sends as its major.
+      major = \(major)
+
+      """
+    if let measuredPower {
+      text += """
+        # The RSSI at 1 m in dBm, in place of what the iBeacon sends; `stepctl calibrate` measures it.
+        measured_power = \(measuredPower)
+
+        """
+    }
+    if let minor {
+      text += """
+        # What its iBeacon always sends as its minor.
+        minor = \(minor)
+
+        """
+    }
+    if !tags.isEmpty {
+      text += """
+        # The UIDs of its NFC tags.
+        tags = [\(tags.map { "\"\($0)\"" }.joined(separator: ", "))]
 
         """
     }

@@ -76,7 +76,7 @@ package struct FeedGuard: MotionGuard, Sendable {
   private var offset = ClockOffset()
   /// Seconds since 1970 when the controller's clock shows 0, of the connection that frames came from last.
   private var origin = 0.0
-  /// The same of a connection from which no frame has come yet.
+  /// The origin of a newer connection, from which no frame has come yet.
   private var nextOrigin: Double?
   private var until: Int64 = .min
   /// Since when it has been watched without a pause; nil once a connection was lost, or refused.
@@ -169,7 +169,7 @@ package struct FeedGuard: MotionGuard, Sendable {
     return .blind(place.blindness)
   }
 
-  /// The same as a word for riders.
+  /// What `verdict` says, as the word that riders are told.
   func watch(of step: StepID, at clock: Int64) -> Watch {
     switch verdict(for: step, at: clock) {
     case .clear: .clear

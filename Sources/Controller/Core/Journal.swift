@@ -45,7 +45,7 @@ package struct Journal: Sendable, Equatable {
     package let reason: String
   }
 
-  /// No step's id has a space in it, so this is none.
+  /// A step's id has no space in it, so no step has this name.
   private static let countersName = "tag counters"
 
   package init(parsing bytes: [UInt8]) throws(Damage) {

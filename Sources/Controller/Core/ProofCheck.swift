@@ -63,7 +63,7 @@ struct ProofCheck: Sendable {
     case .code(let content):
       return isLabel(content, of: step) ? .accepted(nil) : .refused(.wrongStep, .wrongLabel)
     case .heard:
-      // Where hearing goes together with another proof, it is none by itself.
+      // Where the policy asks for hearing and another proof, hearing alone is not enough.
       guard !policy.needsHearing else { return .refused(.proofNotAccepted, .method) }
       guard let heard, heard.step == step.id else { return .refused(.notHeard, nil) }
       return policy.presence.isNearEnough(heard.zone, isLocated: true) ? .accepted(nil) : .refused(.notNear, nil)

@@ -81,6 +81,23 @@ final class ControllerLoop {
   /// Runs until the interruption; a motion that is under way is brought to its end first, and the last statements to
   /// the broker, if there is one.
   func run(until interruption: Interruption) throws {
+    let registrations = try receiveReports()
+    defer {
+      opener.close()
+      for registration in registrations { registration.cancel() }
+    }
+    var signal: Registration?
+    signal = try loop.watch(interruption.number) { [unowned self] in
+      signal?.cancel()
+      end()
+    }
+    loop.schedule(at: .now) { [unowned self] in parts.supervision?.begin(on: loop) }
+    handle(.started)
+    try loop.run()
+  }
+
+  /// Has the loop take what each part reports.
+  private func receiveReports() throws -> [Registration] {
     var registrations = [
       try loop.receive(opener.arrivals) { [unowned self] in try take($0) },
       try loop.receive(parts.journalReports) { [unowned self] in
@@ -126,18 +143,7 @@ final class ControllerLoop {
     if let receiver = parts.receiver {
       registrations.append(try loop.receive(receiver.events) { [unowned self] in take($0) })
     }
-    defer {
-      opener.close()
-      for registration in registrations { registration.cancel() }
-    }
-    var signal: Registration?
-    signal = try loop.watch(interruption.number) { [unowned self] in
-      signal?.cancel()
-      end()
-    }
-    loop.schedule(at: .now) { [unowned self] in parts.supervision?.begin(on: loop) }
-    handle(.started)
-    try loop.run()
+    return registrations
   }
 
   /// Milliseconds since the start.

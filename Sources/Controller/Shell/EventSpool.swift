@@ -233,7 +233,7 @@ struct EventFile: Sendable {
 
   /// Opens the file. A line at its end that is not whole was cut off by a crash, and is removed.
   ///
-  /// - Returns: where a file is put, and why, that is not this controller's chain.
+  /// - Returns: for a file that does not hold this controller's chain, where it was moved to and why; nil for others.
   mutating func load() -> (String, String)? {
     do {
       try read()
@@ -299,7 +299,7 @@ struct EventFile: Sendable {
     isTorn = false
   }
 
-  /// Drops the oldest where that many more would be too many.
+  /// Drops the oldest events where so many more would not fit.
   ///
   /// - Returns: how many were dropped.
   mutating func makeRoom(for more: Int) -> Int {
@@ -352,7 +352,7 @@ struct EventFile: Sendable {
     return nil
   }
 
-  /// The text of the event that many behind the oldest.
+  /// The text of the event at this index; the oldest has index 0.
   func text(_ index: Int) -> [UInt8]? {
     let entry = entries[index]
     return bytes(from: entry.offset, count: entry.length)

@@ -46,7 +46,7 @@ package final class FileJournal: JournalStore, Sendable {
     writer = try Worker { commits in
       var reason: String?
       do throws(SystemError) {
-        // The last says all that those before it said.
+        // The last says all that those before it said. A worker never gets an empty list.
         let new = OpenFile(try Files.replaceLocked(path, with: commits.last!.0.bytes, mode: 0o600))
         current.value.withLock { if $0 != nil { $0 = new } }
       } catch {

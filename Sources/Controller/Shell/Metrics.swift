@@ -227,7 +227,8 @@ final class MetricsFile {
     writer = try Worker { [failures, state] texts in
       var failure: SystemError?
       do throws(SystemError) {
-        // Whoever reads it is another user, and there is nothing in it to keep.
+        // The newest text is enough; a worker never gets an empty list. Whoever reads the file is another user, and
+        // nothing in it is worth syncing.
         try Files.replace(path, with: texts.last!.utf8, mode: 0o644, isDurable: false)
       } catch {
         failure = error

@@ -18,6 +18,7 @@ package enum Ed25519 {
     }
 
     package var bytes: [UInt8] { key.privateKey }
+    /// The library derives 32 bytes, which is all that the public key checks.
     package var publicKey: PublicKey { PublicKey(key.publicKey)! }
 
     package func signature(for message: [UInt8]) -> [UInt8] {

@@ -15,6 +15,7 @@ package enum X25519 {
     }
 
     package var bytes: [UInt8] { key.privateKey }
+    /// The library derives 32 bytes, which is all that the public key checks.
     package var publicKey: PublicKey { PublicKey(key.publicKey)! }
 
     /// - Returns: nil where the secret is all zero, as it is with each point of small order (RFC 7748 6.1).

@@ -1,4 +1,5 @@
-/// What a rider's program gives to show that the rider is at a step. Its worth is what a client's word is worth.
+/// What a rider's program gives to show that the rider is at a step. It is worth no more than the client's word, except
+/// for `heard`.
 public enum Proof: Hashable, Sendable {
   /// The vehicle's beacons as they were heard, the zone that was measured for the step (often `unknown`, between two
   /// zones), and whether the rider is in reach of this step and of no other.

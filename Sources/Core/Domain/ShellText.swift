@@ -5,9 +5,6 @@ import Encoding
 package func shellCommand(_ words: String...) -> String { words.map(shellWord).joined(separator: " ") }
 
 package func shellWord(_ word: String) -> String {
-  let plain = word.utf8.allSatisfy { byte in
-    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-      || "%+,-./:=@_".utf8.contains(byte)
-  }
+  let plain = word.utf8.allSatisfy { $0.isASCIIAlphanumeric || "%+,-./:=@_".utf8.contains($0) }
   return plain && !word.isEmpty ? word : "'\(word.substituting("'", by: "'\\''"))'"
 }

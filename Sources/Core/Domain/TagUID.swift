@@ -6,6 +6,7 @@ import Encoding
 public struct TagUID: Hashable, Sendable, CustomStringConvertible {
   public let bytes: [UInt8]
 
+  /// - Returns: nil unless there are 4, 7 or 10 bytes.
   public init?(_ bytes: [UInt8]) {
     guard [4, 7, 10].contains(bytes.count) else { return nil }
     self.bytes = bytes

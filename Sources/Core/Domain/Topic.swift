@@ -1,3 +1,5 @@
+import Encoding
+
 /// The part of a vehicle's MQTT topics that all of them share: `arena2036/rolling_chassis`.
 ///
 /// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a
@@ -5,13 +7,11 @@
 public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
+  /// - Returns: nil for a text that is not of this form.
   public init?(_ text: String) {
     guard (1...128).contains(text.utf8.count) else { return nil }
     for level in text.split(separator: "/", omittingEmptySubsequences: false) {
-      let allowed = level.utf8.allSatisfy {
-        ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39)
-          || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E
-      }
+      let allowed = level.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".-_".utf8.contains($0) }
       guard allowed, !level.isEmpty else { return nil }
     }
     description = text

@@ -17,17 +17,20 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
   /// A new random UUID (version 4, RFC 9562 5.4).
   public static func random() -> UUID {
     var generator = SystemRandomNumberGenerator()
-    return UUID(
-      high: generator.next() & ~0xF000 | 0x4000,
-      low: generator.next() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    return version4(high: generator.next(), low: generator.next())
+  }
+
+  /// The UUID of version 4 with these 122 bits: the six others say version and variant (RFC 9562 5.4).
+  package static func version4(high: UInt64, low: UInt64) -> UUID {
+    UUID(high: high & ~0xF000 | 0x4000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }
 
   /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.
   public init?(_ text: some StringProtocol) {
     let groups = text.split(separator: "-", omittingEmptySubsequences: false)
     guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12], let bytes = hexadecimal(groups.joined()) else { return nil }
-    let words = [bytes.prefix(8), bytes.suffix(8)].map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
-    (high, low) = (words[0], words[1])
+    high = UInt64(bigEndianBytes: bytes.prefix(8))
+    low = UInt64(bigEndianBytes: bytes.suffix(8))
   }
 
   public var description: String {

@@ -4,7 +4,7 @@ public struct Step: Hashable, Sendable {
   public let side: Side
   /// The `major` of the step's iBeacon.
   public let major: UInt16
-  /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Else that holds which the beacon sends.
+  /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Where it is nil, what the beacon sends counts.
   public var measuredPower: Int8?
   /// The `minor` of the step's iBeacon, where that never changes. Nil when it is not known, or rotates.
   public var minor: UInt16?
@@ -61,10 +61,10 @@ public struct Vehicle: Hashable, Sendable {
       && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
-  /// The same, for people.
+  /// What `isName` accepts, in words for people.
   public static let nameRule = "1 to 128 bytes of text without control characters"
 
-  /// As riders are told of it: which tags are on its steps it knows itself, and they may be others tomorrow.
+  /// The vehicle without its tags, as riders get it: only the vehicle itself has to know its tags, and they may change.
   public var withoutTags: Vehicle {
     var vehicle = self
     for index in steps.indices { vehicle.steps[index].tags = [] }

@@ -1,3 +1,5 @@
+import Encoding
+
 /// Which side of the vehicle a step is on, seen by someone who sits in it and looks forward.
 public enum Side: String, Sendable, CaseIterable {
   case left, right
@@ -11,7 +13,7 @@ public enum Position: String, Sendable, CaseIterable {
 /// Whether a text can be a word of the protocol: 1 to 64 of `a`–`z`, `0`–`9` and `_`.
 public func isWord(_ text: String) -> Bool {
   (1...64).contains(text.utf8.count)
-    && text.utf8.allSatisfy { ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x5F }
+    && text.utf8.allSatisfy { $0.isASCIILowercase || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
 }
 
 /// A word beside which later versions of the protocol may have others.
@@ -97,7 +99,7 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// Where it ends, metres; nil for one that has no end.
+  /// The distance at which the zone ends, metres; nil for a zone without an end.
   public var end: Double? {
     switch self {
     case .immediate: 0.5
@@ -123,10 +125,9 @@ public enum ProofMethod: String, Sendable, CaseIterable {
 public struct StepID: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
+  /// - Returns: nil for a text that is not of this form.
   public init?(_ text: String) {
-    let allowed = text.utf8.allSatisfy {
-      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D || $0 == 0x5F
-    }
+    let allowed = text.utf8.allSatisfy { $0.isASCIILowercase || $0.isASCIIDigit || "-_".utf8.contains($0) }
     guard allowed, (1...32).contains(text.utf8.count) else { return nil }
     description = text
   }

@@ -29,8 +29,10 @@ public enum Base64URL {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Nil for padding, white space, other characters, and unused bits that are not zero: one value has one text, so
-  /// a signed text cannot be varied without a trace.
+  /// The bytes that a text stands for (RFC 4648 5).
+  ///
+  /// - Returns: nil for padding, white space, other characters, and unused bits that are not zero: one value has one
+  ///   text, so a signed text cannot be varied without a trace.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? { decode(utf8: Array(text.utf8)[...]) }
 
   /// Bytes in base64 (RFC 4648 4), which differs in two characters and in the padding at its end.
@@ -38,7 +40,7 @@ public enum Base64URL {
     decode(String(text.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
   }
 
-  /// The same for text that is there as bytes.
+  /// Decodes a text that is given as its bytes in UTF-8.
   public static func decode(utf8 text: ArraySlice<UInt8>) -> [UInt8]? {
     let values = values
     var (pending, bits, seen) = (UInt32(0), 0, UInt8(0))

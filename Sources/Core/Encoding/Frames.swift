@@ -18,7 +18,7 @@ package struct Frames: Sendable {
   /// A message with its length before it.
   package static func frame(_ message: [UInt8]) -> [UInt8] {
     precondition((1...longest).contains(message.count))
-    return [UInt8(message.count >> 8), UInt8(message.count & 0xFF)] + message
+    return UInt16(message.count).bigEndianBytes + message
   }
 
   package mutating func append(_ bytes: some Sequence<UInt8>) { received += bytes }
@@ -28,7 +28,7 @@ package struct Frames: Sendable {
   /// - Throws: for a length that no message has. There is no way to go on after it.
   package mutating func next() throws(MalformedMessage) -> [UInt8]? {
     guard received.count >= 2 else { return nil }
-    let count = Int(received[0]) << 8 | Int(received[1])
+    let count = Int(bigEndianBytes: received.prefix(2))
     guard (1...longest).contains(count) else { throw MalformedMessage() }
     guard received.count >= 2 + count else { return nil }
     defer { received.removeSubrange(..<(2 + count)) }

@@ -31,6 +31,7 @@ public enum JSON: Hashable, Sendable {
     return members.first { identical($0.name, name) }?.value
   }
 
+  /// The value as this type; nil where it is of another.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }

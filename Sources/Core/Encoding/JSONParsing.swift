@@ -1,7 +1,9 @@
 extension JSON {
   /// Why bytes are not a JSON value, and at which byte.
   public struct SyntaxError: Error, Equatable, CustomStringConvertible {
+    /// Bytes before the one that is wrong.
     public let offset: Int
+    /// What stands there, or should: a phrase for people.
     public let expected: String
 
     public init(offset: Int, expected: String) {

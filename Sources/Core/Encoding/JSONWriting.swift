@@ -2,6 +2,7 @@ extension JSON {
   /// The value without white space, members in their order, as UTF-8 text.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
+  /// `text` as bytes.
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)
@@ -52,6 +53,7 @@ extension JSON {
       // Control characters must be escaped (RFC 8259 7); DEL and C1 are as dangerous on a terminal.
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}":
         bytes += "\\u00\(hexadecimal([UInt8(scalar.value)]).lowercased())".utf8
+      // UTF-8 encodes every scalar.
       default: bytes += UTF8.encode(scalar)!
       }
     }

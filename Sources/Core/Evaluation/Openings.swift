@@ -60,6 +60,7 @@ package struct OpeningStatistics: Sendable {
 
   package var count: Int { times.count + failures.reduce(0) { $0 + $1.count } }
 
+  /// The share of the attempts that opened a step. There is one at least: whoever groups them makes no empty group.
   package var success: Share { Share(times.count, of: count, independent: count)! }
 
   init(_ method: ProofMethod?, _ openings: [Opening]) {

@@ -62,6 +62,7 @@ package struct PositionEvaluation: Sendable {
   package mutating func take(_ location: Location) {
     decisions += 1
     duration = location.time
+    // `allCases` has every case.
     zones[Zone.allCases.firstIndex(of: location.reading(of: step)?.zone ?? .unknown)!] += 1
     sides[location.facing.flatMap { Side.allCases.firstIndex(of: $0.side) } ?? Side.allCases.count] += 1
     if let missing = location.missing {
@@ -86,13 +87,13 @@ package struct PositionEvaluation: Sendable {
   /// Frames of the step's beacon with an RSSI.
   package var packets: Int { own.count }
 
-  /// A second.
+  /// Packets a second.
   package var rate: Double { Double(packets) / max(duration, 1) }
 
   /// Decibels above the measured power: the statistic that decides the zone. Outliers do not count in it.
   package var level: Double? { Self.center(own) }
 
-  /// The same as dBm.
+  /// The level as an RSSI, dBm; nil where nothing was heard.
   package var rssi: Double? { level.flatMap { level in measuredPower.map { level + Double($0) } } }
 
   /// The first and the third quartile of the levels.
@@ -110,6 +111,7 @@ package struct PositionEvaluation: Sendable {
     return second - first
   }
 
+  /// The levels of `step`, which is one of the vehicle's.
   private var own: [Double] { levels[vehicle.steps.firstIndex(of: step)!] }
 
   private static func center(_ levels: some Collection<Double>) -> Double? {
@@ -182,7 +184,7 @@ package enum PositionFault: Sendable {
   case contested
   /// Its frames have no level: they give no measured power that a beacon can have, or the radio gives no RSSI.
   case unlevelled
-  /// A second.
+  /// Packets a second.
   case fewPackets(Double)
   /// Decibels.
   case otherStep(StepID, by: Double)
@@ -223,7 +225,7 @@ package enum PositionFault: Sendable {
       case .unlevelled: "a beacon has no level"
       case .frames: "too few packets are heard"
       case .tooFar: "it is too weak"
-      case .bodyBetween: "it is too weak by what a body takes"
+      case .bodyBetween: "it is as weak as with a body in between"
       case .undecidedSide: "no step is clearly stronger"
       case .steadiness: "the level keeps changing"
       }
@@ -271,7 +273,7 @@ package enum PositionFault: Sendable {
     case .locatedAway(let part): return "located \(share(part)) of the time, though too far away"
     case .notLocated(let part, let reason):
       return "\(part == 0 ? "never located" : "located only \(share(part)) of the time"): \(reason.sentence)"
-    case .wrongZone(let said, let zone): return "the zone is mostly \(said.rawValue), and ought to be \(zone.rawValue)"
+    case .wrongZone(let said, let zone): return "the zone is mostly \(said.rawValue), but should be \(zone.rawValue)"
     }
   }
 }

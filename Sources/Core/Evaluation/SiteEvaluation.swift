@@ -19,6 +19,7 @@ package struct SiteEvaluation: Sendable {
     var zones = ConfusionMatrix(Zone.allCases.dropLast().map(\.rawValue), undecided: Zone.unknown.rawValue)
     var sides = ConfusionMatrix(Side.allCases.map(\.rawValue), undecided: "undecided")
     for position in positions {
+      // `allCases` has every case.
       if let zone = position.zone { zones.add(position.zones, to: Zone.allCases.firstIndex(of: zone)!) }
       sides.add(position.sides, to: Side.allCases.firstIndex(of: position.position.side)!)
     }

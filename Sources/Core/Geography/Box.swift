@@ -1,5 +1,6 @@
 /// A rectangle in a plane: a vehicle seen from above.
 public struct Box: Equatable, Sendable {
+  /// The middle of the rectangle, metres.
   public var center: Vector
   /// A way of 1 m along its length.
   public let forward: Vector
@@ -44,6 +45,7 @@ public struct Box: Equatable, Sendable {
 
   private var across: Vector { Vector(x: -forward.y, y: forward.x) }
 
+  /// The four corners, in their order around the rectangle.
   public var corners: [Vector] {
     let (ahead, aside) = (forward * half.x, across * half.y)
     return [center + ahead + aside, center + ahead - aside, center - ahead - aside, center - ahead + aside]

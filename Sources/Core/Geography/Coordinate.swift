@@ -5,7 +5,9 @@ import func Glibc.sin
 
 /// A place on the earth (WGS 84), degrees.
 public struct Coordinate: Equatable, Sendable {
+  /// From -90, the south pole, to 90.
   public let latitude: Double
+  /// From -180 to 180, east of Greenwich.
   public let longitude: Double
 
   /// - Returns: nil for what is no place: not finite, latitude beyond ±90, longitude beyond ±180.
@@ -34,7 +36,7 @@ public struct Coordinate: Equatable, Sendable {
   }
 }
 
-/// A point or a way in a plane, metres. What its axes are says the plane.
+/// A point or a way in a plane, metres. The plane says which way its axes point.
 public struct Vector: Equatable, Sendable {
   public var x: Double
   public var y: Double
@@ -46,6 +48,7 @@ public struct Vector: Equatable, Sendable {
 
   public static let zero = Vector(x: 0, y: 0)
 
+  /// Metres.
   public var length: Double { hypot(x, y) }
 
   /// A way of one metre.

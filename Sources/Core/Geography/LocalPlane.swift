@@ -6,6 +6,7 @@ import func Glibc.sin
 /// It counts degrees as metres with the two radii of curvature that WGS 84 has there, along the meridian and across it.
 /// It differs from the topocentric coordinates of a geodetic library by 1 mm at 100 m, 1 cm at 300 m and 0.1 m at 1 km.
 public struct LocalPlane: Equatable, Sendable {
+  /// The place where the plane touches the earth: x = 0, y = 0.
   public let origin: Coordinate
   /// Metres a degree.
   private let north: Double

@@ -7,8 +7,9 @@ public struct Fix: Equatable, Sendable {
   public var position: Coordinate
   /// Metres that it is off at most, in 95 of 100 cases; nil where the receiver does not say.
   public var accuracy: Double?
-  /// Where it moves to, degrees clockwise from north, and how fast, m/s; nil where the receiver does not say.
+  /// The direction of its motion, degrees clockwise from north; nil where the receiver does not say.
   public var course: Double?
+  /// Metres a second; nil where the receiver does not say.
   public var speed: Double?
 
   public init(time: Double, position: Coordinate, accuracy: Double?, course: Double? = nil, speed: Double? = nil) {
@@ -61,6 +62,7 @@ public struct Settling: Equatable, Sendable {
     while fixes.count > 1, fix.time - fixes[1].time >= Self.window { fixes.removeFirst() }
   }
 
+  /// What can be said after the last fix.
   public var state: State {
     guard let last = fixes.last, let first = fixes.first else { return .none }
     guard let accuracy = last.accuracy, accuracy <= Self.enough, fixes.count >= 4,

@@ -4,6 +4,7 @@ public import Domain
 public struct Advertisement: Hashable, Sendable {
   /// On the radio's clock: a capture's own, or the wall clock.
   public let time: UnixTime
+  /// The sender's address, which may be random and change: no identity.
   public let address: DeviceAddress
   /// dBm; nil when the controller could not tell.
   public let rssi: Int8?

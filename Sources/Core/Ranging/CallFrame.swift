@@ -1,4 +1,5 @@
 public import Domain
+import Encoding
 
 /// What a rider's device advertises to be heard by a vehicle: one 128-bit service UUID, and nothing else.
 ///
@@ -8,8 +9,7 @@ public enum CallFrame {
   /// The data of an advertisement: Complete List of 128-bit Service UUIDs (Core Specification Supplement, Part A, 1.1),
   /// the low byte first. 18 of the 31 bytes that fit.
   public static func advertisingData(_ frame: Domain.UUID) -> [UInt8] {
-    func bytes(_ value: UInt64) -> [UInt8] { withUnsafeBytes(of: value.littleEndian) { Array($0) } }
-    return [17, 0x07] + bytes(frame.low) + bytes(frame.high)
+    [17, 0x07] + frame.low.littleEndianBytes + frame.high.littleEndianBytes
   }
 
   /// Finds it among AD structures, with or without others around it.
@@ -23,8 +23,9 @@ public enum CallFrame {
       guard length > 0, next <= data.count else { return nil }
       // Complete or not: a list that says that there are more UUIDs is what some systems write.
       if length == 17, data[start + 1] == 0x07 || data[start + 1] == 0x06 {
-        func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-        return Domain.UUID(high: number(data[start + 10..<next]), low: number(data[start + 2..<start + 10]))
+        return Domain.UUID(
+          high: UInt64(littleEndianBytes: data[start + 10..<next]),
+          low: UInt64(littleEndianBytes: data[start + 2..<start + 10]))
       }
       start = next
     }

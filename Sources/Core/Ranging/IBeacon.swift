@@ -1,12 +1,15 @@
 public import Domain
+import Encoding
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
 public struct IBeacon: Hashable, Sendable {
-  /// The 16 bytes of its UUID in network order. They become a `UUID` only where one is needed: that is another module's
-  /// type, and would cost a call for each frame.
+  /// The 16 bytes of its UUID in network order, high half and low half. They become a `UUID` only where one is needed:
+  /// that is another module's type, and would cost a call for each frame.
   public let uuidHigh: UInt64
   public let uuidLow: UInt64
+  /// The step, in this project (`Step.major`).
   public let major: UInt16
+  /// A number that is always the same, or that rotates (`Step.minor`).
   public let minor: UInt16
   /// The RSSI at a receiver 1 m away, dBm.
   public let measuredPower: Int8
@@ -61,8 +64,8 @@ public struct IBeacon: Hashable, Sendable {
   /// The data of an advertisement with this frame: Flags, which say that the device is general discoverable and has
   /// no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
   public var advertisingData: [UInt8] {
-    func bytes(_ value: some FixedWidthInteger) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
-    return [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
-      + bytes(uuidHigh) + bytes(uuidLow) + bytes(major) + bytes(minor) + bytes(measuredPower)
+    [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
+      + uuidHigh.bigEndianBytes + uuidLow.bigEndianBytes + major.bigEndianBytes + minor.bigEndianBytes
+      + measuredPower.bigEndianBytes
   }
 }

@@ -42,7 +42,9 @@ public struct Location: Sendable, Equatable {
   /// What is heard of one step's beacon.
   public struct Reading: Sendable, Equatable {
     public let step: Step
+    /// How far the beacon is; `unknown` where too little is heard, or the level is close to an edge of two zones.
     public let zone: Zone
+    /// Nil where too little is heard.
     public let distance: Distance?
     /// The level that the distance rests on, as an RSSI, dBm.
     public let rssi: Int?
@@ -62,6 +64,7 @@ public struct Location: Sendable, Equatable {
 
   /// The distance and its bounds, metres. The true distance is within the bounds four times out of five.
   public struct Distance: Sendable, Equatable {
+    /// The most likely distance.
     public let metres: Double
     public let low: Double
     public let high: Double

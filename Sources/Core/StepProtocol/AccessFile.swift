@@ -10,9 +10,11 @@ public struct AccessFile: Sendable, Equatable {
   /// Bytes.
   public static let maximumSize = 16_384
 
+  /// The vehicle and its broker, as the operator signed them.
   public let vehicle: VehicleCode
-  /// What has signed the code and the token.
+  /// The key that signed the code and the token.
   public let operatorKey: VerificationKey
+  /// What the rider may do, and until when.
   public let token: Token
   /// The token's compact form.
   public let tokenText: String

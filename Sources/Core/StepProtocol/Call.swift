@@ -21,13 +21,8 @@ public struct CallKey: Sendable, Equatable {
   /// The challenge is there because a controller that was restarted takes an old question once more: then a recording
   /// of the frames of that time must be worth nothing.
   public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
-    var message = challenge
-    for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: slot >> shift)) }
-    let code = HMAC.code(for: message, by: key)
-    func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
-    return UUID(
-      high: number(code[..<8]) & ~0xF000 | 0x4000,
-      low: number(code[8..<16]) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    let code = HMAC.code(for: challenge + Int64(slot).bigEndianBytes, by: key)
+    return .version4(high: UInt64(bigEndianBytes: code[..<8]), low: UInt64(bigEndianBytes: code[8..<16]))
   }
 }
 

@@ -34,7 +34,7 @@ public struct Command: Sendable, Equatable {
     case move(Move)
   }
 
-  /// A motion that is asked for, and what entitles to it beside the token.
+  /// A motion that is asked for, and what the rider needs for it in addition to the token.
   public struct Move: Sendable, Equatable {
     /// Where the step is to go.
     public enum Target: String, Sendable, CaseIterable { case open, close }
@@ -46,6 +46,7 @@ public struct Command: Sendable, Equatable {
     public let challenge: [UInt8]
     /// On the controller's clock, milliseconds: not to be begun at or after it.
     public let deadline: Int64
+    /// What shows that the rider is at the step.
     public let proof: Proof
     /// When the proof was heard or read, on the controller's clock, milliseconds.
     public let proofTime: Int64
@@ -132,6 +133,7 @@ public struct SealedCommand: Sendable {
 public struct CommandDigest: Hashable, Sendable {
   /// Bytes.
   public static let size = 32
+  /// `size` bytes.
   public let bytes: [UInt8]
 
   /// - Parameter command: the payload as it was published.

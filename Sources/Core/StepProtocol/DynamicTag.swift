@@ -78,16 +78,13 @@ public struct DynamicTag: Hashable, Sendable {
       text.split(separator: UInt8(ascii: separator), omittingEmptySubsequences: false)
     }
     let parts = split(text.utf8.dropFirst(Self.scheme.utf8.count), at: "?")
-    let names = split(parts[0], at: "/")
-    guard parts.count == 2, names.count == 2, let vehicle = UUID(String(decoding: names[0], as: UTF8.self)),
-      vehicle.description.utf8.elementsEqual(names[0])
-    else { throw .malformed("expected a vehicle's UUID in lower case, a slash and a step") }
-    guard let step = StepID(String(decoding: names[1], as: UTF8.self)) else {
-      throw .malformed("the step is not the id of one")
+    do throws(StepPath.Flaw) {
+      let path = try StepPath(parts[0])
+      (vehicle, step) = (path.vehicle, path.step)
+    } catch {
+      throw .malformed(error.reason)
     }
-    self.vehicle = vehicle
-    self.step = step
-    let values = split(parts[1], at: "&")
+    let values = parts.count == 2 ? split(parts[1], at: "&") : []
     guard values.count == 2, let encrypted = Self.value("e=", values[0], count: Self.encryptedSize),
       let mac = Self.value("c=", values[1], count: Self.macSize)
     else { throw .malformed("expected e= with 32 and c= with 16 hexadecimal digits in upper case") }
@@ -117,10 +114,9 @@ public struct DynamicTag: Hashable, Sendable {
     // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
     // tag byte: UID and counter are both there, and the UID has 7 bytes.
     let data = AES128.decrypt(encrypted, keys.metaRead)
-    let counter = Array(data[8..<11])
     let genuine = AES128.shortMAC([], Self.sessionKey(keys.fileRead, data[1..<11]))
     guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
-    return Reading(uid: uid, counter: UInt32(counter[0]) | UInt32(counter[1]) << 8 | UInt32(counter[2]) << 16)
+    return Reading(uid: uid, counter: UInt32(littleEndianBytes: data[8..<11]))
   }
 
   /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.

@@ -20,8 +20,9 @@ public struct Notice: Sendable, Equatable {
     case device(Thumbprint)
   }
 
-  /// That something no longer counts, and for how long this has to be said.
+  /// A revocation, and for how long notices have to repeat it.
   public struct Revocation: Hashable, Sendable {
+    /// What no longer counts.
     public let subject: Subject
     /// When the last token that it concerns ends, seconds of Unix time. Notices after that need not repeat it.
     public let until: Int64

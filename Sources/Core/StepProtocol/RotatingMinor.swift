@@ -1,5 +1,6 @@
 import Cryptography
 public import Domain
+import Encoding
 
 /// The `minor` of a step's iBeacon where that changes with time, so that a recorded frame goes stale.
 ///
@@ -45,9 +46,7 @@ public struct RotatingMinor: Sendable {
 
   private func minor(ofPeriod number: Int64) -> UInt16 {
     // No step's id has a zero byte, so no two inputs are the same text.
-    var message = Array("stepctl beacon minor".utf8) + [0] + Array(step.description.utf8) + [0]
-    for shift in stride(from: 56, through: 0, by: -8) { message.append(UInt8(truncatingIfNeeded: number >> shift)) }
-    let code = HMAC.code(for: message, by: key)
-    return UInt16(code[0]) << 8 | UInt16(code[1])
+    let text = Array("stepctl beacon minor".utf8) + [0] + Array(step.description.utf8) + [0]
+    return UInt16(bigEndianBytes: HMAC.code(for: text + number.bigEndianBytes, by: key).prefix(2))
   }
 }

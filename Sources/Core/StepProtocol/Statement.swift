@@ -12,8 +12,9 @@ public struct Statement: Sendable, Equatable {
   public let step: StepID
   /// The last one known to be reached; `unknown` after a motion that was interrupted.
   public let position: Position
+  /// What the step is doing.
   public let phase: Phase
-  /// Why, when the phase is `fault`.
+  /// Why the step is at fault, when the phase is `fault`.
   public let fault: Fault?
   /// Rises by one with every statement of an epoch, over all steps.
   public let sequence: Int64
@@ -26,9 +27,11 @@ public struct Statement: Sendable, Equatable {
 
   /// Which command a statement answers, and how.
   public struct Answer: Sendable, Equatable {
+    /// The command that is answered.
     public let command: CommandDigest
     /// The command's; nil when a malformed command had none.
     public let nonce: [UInt8]?
+    /// What the controller did with the command.
     public let outcome: Outcome
 
     public init(command: CommandDigest, nonce: [UInt8]?, outcome: Outcome) {

@@ -48,14 +48,11 @@ public struct StepLabel: Hashable, Sendable {
     }
     // A copy of what a dynamic tag said is no label.
     guard text.utf8.count <= Proof.maximumContent, !DynamicTag.isMeant(by: text) else { throw .notLabel }
-    let names = text.utf8.dropFirst(DynamicTag.scheme.utf8.count)
-      .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      .map { String(decoding: $0, as: UTF8.self) }
-    guard names.count == 2, let vehicle = UUID(names[0]), vehicle.description.utf8.elementsEqual(names[0].utf8) else {
-      throw .malformed("expected a vehicle's UUID in lower case, a slash and a step")
+    let path: StepPath
+    do throws(StepPath.Flaw) { path = try StepPath(text.utf8.dropFirst(DynamicTag.scheme.utf8.count)) } catch {
+      throw .malformed(error.reason)
     }
-    guard let step = StepID(names[1]) else { throw .malformed("the step is not the id of one") }
-    self.init(vehicle: vehicle, step: step)
+    self.init(vehicle: path.vehicle, step: path.step)
   }
 
   /// Reads JSON. A UUID may be in either case, as the prototype's are.
@@ -106,5 +103,27 @@ extension StepLabel.Name {
       self = .number(number)
     default: return nil
     }
+  }
+}
+
+/// A vehicle and one of its steps, as labels and the URIs of dynamic tags name them: `5f3c1c0e-…/left`.
+struct StepPath {
+  let vehicle: UUID
+  let step: StepID
+
+  struct Flaw: Error {
+    let reason: String
+  }
+
+  init(_ text: Substring.UTF8View) throws(Flaw) {
+    let names = text.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+    // One vehicle has one text, so the UUID is in lower case.
+    guard names.count == 2, let vehicle = UUID(names[0]), identical(vehicle.description, names[0]) else {
+      throw Flaw(reason: "expected a vehicle's UUID in lower case, a slash and a step")
+    }
+    guard let step = StepID(names[1]) else { throw Flaw(reason: "the step is not a step's id") }
+    (self.vehicle, self.step) = (vehicle, step)
   }
 }

@@ -11,6 +11,7 @@ public struct Token: Sendable, Equatable {
   /// The rider, as the operator calls them: 1 to 128 bytes.
   public let subject: String
   public let vehicle: UUID
+  /// The steps that the rider may move, each once.
   public let steps: [StepID]
   /// Seconds of Unix time, inclusive.
   public let notBefore: Int64
@@ -56,7 +57,7 @@ public struct Token: Sendable, Equatable {
     try self.init(verifying: text, by: [operatorKey])
   }
 
-  /// The same where several keys of the operator's count: the header names one of them.
+  /// Reads a token where several of the operator's keys count: the header names the one that signed it.
   public init(verifying text: some StringProtocol, by operatorKeys: [VerificationKey]) throws(ProtocolError) {
     let object = try SignedObject(parsing: text, as: .token)
     try object.verify(by: operatorKeys)

@@ -111,10 +111,7 @@ public struct VehicleCode: Sendable, Equatable {
 
   /// Letters, digits, points, hyphens, and the colons of IPv6: what can be written anywhere without being quoted.
   private static func host(_ text: String) -> String? {
-    let allowed = text.utf8.allSatisfy {
-      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39) || $0 == 0x2D
-        || $0 == 0x2E || $0 == 0x3A
-    }
+    let allowed = text.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".-:".utf8.contains($0) }
     return allowed && (1...253).contains(text.utf8.count) ? text : nil
   }
 }

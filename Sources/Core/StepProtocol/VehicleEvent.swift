@@ -56,15 +56,17 @@ public struct VehicleEvent: Sendable, Equatable {
     public var kind: Kind
     /// By the vehicle's clock, which may be wrong: seconds of Unix time.
     public var time: Int64
+    /// The step that it happened to; nil for what concerns the whole vehicle.
     public var step: StepID?
+    /// Where the step came to rest, or where it was to go.
     public var position: Position?
     /// The `jti` of the rider's token.
     public var token: String?
-    /// The refusal's or the fault's.
+    /// The word of the refusal or of the fault.
     public var code: String?
     /// Which check failed, where `code` does not say it: a word.
     public var cause: String?
-    /// Of the proof.
+    /// How presence was proved, and the zone that the proof says: words of the protocol.
     public var method: String?
     public var zone: String?
     /// How many refusals have no event of their own since the last event of this kind.
@@ -94,8 +96,9 @@ public struct VehicleEvent: Sendable, Equatable {
   public let vehicle: UUID
   /// Greater than that of the event before. A number that is left out is an event that could not be written.
   public let sequence: Int64
-  /// Of the event before; random in the first of a chain, so that no two chains are alike.
+  /// The digest of the event before; random in the first of a chain, so that no two chains are alike.
   public let previous: EventDigest
+  /// What happened.
   public let content: Content
 
   public init(vehicle: UUID, sequence: Int64, previous: EventDigest, _ content: Content) {
@@ -189,6 +192,7 @@ public struct VehicleEvent: Sendable, Equatable {
 public struct EventDigest: Hashable, Sendable {
   /// Bytes.
   public static let size = 32
+  /// `size` bytes.
   public let bytes: [UInt8]
 
   /// - Parameter event: the compact form, without a line end.
@@ -196,7 +200,7 @@ public struct EventDigest: Hashable, Sendable {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// Of no event.
+  /// A digest that is of no event, for the first event of a chain to name.
   public static func random() -> EventDigest { EventDigest(randomBytes(size)) }
 
   /// Base64url.

@@ -147,6 +147,7 @@ public struct OutgoingFrame: Sendable {
   /// - Returns: what that returns.
   public mutating func withPayload(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int32) -> Int32 {
     let length = bytes.count - space
+    // A library asks for some space, so the array is not empty and has an address.
     return bytes.withUnsafeMutableBufferPointer { body($0.baseAddress! + space, length) }
   }
 
@@ -292,7 +293,7 @@ public enum BridgeRole: Equatable, Sendable {
   }
 
   /// - Parameter path: of the request: `/traffic` for clients, `/publish/SECTION` for publishers.
-  /// - Returns: nil for what the role may not do, and for what there is not.
+  /// - Returns: nil for a path that does not exist, or that the role may not use.
   public func place(at path: String) -> Place? {
     switch self {
     case .client(let sections): return path == "/traffic" ? .client(sections) : nil

@@ -126,7 +126,7 @@ public struct StepScore: Equatable, Sendable {
   /// before.
   public var approaches = 0
   public var gaps = 0
-  /// The same for what had stood within 3 s before: nothing tells that it will pull out.
+  /// Approaches and gaps of what had stood within 3 s before: nothing tells that it will pull out.
   public var departures = 0
   public var departureGaps = 0
   /// Of each departure, for how many seconds the guard had held, without a break, when it came near; 0 where it did

@@ -39,7 +39,7 @@ struct CertificateAuthority: ~Copyable {
     try issue(role, to: key.handle.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
-  /// The same for a request, whose other content is not looked at.
+  /// Issues a certificate for the key in a request. Whatever else the request asks for is ignored.
   func issue(
     _ role: CertificateRole, for request: borrowing CertificateRequest, now: Int64, days: Int64? = nil,
     lastingUntil: Int64
@@ -47,7 +47,7 @@ struct CertificateAuthority: ~Copyable {
     try issue(role, to: request.key.pointer, now: now, days: days, lastingUntil: lastingUntil)
   }
 
-  /// The same for the key of another certificate.
+  /// Issues a certificate for the key that an older certificate is for.
   func issue(
     _ role: CertificateRole, renewing old: borrowing Certificate, now: Int64
   ) throws(OpenSSLError) -> Certificate {

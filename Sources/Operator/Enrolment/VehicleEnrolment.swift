@@ -70,7 +70,7 @@ package enum VehicleIssuer {
   case own
   /// The operator of a fleet, in a folder here.
   case place(OperatorPlace)
-  /// The same for a vehicle whose private keys were made on it: here are the public ones.
+  /// The operator of a fleet, for a vehicle whose private keys were made on it: these are the public ones.
   case publicKeys(OperatorPlace, VehicleKeys)
   /// The server of a fleet: the closure asks it. The vehicle is made where it stays, and keeps its private keys.
   case server((VehicleEnrolment) throws -> VehicleAdmission)

@@ -3,12 +3,12 @@ import Domain
 import MQTT
 
 extension VehicleFile {
-  /// The same with other names for its files.
+  /// This vehicle file with other names for the files that it names.
   func renamed(_ names: [String: String]) -> VehicleFile {
     mapping { names[$0] ?? $0 }
   }
 
-  /// The same with paths that start at a folder.
+  /// This vehicle file with paths that start at a folder.
   func named(from folder: String) -> VehicleFile {
     mapping { $0.hasPrefix("\(folder)/") ? String($0.dropFirst(folder.count + 1)) : $0 }
   }
@@ -31,7 +31,7 @@ extension VehicleFile {
       [tls?.authority, identity?.certificate, identity?.key, rider?.deviceKey, rider?.token].compactMap { $0 })
   }
 
-  /// The same with the user's own data from the known file: identity, measurements, and the operator that they trust.
+  /// This vehicle file with the user's own data from the known one: identity, measurements, and trusted operator.
   func keeping(_ known: VehicleFile) -> VehicleFile {
     var file = self
     file.operatorKey = operatorKey ?? known.operatorKey

@@ -64,8 +64,10 @@ package struct VehicleStore: Sendable {
 
   /// Puts a vehicle into its place, in one step. The user's own data there stay.
   package func install(_ vehicle: ImportedVehicle, at place: Place) throws {
-    if place.known == nil {
-      let (parent, name) = (Files.parent(of: place.path), place.path.split(separator: "/").last!)
+    if let known = place.known {
+      try update(known, by: vehicle, at: place)
+    } else {
+      let (parent, name) = (Files.parent(of: place.path), Files.name(of: place.path))
       try Files.createFolder(parent, mode: 0o700)
       // What an interrupted run left here is useless.
       let new = "\(parent)/.\(name).new"
@@ -75,8 +77,6 @@ package struct VehicleStore: Sendable {
       try staging.write(NewFile(RiderPaths.vehicle, vehicle.vehicleFile.render()))
       try staging.synchronize()
       try staging.become(place.path)
-    } else {
-      try update(vehicle, at: place)
     }
   }
 
@@ -84,7 +84,9 @@ package struct VehicleStore: Sendable {
 
   /// New files are added under free names. Then the vehicle file is replaced in one step, and the files that only the
   /// old one named are removed.
-  private func update(_ vehicle: ImportedVehicle, at place: Place) throws(SystemError) {
+  private func update(
+    _ known: VehicleFile, by vehicle: ImportedVehicle, at place: Place
+  ) throws(SystemError) {
     var names: [String: String] = [:]
     for file in vehicle.files {
       let name = try freeName(for: file, in: place.path)
@@ -93,7 +95,7 @@ package struct VehicleStore: Sendable {
         try Files.create("\(place.path)/\(name)", with: file.content, mode: file.mode)
       }
     }
-    let known = place.known!.named(from: place.path)
+    let known = known.named(from: place.path)
     let merged = vehicle.vehicleFile.renamed(names).keeping(known)
     try Files.replace(place.vehicleFile, with: merged.render().utf8, mode: 0o644)
     for name in known.fileNames.subtracting(merged.fileNames) where !name.contains("/") {

@@ -1,4 +1,5 @@
 package import Domain
+import Encoding
 package import StepProtocol
 
 /// What a rider is allowed to do, and for how long.
@@ -32,10 +33,7 @@ package struct RiderName: Hashable, Sendable, CustomStringConvertible {
   package let description: String
 
   package init?(_ text: String) {
-    let allowed = text.utf8.allSatisfy {
-      ($0 >= 0x61 && $0 <= 0x7A) || ($0 >= 0x41 && $0 <= 0x5A) || ($0 >= 0x30 && $0 <= 0x39)
-        || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F
-    }
+    let allowed = text.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".-_".utf8.contains($0) }
     guard allowed, (1...64).contains(text.utf8.count), !text.hasPrefix(".") else { return nil }
     description = text
   }

@@ -14,59 +14,25 @@ struct NewVehicle {
   let summary: VehicleSummary
   /// Whose the broker's key is to be.
   let brokerOwner: uid_t
+  /// Whether the vehicle has an operator and a broker of its own.
+  let isItsOwnOperator: Bool
 
   /// - Parameters:
   ///   - folder: where the vehicle will be; it exists.
   ///   - issuer: whose broker, authority and keys it uses.
   init(_ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, now: Int64) throws {
-    var plan = plan
-    let (decryptionKey, ownKey) = (DecryptionKey(), SigningKey())
-    var (encryptionKey, signingKey) = (decryptionKey.encryptionKey, ownKey.verificationKey)
-    var keys = [
-      NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
-      NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
-    ]
-    var own: [NewFile] = []
-    let tokenKey: VerificationKey
-    let certificates: [NewFile]
-    let end: Int64
+    isItsOwnOperator = if case .own = issuer { true } else { false }
     // A broker is not to run as root: Debian's has a user of its own.
-    brokerOwner = if case .own = issuer { BrokerConfiguration.owner } else { geteuid() }
-    switch issuer {
-    case .own:
-      let key = SigningKey()
-      tokenKey = key.verificationKey
-      (certificates, end) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
-      own = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
-    case .place(let fleet):
-      tokenKey = try fleet.keys().present.verificationKey
-      (certificates, end) = try Self.certificate(for: plan, in: fleet, nil, now: now)
-    case .publicKeys(let fleet, let imported):
-      tokenKey = try fleet.keys().present.verificationKey
-      (encryptionKey, signingKey, keys) = (imported.encryption, imported.signing, [])
-      (certificates, end) = try Self.certificate(for: plan, in: fleet, imported, now: now)
-    case .server(let enrol):
-      let key = try about(folder.path) { try PrivateKey() }
-      let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
-      let admission = try enrol(
-        VehicleEnrolment(
-          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryptionKey, signingKey: signingKey,
-          certificateRequest: request))
-      tokenKey = admission.operatorKey
-      plan.host = admission.host
-      plan.port = admission.port
-      // The steps are as they were, so it cannot fail.
-      plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
-      (certificates, end) = try about("the server's answer") { try Self.certificate(of: admission, for: key) }
-    }
-
+    brokerOwner = isItsOwnOperator ? BrokerConfiguration.owner : geteuid()
+    let issue = try Issue(plan, in: folder, by: issuer, brokerOwner: brokerOwner, now: now)
+    let (plan, tokenKey) = (issue.plan, issue.tokenKey)
     let vehicle = VehicleFile(
       path: VehiclePaths.vehicle, vehicle: plan.vehicle, operatorKey: tokenKey,
       topic: plan.topic,
       broker: Broker(
         host: plan.host.description, port: plan.port,
         tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
-      controller: .init(encryption: encryptionKey, signing: signingKey))
+      controller: .init(encryption: issue.encryption, signing: issue.signing))
     let controller = ControllerFile(
       path: VehiclePaths.controller, vehicle: VehiclePaths.vehicle,
       broker: .init(
@@ -81,11 +47,74 @@ struct NewVehicle {
         NewFile(VehiclePaths.vehicle, vehicle.render()),
         NewFile(VehiclePaths.controller, controller.render()),
         NewFile(VehiclePaths.tagKeys, TagKeyFile(path: VehiclePaths.tagKeys).render(), isPrivate: true),
-      ] + keys + secrets + certificates + own
+      ] + issue.keys + secrets + issue.certificates + issue.operatorFiles
     summary = VehicleSummary(
       files: files.map(\.name), vehicle: plan.vehicle, host: plan.host, port: plan.port,
-      tokenKey: tokenKey.thumbprint, encryptionKey: encryptionKey.thumbprint,
-      signingKey: signingKey.thumbprint, certificatesEnd: end)
+      tokenKey: tokenKey.thumbprint, encryptionKey: issue.encryption.thumbprint,
+      signingKey: issue.signing.thumbprint, certificatesEnd: issue.certificatesEnd)
+  }
+}
+
+/// What of a new vehicle depends on its issuer: keys and certificates.
+private struct Issue {
+  /// As it was asked for; a fleet's server names the vehicle and its broker itself.
+  var plan: VehiclePlan
+  /// The vehicle's public keys.
+  let encryption: EncryptionKey
+  let signing: VerificationKey
+  /// The key that signs tokens for the vehicle.
+  let tokenKey: VerificationKey
+  /// The vehicle's private keys; none where they were made on the vehicle.
+  let keys: [NewFile]
+  let certificates: [NewFile]
+  /// When the first of the certificates ends, Unix time.
+  let certificatesEnd: Int64
+  /// What a vehicle has that is its own operator's.
+  let operatorFiles: [NewFile]
+
+  init(
+    _ plan: VehiclePlan, in folder: VehicleFolder, by issuer: VehicleIssuer, brokerOwner: uid_t, now: Int64
+  ) throws {
+    self.plan = plan
+    if case .publicKeys(let fleet, let imported) = issuer {
+      (encryption, signing, keys, operatorFiles) = (imported.encryption, imported.signing, [], [])
+      tokenKey = try fleet.keys().present.verificationKey
+      (certificates, certificatesEnd) = try Self.certificate(for: plan, in: fleet, imported, now: now)
+      return
+    }
+    let (decryptionKey, ownKey) = (DecryptionKey(), SigningKey())
+    (encryption, signing) = (decryptionKey.encryptionKey, ownKey.verificationKey)
+    keys = [
+      NewFile(VehiclePaths.encryptionKey, decryptionKey.jwk.text + "\n", isPrivate: true),
+      NewFile(VehiclePaths.signingKey, ownKey.jwk.text + "\n", isPrivate: true),
+    ]
+    switch issuer {
+    case .own:
+      let key = SigningKey()
+      tokenKey = key.verificationKey
+      (certificates, certificatesEnd) = try about(folder.path) { try Self.certificates(for: plan, now: now) }
+      operatorFiles = try Self.operatorFiles(for: plan, key, in: folder, owner: brokerOwner)
+    case .place(let fleet), .publicKeys(let fleet, _):
+      tokenKey = try fleet.keys().present.verificationKey
+      (certificates, certificatesEnd) = try Self.certificate(for: plan, in: fleet, nil, now: now)
+      operatorFiles = []
+    case .server(let enrol):
+      let key = try about(folder.path) { try PrivateKey() }
+      let request = try about(folder.path) { try CertificateRequest(for: key, name: "controller").der() }
+      let admission = try enrol(
+        VehicleEnrolment(
+          vehicle: plan.vehicle, topic: plan.topic, encryptionKey: encryption, signingKey: signing,
+          certificateRequest: request))
+      tokenKey = admission.operatorKey
+      self.plan.host = admission.host
+      self.plan.port = admission.port
+      // The steps are as they were, so it cannot fail.
+      self.plan.vehicle = try! Vehicle(name: admission.name, uuid: plan.vehicle.uuid, steps: plan.vehicle.steps)
+      (certificates, certificatesEnd) = try about("the server's answer") {
+        try Self.certificate(of: admission, for: key)
+      }
+      operatorFiles = []
+    }
   }
 
   /// The certificate that a fleet's server has issued, checked, and when it ends.

@@ -35,6 +35,7 @@ extension VehicleFolder {
     }
     let areTaken = Files.exists(self.path(VehiclePaths.masterKey(of: uid)))
     let master = try masterKey(of: uid, areTaken, isRehearsal: isRehearsal)
+    // New keys have the length that is checked.
     let keys = known?.keys ?? DynamicTag.Keys(metaRead: Self.newKey(), fileRead: Self.newKey())!
     if !isRehearsal { try add(TagKeyFile.Tag(uid: uid, step: step, keys: keys)) }
     return DynamicTagSecrets(master: master, verifying: keys, areTaken: areTaken)

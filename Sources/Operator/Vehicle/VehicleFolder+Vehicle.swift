@@ -30,15 +30,25 @@ extension VehicleFolder {
   ) throws -> VehicleSummary {
     guard Vehicle.isName(plan.vehicle.name) else { throw ProvisioningError.unusableName }
     try checkNoOperator()
-    var new = [path]
-    while !Files.exists(new.last!) { new.append(Files.parent(of: new.last!)) }
+    let new = missingFolders
     do {
       try Files.createFolder(path, mode: 0o755)
       return try provisionInPlace(plan, by: issuer, now: now, force: force)
     } catch {
-      for folder in new.dropLast() { rmdir(folder) }
+      for folder in new { rmdir(folder) }
       throw error
     }
+  }
+
+  /// This folder and those above it that do not exist, from the inside out.
+  private var missingFolders: [String] {
+    var missing: [String] = []
+    var folder = path
+    while !Files.exists(folder) {
+      missing.append(folder)
+      folder = Files.parent(of: folder)
+    }
+    return missing
   }
 
   private func provisionInPlace(
@@ -67,10 +77,18 @@ extension VehicleFolder {
     var staging = try StagingFolder(path(VehiclePaths.staging))
     // Then the folder already holds parts of two vehicles, and only success removes the mark.
     staging.isToStay = wasInterrupted
+    try Self.write(new, to: staging)
+    try exchange(present, for: &staging, stays: wasInterrupted, now: now)
+    if let fleet, let name { try fleet.add(self, as: name) }
+    return new.summary
+  }
+
+  /// Writes all files of a vehicle, and syncs them.
+  private static func write(_ new: NewVehicle, to staging: borrowing StagingFolder) throws {
     // mosquitto may be another user, who has to reach its key. The modes of the files protect them.
     try staging.createFolder(VehiclePaths.tls, mode: 0o755)
     try staging.createFolder(VehiclePaths.keys, mode: 0o700)
-    if case .own = issuer { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
+    if new.isItsOwnOperator { try staging.createFolder(VehiclePaths.operator, mode: 0o700) }
     try staging.createFolder("replaced", mode: 0o700)
     for file in new.files { try staging.write(file) }
     if new.brokerOwner != geteuid() {
@@ -79,8 +97,19 @@ extension VehicleFolder {
     }
     for folder in [VehiclePaths.tls, VehiclePaths.keys, VehiclePaths.operator, "."]
     where Files.exists("\(staging.path)/\(folder)") { try staging.synchronize(folder) }
-    let newParts = Self.allParts.filter { Files.exists("\(staging.path)/\($0)") }
+  }
 
+  /// Moves the parts that are present out of their places, and the new ones into them.
+  ///
+  /// - Parameters:
+  ///   - present: the names of the parts that are taken out, and kept in a folder of their own.
+  ///   - stays: whether the mark of an interruption stays where this fails.
+  /// - Throws: `SystemError`; then each part is where it was.
+  private func exchange(
+    _ present: [String], for staging: inout StagingFolder, stays: Bool, now: Int64
+  ) throws(SystemError) {
+    let folder = staging.path
+    let newParts = Self.allParts.filter { Files.exists("\(folder)/\($0)") }
     // From here to the end the folder holds parts of two vehicles.
     staging.isToStay = true
     var (taken, moved): ([String], [String]) = ([], [])
@@ -98,13 +127,11 @@ extension VehicleFolder {
       // Back to what was there; where that fails too, the mark stays.
       for name in moved { try staging.take(path(name), as: name) }
       for name in taken { try staging.move("replaced/\(name)", to: path(name)) }
-      staging.isToStay = wasInterrupted
+      staging.isToStay = stays
       throw error
     }
     try StagingFolder.synchronize(path)
     staging.isToStay = false
-    if let fleet, let name { try fleet.add(self, as: name) }
-    return new.summary
   }
 
   /// Where the parts of a vehicle go that is replaced: its keys may be needed once more.

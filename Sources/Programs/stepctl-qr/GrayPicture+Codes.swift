@@ -28,6 +28,7 @@ extension GrayPicture {
       czxing_decode(
         pixels, Int32(width), Int32(height),
         { codes, bytes, count in
+          // The pointer that is handed over below, and never nil.
           codes!.assumingMemoryBound(to: [[UInt8]].self).pointee
             .append(Array(UnsafeBufferPointer(start: bytes, count: count)))
         }, codes)

@@ -9,47 +9,6 @@ import TrafficFeed
 ///
 /// libwebsockets calls back on the thread that runs it, and `Bridge` decides. No place of a client leaves this process.
 final class BridgeServer {
-  /// Whoever is connected.
-  private final class Peer {
-    let socket: OpaquePointer
-    let place: BridgeRole.Place
-    var client: Bridge.Client
-    var isEstablished = false
-    /// One side has said that it ends the connection: no frame goes out after that (RFC 6455 5.5.1).
-    var isEnding = false
-    /// An authority has taken its certificate back.
-    var isRevoked = false
-    /// What has come of a message.
-    var message: [UInt8] = []
-    var lastMessage: Double
-    /// When the library was told that it lives.
-    var lastSign: Double
-    var frames = RateLimit(perSecond: 50, burst: 100)
-    var bytes: RateLimit
-    /// The same as the kernel counts it: control frames and TLS are in there, too.
-    var received: UInt64 = 0
-    let mostReceived: UInt64
-
-    init(_ socket: OpaquePointer, _ place: BridgeRole.Place, now: Double) {
-      self.socket = socket
-      self.place = place
-      lastMessage = now
-      lastSign = now
-      let most: Double
-      switch place {
-      case .client(let allowed):
-        client = Bridge.Client(allowed: allowed)
-        most = 10 * Double(ClientLocation.longest)
-      case .publisher:
-        client = Bridge.Client(allowed: [])
-        // 2,000 objects of 200 bytes, 25 times a second.
-        most = 10e6
-      }
-      bytes = RateLimit(perSecond: most, burst: 2 * most)
-      mostReceived = UInt64(2 * most * BridgeServer.pause)
-    }
-  }
-
   private let context: OpaquePointer
   private let protocols: UnsafeMutablePointer<lws_protocols>
   private let patience: UnsafeMutablePointer<lws_retry_bo_t>
@@ -72,7 +31,7 @@ final class BridgeServer {
   private static let idle = 60.0
   /// Seconds between two checks of a connection. They are not a multiple of `silence.ask`: if the library has to send a
   /// ping and a close frame at the same time, it can end the connection without the close frame.
-  private static let pause = 7.0
+  static let pause = 7.0
   /// Seconds that a connection may last after it was told to end.
   private static let farewell = 3.0
   /// Connections at a time, those that are still in their handshake included.
@@ -403,7 +362,7 @@ final class BridgeServer {
 
   /// Takes lists of revoked certificates, as PEM, and ends the connections whose certificate is not good any more.
   ///
-  /// - Returns: false where they are none; then nothing changes.
+  /// - Returns: false where the bytes are not such lists; then nothing changes.
   func revoke(_ lists: [UInt8]) -> Bool {
     guard let settings, take_revocation_lists(settings, lists, Int32(lists.count)) > 0 else { return false }
     knowsRevoked = true

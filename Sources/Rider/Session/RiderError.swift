@@ -9,7 +9,7 @@ public enum RiderError: Failure {
   ///
   /// `isOffline`: the broker says that the controller is offline. Nobody has signed that.
   case noAnswer(isOffline: Bool)
-  /// The same, where a step was to be stopped: no stop was sent.
+  /// The vehicle did not answer, and no stop was sent.
   case notStopped(isOffline: Bool)
   /// There is no connection to the broker, and no command was sent. The reason is the connection's.
   case notSent(any Failure)
@@ -100,7 +100,7 @@ public enum RiderError: Failure {
     case .unconfirmed(.interrupted, _): return "\(command("stop")) stops it, and \(command("status")) says where it is"
     case .unconfirmed(.timedOut, _), .unconfirmed(.connection, _): return looking
     case .unconfirmed(.restsElsewhere, _):
-      return "somebody stopped it or turned it round; \(command("status")) says where it is"
+      return "somebody stopped or reversed it; \(command("status")) says where it is"
     case .unconfirmed(.stopped(let fault), _): return fault.map { "\($0.sentence); \(looking)" } ?? looking
     }
   }
@@ -160,7 +160,7 @@ extension RefusalCode {
     case .tokenRevoked: "the operator has withdrawn your token; ask the operator"
     case .retained: "the command was retained by the broker"
     case .replayed: "the command was used before"
-    case .expired: "the challenge or the deadline has passed"
+    case .expired: "the command came too late, or the controller was restarted"
     case .proofNotAccepted:
       "it does not accept this proof; use a dynamic tag or a rotating beacon"
     case .staleProof: "the proof is too old, or was used before"

@@ -148,8 +148,8 @@ public struct StepRequest: Sendable {
     return [update]
   }
 
-  /// The broker says that the controller has come back: what was asked before did not reach it. It asks once more and
-  /// no oftener, because nobody has signed that.
+  /// The broker says that the controller has come back: what was asked before did not reach it. The request asks
+  /// once more, and only once, because nobody has signed that.
   public mutating func askAgain() -> [Update] {
     guard case .asking = stage, !hasAskedAgain else { return [] }
     hasAskedAgain = true
@@ -206,9 +206,10 @@ public struct StepRequest: Sendable {
     _ sighting: Sighting, to target: Command.Move.Target, at now: ContinuousClock.Instant
   ) -> [Update] {
     precondition(sighting.step.id == step && presented == nil)
-    presented = (target, sighting)
+    let new = (target: target, sighting: sighting)
+    presented = new
     guard case .ready(let offer, let question) = stage else { return [] }
-    if offer.answer.received.duration(to: now) < Self.oldestChallenge { return command(offer, at: now) }
+    if offer.answer.received.duration(to: now) < Self.oldestChallenge { return command(new, offer, at: now) }
     return question == nil ? renew(offer, at: now) : []
   }
 
@@ -269,7 +270,7 @@ public struct StepRequest: Sendable {
     }
     let offer = Offer(
       question: question, answer: answer, challenge: challenge, sequence: answer.statement.sequence)
-    if presented != nil { return [told] + command(offer, at: answer.received) }
+    if let presented { return [told] + command(presented, offer, at: answer.received) }
     stage = .ready(offer, question: nil)
     limit = answer.received + Self.challengeAge
     guard let request = challenge.call else { return [told] }
@@ -300,16 +301,16 @@ public struct StepRequest: Sendable {
     return [update]
   }
 
-  /// - Precondition: something was presented.
-  private mutating func command(_ offer: Offer, at now: ContinuousClock.Instant) -> [Update] {
-    let (target, sighting) = presented!
+  private mutating func command(
+    _ wanted: (target: Command.Move.Target, sighting: Sighting), _ offer: Offer, at now: ContinuousClock.Instant
+  ) -> [Update] {
     let answer = offer.answer
     let move = Command.Move(
-      target: target, epoch: answer.statement.epoch, challenge: offer.challenge.bytes,
-      deadline: answer.clock(at: now) + Self.deadline, proof: sighting.proof,
-      proofTime: answer.clock(at: sighting.found))
+      target: wanted.target, epoch: answer.statement.epoch, challenge: offer.challenge.bytes,
+      deadline: answer.clock(at: now) + Self.deadline, proof: wanted.sighting.proof,
+      proofTime: answer.clock(at: wanted.sighting.found))
     let (sent, update) = seal(.move(move))
-    stage = .commanding(sent, target: target, epoch: answer.statement.epoch, isMoving: false)
+    stage = .commanding(sent, target: wanted.target, epoch: answer.statement.epoch, isMoving: false)
     limit = now + .milliseconds(Self.deadline) + Self.delay
     return [update, .commanded]
   }

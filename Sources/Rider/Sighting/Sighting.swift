@@ -4,9 +4,11 @@ public import Ranging
 /// The rider at a step: which step, how that was found, and when. A proof is a sighting as the protocol writes it.
 public struct Sighting: Sendable {
   public let step: Step
+  /// What the vehicle is told of it.
   public let proof: Proof
   /// When the last thing that supports it was heard or read.
   public let found: ContinuousClock.Instant
+  /// What it rests on, for people to see.
   public let evidence: Evidence
 
   /// What a sighting rests on.

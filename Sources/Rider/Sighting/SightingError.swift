@@ -27,7 +27,7 @@ package enum SightingError: Failure, Equatable {
     switch self {
     case .noTag(let seconds): "no tag came in \(tenths(seconds)) s"
     case .unreadableTag(let reason): reason
-    case .strangeTag(let uid, let step): "the tag \(uid) says that it is the \(step) step's, but is none of those on it"
+    case .strangeTag(let uid, let step): "the tag \(uid) names the \(step) step, but is not listed as one of its tags"
     case .tag(let problem): "the tag \(problem)"
     case .noCodeSeen(let seconds): "the camera saw no code in \(tenths(seconds)) s"
     case .noCode(let source): "there is no code in \(source)"

@@ -142,7 +142,7 @@ struct CalibrateTests {
     #expect(few.ending == .status(.badData))
     #expect(
       few.errors == """
-        stepctl: error: the left step cannot be calibrated: it takes 3 positions, and 2 can be used
+        stepctl: error: the left step cannot be calibrated: calibration needs 3 positions, and only 2 can be used
         hint: nothing was written; measure it again
 
         """)

@@ -140,7 +140,7 @@ struct RideTests {
     #expect(
       stopped.errors == """
         stepctl: error: the left step came to rest somewhere between open and closed
-        hint: somebody stopped it or turned it round; `stepctl status` says where it is
+        hint: somebody stopped or reversed it; `stepctl status` says where it is
 
         """)
     vehicle.plays { $0.refusals = [StepID("left")!: Refusal(.reserved)] }

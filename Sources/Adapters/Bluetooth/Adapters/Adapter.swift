@@ -1,4 +1,5 @@
 import CBluetooth
+import Encoding
 import Glibc
 package import Ranging
 import SystemIO
@@ -32,7 +33,7 @@ package struct Adapter: Sendable, Equatable {
     self.number = number
     // Least significant byte first.
     address = withUnsafeBytes(of: information.bdaddr.b) { bytes in
-      DeviceAddress(bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) })
+      DeviceAddress(UInt64(littleEndianBytes: bytes))
     }
     isUp = hci_test_bit(Int32(HCI_UP), &information.flags) != 0
     // LE Supported (Controller) is bit 38 (Core 5.4, Vol 2, Part C, 3.3).

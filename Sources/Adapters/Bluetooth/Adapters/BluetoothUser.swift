@@ -14,7 +14,7 @@ package struct BluetoothUser: Sendable, Hashable {
     let sockets = hciSockets()
     if sockets.isEmpty { return [] }
     return processes().filter { $0 != getpid() }.compactMap { process in
-      let open = names(in: "/proc/\(process)/fd").lazy.compactMap { link(at: "/proc/\(process)/fd/\($0)") }
+      let open = names(in: "/proc/\(process)/fd").lazy.compactMap { Files.target(ofLink: "/proc/\(process)/fd/\($0)") }
       guard open.contains(where: sockets.contains) else { return nil }
       return BluetoothUser(process: process, name: name(of: process))
     }
@@ -44,10 +44,4 @@ package struct BluetoothUser: Sendable, Hashable {
 
   /// Empty for a process that has ended, or that this user may not see.
   private static func names(in folder: String) -> [String] { (try? Files.names(in: folder)) ?? [] }
-
-  private static func link(at path: String) -> String? {
-    var target = [UInt8](repeating: 0, count: 64)
-    let count = target.withUnsafeMutableBytes { readlink(path, $0.baseAddress!, $0.count) }
-    return count > 0 ? String(decoding: target.prefix(count), as: UTF8.self) : nil
-  }
 }

@@ -1,4 +1,5 @@
 package import Domain
+import Encoding
 
 /// Reads HCI events out of a btsnoop file, piece by piece.
 ///
@@ -30,23 +31,15 @@ package struct BTSnoopDecoder: Sendable {
   /// The times that are accepted, microseconds: the years 0 to 9999. Their differences cannot overflow an `Int64`.
   private static let times = 0..<epoch + 253_402_300_800_000_000
 
-  private var bytes: [UInt8] = []
-  /// Where the next record, or the file header, begins in `bytes`.
-  private var position = 0
-  /// How many bytes of the file came before `bytes`.
-  private var dropped: UInt64 = 0
+  /// The next record, or the file header, and what follows it.
+  private var buffer = StreamBuffer()
   /// Known when the file header has been read.
   private var dataLink: DataLink?
 
   package init() {}
 
   /// Adds what was read.
-  package mutating func append(_ new: UnsafeRawBufferPointer) {
-    dropped += UInt64(position)
-    bytes.removeSubrange(..<position)
-    position = 0
-    bytes += new
-  }
+  package mutating func append(_ new: UnsafeRawBufferPointer) { buffer.append(new) }
 
   /// Hands over the next record: when it was recorded, and the event packet from its event code on. That is empty for
   /// commands and data, and may be cut short, because captures can be limited to so many bytes a packet.
@@ -59,7 +52,7 @@ package struct BTSnoopDecoder: Sendable {
       guard let link = try readFileHeader() else { return nil }
       dataLink = link
     }
-    guard bytes.count - position >= Self.recordHeader else { return nil }
+    guard buffer.count >= Self.recordHeader else { return nil }
     let originalLength = word(0)
     let includedLength = word(4)
     let flags = word(8)
@@ -73,55 +66,55 @@ package struct BTSnoopDecoder: Sendable {
     guard Self.times.contains(time) else {
       throw .damaged(offset: offset + 16, expected: "a time in the years 0 to 9999")
     }
-    let start = position + Self.recordHeader
-    let end = start + Int(includedLength)
-    guard bytes.count >= end else { return nil }
-    position = end
+    guard buffer.count >= Self.recordHeader + Int(includedLength) else { return nil }
+    _ = buffer.take(Self.recordHeader)
+    let packet = buffer.take(Int(includedLength))
 
+    let nothing = packet.upperBound..<packet.upperBound
     let event: Range<Int>
     switch dataLink {
-    case .h4: event = start < end && bytes[start] == 0x04 ? start + 1..<end : end..<end
+    case .h4: event = !packet.isEmpty && buffer.bytes[packet.lowerBound] == 0x04 ? packet.dropFirst() : nothing
     // From the controller (bit 0), and a command or an event (bit 1).
-    case .hci: event = flags & 3 == 3 ? start..<end : end..<end
+    case .hci: event = flags & 3 == 3 ? packet : nothing
     // The low half is the monitor's opcode, where 3 is an event; the high half is the adapter's number.
-    case .linuxMonitor: event = flags & 0xFFFF == 3 ? start..<end : end..<end
-    case nil: event = end..<end
+    case .linuxMonitor: event = flags & 0xFFFF == 3 ? packet : nothing
+    case nil: event = nothing
     }
-    return body(UnixTime(microseconds: time - Self.epoch), bytes.span.extracting(event))
+    return body(UnixTime(microseconds: time - Self.epoch), buffer.bytes.span.extracting(event))
   }
 
   /// To be called when there are no more bytes: throws if the file ends in the middle of something.
   package func finish() throws(Defect) {
-    let left = bytes.count - position
+    let left = buffer.count
     if dataLink == nil {
       throw left == 0
         ? .notACapture(reason: "it is empty")
-        : .damaged(offset: dropped + UInt64(bytes.count), expected: "the rest of a 16-byte file header")
+        : .damaged(offset: buffer.end, expected: "the rest of a 16-byte file header")
     }
     guard left == 0 else {
       let missing = left < Self.recordHeader ? Self.recordHeader - left : Self.recordHeader + Int(word(4)) - left
       throw .damaged(
-        offset: dropped + UInt64(bytes.count), expected: "\(missing) more bytes of the record at byte \(offset)")
+        offset: buffer.end, expected: "\(missing) more bytes of the record at byte \(offset)")
     }
   }
 
   /// Where the next record begins in the file.
-  private var offset: UInt64 { dropped + UInt64(position) }
+  private var offset: UInt64 { buffer.offset }
 
   /// A big-endian number in the record or header that comes next.
   private func word(_ at: Int) -> UInt32 {
-    bytes[position + at..<position + at + 4].reduce(0) { $0 << 8 | UInt32($1) }
+    UInt32(bigEndianBytes: buffer.bytes[buffer.position + at..<buffer.position + at + 4])
   }
 
   private mutating func readFileHeader() throws(Defect) -> DataLink? {
-    guard bytes.starts(with: Self.magic.prefix(bytes.count)) else { throw .notACapture(reason: guess) }
-    guard bytes.count >= Self.fileHeader else { return nil }
+    guard buffer.bytes.starts(with: Self.magic.prefix(buffer.count)) else { throw .notACapture(reason: guess) }
+    guard buffer.count >= Self.fileHeader else { return nil }
     guard word(8) == 1 else { throw .notACapture(reason: "its version is \(word(8)), and only version 1 is known") }
     guard let link = DataLink(rawValue: word(12)) else {
       throw .notACapture(
         reason: "its data link type is \(word(12)); only 1001 (HCI), 1002 (H4) and 2001 (Linux monitor) are known")
     }
-    position = Self.fileHeader
+    _ = buffer.take(Self.fileHeader)
     return link
   }
 
@@ -133,7 +126,7 @@ package struct BTSnoopDecoder: Sendable {
       ([0x4D, 0x3C, 0xB2, 0xA1], "pcap"), ([0xA1, 0xB2, 0x3C, 0x4D], "pcap"),
       ([0x1F, 0x8B], "gzip"), ([0x50, 0x4B, 0x03, 0x04], "zip"),
     ]
-    let name = others.first { bytes.starts(with: $0.magic) }?.name
+    let name = others.first { buffer.bytes.starts(with: $0.magic) }?.name
     return name.map { "it is \($0)" } ?? "it does not begin with `btsnoop`"
   }
 }

@@ -1,4 +1,5 @@
 package import Domain
+import Encoding
 package import Ranging
 
 /// Writes advertisements as a btsnoop file (RFC 1761 with data link type 1002, H4), for `BTSnoopDecoder`, btmon and
@@ -8,7 +9,7 @@ package import Ranging
 /// an `Advertisement` does not hold is filled in: the kind of address is random, as it is of nearly all beacons.
 package enum BTSnoopEncoder {
   /// The first 16 bytes of a file.
-  package static let fileHeader = BTSnoopDecoder.magic + bigEndian(UInt32(1)) + bigEndian(UInt32(1002))
+  package static let fileHeader = BTSnoopDecoder.magic + UInt32(1).bigEndianBytes + UInt32(1002).bigEndianBytes
 
   /// The most that a report holds (Core 5.4, Vol 4, Part E, 7.7.65.13); what is longer is cut.
   private static let maximumData = 229
@@ -37,15 +38,11 @@ package enum BTSnoopEncoder {
   package static func mark(at time: UnixTime) -> [UInt8] { record([0x04, 0x0E, 3, 1, 0x00, 0x00], at: time) }
 
   private static func record(_ packet: [UInt8], at time: UnixTime) -> [UInt8] {
+    let length = UInt32(packet.count)
     // Bit 0: from the controller. Bit 1: a command or an event.
     let flags: UInt32 = 0b11
     let drops: UInt32 = 0
-    let length = UInt32(packet.count)
-    return bigEndian(length) + bigEndian(length) + bigEndian(flags) + bigEndian(drops)
-      + bigEndian(BTSnoopDecoder.epoch &+ time.microseconds) + packet
-  }
-
-  private static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
-    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+    return [length, length, flags, drops].flatMap(\.bigEndianBytes)
+      + (BTSnoopDecoder.epoch &+ time.microseconds).bigEndianBytes + packet
   }
 }

@@ -21,7 +21,7 @@ extension RadioSpec {
 }
 
 extension HCIController {
-  /// The same for a controller, which is initialised if it is ours alone.
+  /// Asks the controller what it can do. It is initialised first if no other program uses it.
   func abilities(_ interruption: Interruption?) throws(RadioError) -> ControllerAbilities {
     let isExtended = try initialize(interruption)
     let sets = isExtended ? try request(.readNumberOfAdvertisingSets, interruption).first ?? 0 : 1

@@ -15,27 +15,19 @@ package struct H4Deframer: Sendable {
     }
   }
 
-  private var bytes: [UInt8] = []
-  /// Where the next packet begins in `bytes`.
-  private var position = 0
-  /// How many bytes of the stream came before `bytes`.
-  private var dropped: UInt64 = 0
+  private var buffer = StreamBuffer()
 
   package init() {}
 
   /// Adds what was read.
-  package mutating func append(_ new: UnsafeRawBufferPointer) {
-    dropped += UInt64(position)
-    bytes.removeSubrange(..<position)
-    position = 0
-    bytes += new
-  }
+  package mutating func append(_ new: UnsafeRawBufferPointer) { buffer.append(new) }
 
   /// The next event packet, from its event code on; other packets are passed over.
   ///
   /// - Returns: nil when it is not all there yet.
   package mutating func nextEvent() throws(Garbage) -> [UInt8]? {
-    while position < bytes.count {
+    while buffer.count > 0 {
+      let (bytes, position) = (buffer.bytes, buffer.position)
       // Where the length stands in the packet's header, and in how many bytes.
       let (lengthAt, lengthSize): (Int, Int)
       switch bytes[position] {
@@ -43,17 +35,16 @@ package struct H4Deframer: Sendable {
       case 0x03: (lengthAt, lengthSize) = (3, 1)  // SCO data
       case 0x04: (lengthAt, lengthSize) = (2, 1)  // event
       case 0x05: (lengthAt, lengthSize) = (3, 2)  // ISO data
-      case let byte: throw Garbage(offset: dropped + UInt64(position), byte: byte)
+      case let byte: throw Garbage(offset: buffer.offset, byte: byte)
       }
       let header = lengthAt + lengthSize
-      guard bytes.count - position >= header else { return nil }
+      guard buffer.count >= header else { return nil }
       var length = Int(bytes[position + lengthAt])
       if lengthSize == 2 { length |= Int(bytes[position + lengthAt + 1]) << 8 }
       // The two highest bits of an ISO packet's length are reserved (Vol 4, Part E, 5.4.5).
       if bytes[position] == 0x05 { length &= 0x3FFF }
-      guard bytes.count - position >= header + length else { return nil }
-      let packet = bytes[position..<position + header + length]
-      position = packet.endIndex
+      guard buffer.count >= header + length else { return nil }
+      let packet = bytes[buffer.take(header + length)]
       if packet.first == 0x04 { return Array(packet.dropFirst()) }
     }
     return nil

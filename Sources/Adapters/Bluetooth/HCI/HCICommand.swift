@@ -1,3 +1,5 @@
+import Encoding
+
 /// A command for a controller (Core 5.4, Vol 4, Part E, 5.4.1).
 struct HCICommand: Hashable, Sendable {
   /// What the specification calls it, for messages.
@@ -14,18 +16,18 @@ struct HCICommand: Hashable, Sendable {
 
   /// As it goes over H4 and over the kernel's raw socket: packet type, opcode, length, parameters.
   var packet: [UInt8] {
-    [0x01, UInt8(truncatingIfNeeded: opcode), UInt8(opcode >> 8), UInt8(parameters.count)] + parameters
+    [0x01] + opcode.littleEndianBytes + [UInt8(parameters.count)] + parameters
   }
 
   /// Whether a controller that was given this command scans and reports every frame; nil if the command is about
   /// something else.
   var scan: Bool? { Self.scan(after: packet.dropFirst()) }
 
-  /// The same of a packet, from its opcode on.
+  /// What `scan` is for the command in a packet, which is given from its opcode on.
   static func scan(after packet: ArraySlice<UInt8>) -> Bool? {
     let bytes = Array(packet)
     guard bytes.count >= 3 else { return nil }
-    return switch UInt16(bytes[0]) | UInt16(bytes[1]) << 8 {
+    return switch UInt16(littleEndianBytes: bytes.prefix(2)) {
     case reset.opcode: false
     case 0x200C, 0x2042: bytes.count >= 5 && bytes[3] == 1 && bytes[4] == 0
     default: nil
@@ -36,7 +38,7 @@ struct HCICommand: Hashable, Sendable {
   static let reset = HCICommand("Reset", 0x0C03)
 
   /// 7.3.1. The default after a reset, and LE Meta (bit 61), which it lacks.
-  static let setEventMask = HCICommand("Set Event Mask", 0x0C01, littleEndian(0x2000_1FFF_FFFF_FFFF))
+  static let setEventMask = HCICommand("Set Event Mask", 0x0C01, UInt64(0x2000_1FFF_FFFF_FFFF).littleEndianBytes)
 
   /// 7.4.3
   static let readLocalSupportedFeatures = HCICommand("Read Local Supported Features", 0x1003)
@@ -46,7 +48,7 @@ struct HCICommand: Hashable, Sendable {
 
   /// 7.8.1. Advertising Report is bit 1, Extended Advertising Report bit 12.
   static func leSetEventMask(extended: Bool) -> HCICommand {
-    HCICommand("LE Set Event Mask", 0x2001, littleEndian(extended ? 1 << 12 : 1 << 1))
+    HCICommand("LE Set Event Mask", 0x2001, UInt64(extended ? 1 << 12 : 1 << 1).littleEndianBytes)
   }
 
   /// How to scan: 7.8.10 and 7.8.64.
@@ -73,9 +75,5 @@ struct HCICommand: Hashable, Sendable {
       // Duration and period 0: until it is disabled.
       ? HCICommand("LE Set Extended Scan Enable", 0x2042, [enable ? 1 : 0, everyFrame, 0, 0, 0, 0])
       : HCICommand("LE Set Scan Enable", 0x200C, [enable ? 1 : 0, everyFrame])
-  }
-
-  private static func littleEndian(_ value: UInt64) -> [UInt8] {
-    withUnsafeBytes(of: value.littleEndian) { Array($0) }
   }
 }

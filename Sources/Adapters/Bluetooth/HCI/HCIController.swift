@@ -1,3 +1,4 @@
+import Encoding
 import SystemIO
 
 /// A controller as its host sees it: one command at a time, each with its answer, and events in between.
@@ -84,8 +85,8 @@ final class HCIController {
   /// Reads Command Complete (7.7.14) and Command Status (7.7.15), which has no return parameters.
   private static func answer(_ event: [UInt8]) -> (opcode: UInt16, status: UInt8, parameters: ArraySlice<UInt8>?)? {
     switch event.first {
-    case 0x0E where event.count >= 6: (UInt16(event[3]) | UInt16(event[4]) << 8, event[5], event[6...])
-    case 0x0F where event.count >= 6: (UInt16(event[4]) | UInt16(event[5]) << 8, event[2], nil)
+    case 0x0E where event.count >= 6: (UInt16(littleEndianBytes: event[3...4]), event[5], event[6...])
+    case 0x0F where event.count >= 6: (UInt16(littleEndianBytes: event[4...5]), event[2], nil)
     default: nil
     }
   }

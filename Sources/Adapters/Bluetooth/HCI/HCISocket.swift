@@ -93,9 +93,7 @@ final class HCISocket: HCILink {
   }
 
   private var notPermitted: RadioError {
-    var path = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = path.withUnsafeMutableBytes { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
-    return .notPermitted(radio: name, program: String(decoding: path.prefix(max(count, 0)), as: UTF8.self))
+    .notPermitted(radio: name, program: Files.target(ofLink: "/proc/self/exe") ?? "")
   }
 
   var descriptor: Int32 { socket.number }

@@ -143,7 +143,7 @@ package struct LabelSheet: Sendable {
     if let side = label.side {
       let fontSize = Line.side.fontSize(size)
       let indent = (width - side.wordWidth * fontSize) / 2
-      drawing += text(PDFText(side.word)!, "H", fontSize, left + indent, top - 0.73 * fontSize)
+      drawing += text(PDFText(ascii: side.word), "H", fontSize, left + indent, top - 0.73 * fontSize)
       top -= Line.side.height(size)
     }
     drawing += centred(label.title, .title, left: left, top: top, width: width)
@@ -186,7 +186,7 @@ package struct LabelSheet: Sendable {
   /// Shows people whether their printer has scaled the page.
   private var ruler: String {
     let (left, bottom) = (Self.margin, Self.margin - 4)
-    let text = PDFText("100 mm: print at actual size")!
+    let text = PDFText(ascii: "100 mm: print at actual size")
     return "0.2 w\n" + line(from: (left, bottom), to: (left + 100, bottom))
       + line(from: (left, bottom - 1), to: (left, bottom + 1))
       + line(from: (left + 100, bottom - 1), to: (left + 100, bottom + 1))

@@ -11,6 +11,12 @@ package struct PDFText: Equatable, Sendable {
     self.bytes = bytes
   }
 
+  /// - Precondition: `text` is printable ASCII, which the encoding has unchanged.
+  package init(ascii text: String) {
+    precondition(text.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "not printable ASCII")
+    bytes = Array(text.utf8)
+  }
+
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
   package static func + (first: PDFText, second: PDFText) -> PDFText { PDFText(bytes: first.bytes + second.bytes) }
@@ -27,8 +33,10 @@ package struct PDFText: Equatable, Sendable {
   private static let codes: [Character: UInt8] = {
     var codes: [Character: UInt8] = [:]
     for code in Array(0x20...0x7E) + Array(0xA0...0xFF) { codes[Character(UnicodeScalar(UInt8(code)))] = UInt8(code) }
-    for (code, character) in zip(0x80..., "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ") {
-      if !(0x80...0x9F).contains(character.unicodeScalars.first!.value) { codes[character] = UInt8(code) }
+    let others = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ".unicodeScalars
+    // A control character stands for a code that the encoding does not use.
+    for (code, scalar) in zip(0x80..., others) where !(0x80...0x9F).contains(scalar.value) {
+      codes[Character(scalar)] = UInt8(code)
     }
     return codes
   }()

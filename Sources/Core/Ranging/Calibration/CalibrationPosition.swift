@@ -1,11 +1,12 @@
 /// Where a step's beacon is measured: how far in front of it, and how the receiver is carried.
 public struct CalibrationPosition: Hashable, Sendable {
-  /// From the step, along the ground.
+  /// The distance from the step, along the ground; the raw value is in metres.
   public enum Distance: String, CaseIterable, Sendable {
     case short = "0.3"
     case one = "1"
     case long = "3"
 
+    /// The distance, metres.
     public var metres: Double {
       switch self {
       case .short: 0.3

@@ -24,7 +24,7 @@ public enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .fewPackets(0): "its beacon was not heard"
-    case .fewPackets(let count): "only \(count) packets were heard, and it takes \(PositionRecording.leastPackets)"
+    case .fewPackets(let count): "only \(count) packets were heard, of at least \(PositionRecording.leastPackets)"
     case .otherStep(let id, let difference):
       "the \(id) step is stronger by \(Self.decibels(difference)): is this its side?"
     case .drift(let drift): "the level changed by \(Self.decibels(drift)): was the device held still?"

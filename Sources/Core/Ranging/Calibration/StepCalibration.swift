@@ -28,6 +28,7 @@ public struct StepCalibration: Sendable {
   }
 
   public let step: Step
+  /// What was measured, one recording for each position.
   public let recordings: [PositionRecording]
   /// The RSSI at 1 m, dBm.
   public let measuredPower: Int8
@@ -88,11 +89,11 @@ extension StepCalibration.Problem: CustomStringConvertible {
   public var description: String {
     switch self {
     case .fewPositions(let count):
-      "it takes \(StepCalibration.leastPositions) positions, and \(count) can be used"
+      "calibration needs \(StepCalibration.leastPositions) positions, and only \(count) can be used"
     case .oneDistance: "all positions are at the same distance"
     case .noFall(let carry, let fall):
       "the level falls by only \(fall) dB from 0.3 m to 3 m (\(carry.rawValue)): were the distances kept?"
-    case .implausible(let power): "\(power) dBm at 1 m is what no beacon has"
+    case .implausible(let power): "no beacon has \(power) dBm at 1 m"
     }
   }
 }

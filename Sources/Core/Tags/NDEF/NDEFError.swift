@@ -92,7 +92,7 @@ public enum NDEFError: Failure, Hashable, Sendable {
     // ISO/IEC 7816-4, 5.6: the security status is not satisfied.
     case .refused(let command, 0x6982): "the tag needs a key to \(command)"
     case .refused(let command, let status):
-      "the tag refused to \(command): status \(hexadecimal([UInt8(status >> 8), UInt8(status & 0xFF)]))"
+      "the tag refused to \(command): status \(hexadecimal(status.bigEndianBytes))"
     case .malformedAnswer(let reason): "malformed answer of the tag: \(reason)"
     }
   }

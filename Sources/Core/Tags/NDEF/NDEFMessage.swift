@@ -1,3 +1,5 @@
+import Encoding
+
 /// Records that belong together, at least one (NFC Forum, NDEF 1.0, 2.3.1).
 public struct NDEFMessage: Hashable, Sendable {
   public let records: [NDEFRecord]
@@ -23,8 +25,7 @@ public struct NDEFMessage: Hashable, Sendable {
       if header.contains(.shortRecord) {
         bytes.append(UInt8(record.payload.count))
       } else {
-        let length = UInt32(record.payload.count)
-        bytes += [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) }
+        bytes += UInt32(record.payload.count).bigEndianBytes
       }
       if !record.id.isEmpty { bytes.append(UInt8(record.id.count)) }
       bytes += record.type + record.id + record.payload
@@ -112,7 +113,7 @@ private struct NDEFParser {
   }
 
   mutating func number(bytes count: Int, _ what: String) throws(NDEFError) -> Int {
-    try take(count, what).reduce(0) { $0 << 8 | Int($1) }
+    Int(bigEndianBytes: try take(count, what))
   }
 
   mutating func message() throws(NDEFError) -> [NDEFRecord] {

@@ -137,8 +137,8 @@ package enum NTAG424Error: Failure, Hashable, Sendable {
     switch self {
     case .refused(let command, let status):
       "the tag refused \(command): status 91\(hexadecimal([status]))"
-    case .wrongKey(let number): "key \(number) of the tag is another one: it was set up before"
-    case .notGenuine: "the tag's answer does not prove that it is the tag's"
+    case .wrongKey(let number): "key \(number) of the tag is not the expected one: the tag was set up before"
+    case .notGenuine: "the answer does not prove that it comes from the tag"
     }
   }
 }

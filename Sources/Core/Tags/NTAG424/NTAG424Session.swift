@@ -1,4 +1,5 @@
 import Cryptography
+import Encoding
 
 /// Three-pass authentication with an AES key, AuthenticateEV2First (NT4H2421Gx 9.1.5).
 package struct NTAG424Authentication: Sendable {
@@ -94,5 +95,5 @@ package struct NTAG424Session: Sendable {
     }
   }
 
-  private var number: [UInt8] { [UInt8(counter & 0xFF), UInt8(counter >> 8)] }
+  private var number: [UInt8] { counter.littleEndianBytes }
 }

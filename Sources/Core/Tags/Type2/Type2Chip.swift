@@ -1,3 +1,5 @@
+import Encoding
+
 /// A chip of a Type 2 tag whose memory is known from its data sheet.
 package struct Type2Chip: Hashable, Sendable {
   package let name: String
@@ -120,7 +122,7 @@ package struct Type2StaticLocks {
   /// Bit 3 locks page 3, bit 4 page 4, and so on up to bit 15. Bits 0 to 2 freeze bits 3, 4 to 9, and 10 to 15.
   let bits: UInt16
 
-  package init(page2: [UInt8]) { bits = UInt16(page2[2]) | UInt16(page2[3]) << 8 }
+  package init(page2: [UInt8]) { bits = UInt16(littleEndianBytes: page2[2...3]) }
 
   package func isLocked(page: Int) -> Bool { (3...15).contains(page) && bits >> page & 1 == 1 }
 
@@ -146,7 +148,7 @@ package struct Type2DynamicLocks: Hashable, Sendable {
   /// The page with all lock bits set. Freezing bits add nothing to those.
   var all: [UInt8] {
     let bits = UInt16(truncatingIfNeeded: (1 << count) - 1)
-    return [UInt8(bits & 0xFF), UInt8(bits >> 8), 0, 0]
+    return bits.littleEndianBytes + [0, 0]
   }
 
   private func isSet(_ bit: Int, in bytes: [UInt8]) -> Bool { bytes[bit / 8] >> (bit % 8) & 1 == 1 }

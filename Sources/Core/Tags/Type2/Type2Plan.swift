@@ -1,3 +1,5 @@
+import Encoding
+
 /// The page writes, in their order, that turn what a Type 2 tag holds into what it should hold.
 ///
 /// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read
@@ -102,10 +104,13 @@ extension Type2Plan {
       do throws(Type2Stop) {
         return try write(
           bytes, to: memory, container: container, isFormatted: isFormatted, chip: chip, replacingAll: replacingAll)
-      } catch .failed(.tooSmall) where container != chip?.container && isSubset(container, of: chip?.container ?? []) {
+      } catch {
         // Formatting was torn, so the container gives the tag less memory than it has.
+        guard case .failed(.tooSmall) = error, let whole = chip?.container, container != whole,
+          isSubset(container, of: whole)
+        else { throw error }
         return try write(
-          bytes, to: memory, container: chip!.container, isFormatted: true, chip: chip, replacingAll: replacingAll)
+          bytes, to: memory, container: whole, isFormatted: true, chip: chip, replacingAll: replacingAll)
       }
     }
   }
@@ -133,7 +138,7 @@ extension Type2Plan {
     var content = [Type2TLV.Tag.message]
     content +=
       message.count < 0xFF
-      ? [UInt8(message.count)] : [0xFF, UInt8(message.count >> 8), UInt8(message.count & 0xFF)]
+      ? [UInt8(message.count)] : [0xFF] + UInt16(message.count).bigEndianBytes
     content += message
     if place.kept > 0 {
       // Readers find what follows by going from block to block.

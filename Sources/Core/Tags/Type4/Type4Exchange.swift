@@ -1,3 +1,5 @@
+import Encoding
+
 /// What is to be done next with a Type 4 tag.
 package enum Type4Step<Value> {
   /// A C-APDU; its answer, with the status word, is what `next(after:)` takes.
@@ -50,7 +52,11 @@ package struct Type4Reading: Sendable {
     case .selectFile:
       let count = file.map(\.lengthSize) ?? 15
       command = .readBinary(offset: 0, count: count)
-    case .readBinary where file == nil:
+    case .readBinary:
+      if let file {
+        content += data
+        return try read(file)
+      }
       container += data
       let missing = Type4File.containerSize(container) - container.count
       if missing > 0 {
@@ -60,9 +66,6 @@ package struct Type4Reading: Sendable {
         self.file = file
         command = .selectFile(file.id, version1: version1)
       }
-    case .readBinary:
-      content += data
-      return try read(file!)
     case .updateBinary:
       break
     }
@@ -73,7 +76,7 @@ package struct Type4Reading: Sendable {
   private mutating func read(_ file: Type4File) throws(NDEFError) -> Type4Contents? {
     var missing = file.lengthSize - content.count
     if missing <= 0 {
-      let length = content.prefix(file.lengthSize).reduce(0) { $0 << 8 | Int($1) }
+      let length = Int(bigEndianBytes: content.prefix(file.lengthSize))
       guard length <= file.capacity else {
         throw .malformedTag("a message of \(length) bytes where \(file.capacity) fit", offset: 0)
       }
@@ -116,7 +119,7 @@ package struct Type4Writing: Sendable {
   package init(emptying tag: Type4Contents) { commands = [Self.length(0, of: tag.file)] }
 
   private static func length(_ count: Int, of file: Type4File) -> Type4Command {
-    .updateBinary(offset: 0, (0..<file.lengthSize).reversed().map { UInt8(count >> ($0 * 8) & 0xFF) })
+    .updateBinary(offset: 0, count.bigEndianBytes.suffix(file.lengthSize))
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.

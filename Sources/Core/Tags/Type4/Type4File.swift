@@ -26,9 +26,7 @@ package struct Type4File: Hashable, Sendable {
   /// - Throws: `unsupportedVersion`, `malformedTag` or `unreadable`.
   init(container: [UInt8]) throws(NDEFError) {
     guard container.count >= 15 else { throw .malformedTag("a container of \(container.count) bytes", offset: 0) }
-    func number(_ offset: Int, _ count: Int) -> Int {
-      container[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
-    }
+    func number(_ offset: Int, _ count: Int) -> Int { Int(bigEndianBytes: container[offset..<offset + count]) }
     // Table 4: CCLEN 2, mapping version 1, MLe 2, MLc 2, and the NDEF File Control block.
     majorVersion = container[2] >> 4
     minorVersion = container[2] & 0x0F
@@ -81,18 +79,18 @@ enum Type4Command {
     case .selectApplication(let version1):
       [0x00, 0xA4, 0x04, 0x00, 0x07, 0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, version1 ? 0x00 : 0x01, 0x00]
     case .selectFile(let id, let version1):
-      [0x00, 0xA4, 0x00, version1 ? 0x00 : 0x0C, 0x02, UInt8(id >> 8), UInt8(id & 0xFF)]
+      [0x00, 0xA4, 0x00, version1 ? 0x00 : 0x0C, 0x02] + id.bigEndianBytes
     case .readBinary(let offset, let count):
-      [0x00, 0xB0, UInt8(offset >> 8), UInt8(offset & 0xFF), UInt8(count)]
+      [0x00, 0xB0] + UInt16(offset).bigEndianBytes + [UInt8(count)]
     case .updateBinary(let offset, let data):
-      [0x00, 0xD6, UInt8(offset >> 8), UInt8(offset & 0xFF), UInt8(data.count)] + data
+      [0x00, 0xD6] + UInt16(offset).bigEndianBytes + [UInt8(data.count)] + data
     }
   }
 
   private var name: String {
     switch self {
     case .selectApplication: "select its NDEF application"
-    case .selectFile(let id, _): "select its file \(hexadecimal([UInt8(id >> 8), UInt8(id & 0xFF)]))"
+    case .selectFile(let id, _): "select its file \(hexadecimal(id.bigEndianBytes))"
     case .readBinary(let offset, _): "read at byte \(offset)"
     case .updateBinary(let offset, _): "write at byte \(offset)"
     }
@@ -103,7 +101,7 @@ enum Type4Command {
   /// - Throws: `refused` when its status word is not 9000h, or `malformedAnswer`.
   func data(of answer: [UInt8]) throws(NDEFError) -> [UInt8] {
     guard answer.count >= 2 else { throw .malformedAnswer("\(answer.count) bytes without a status word") }
-    let status = UInt16(answer[answer.count - 2]) << 8 | UInt16(answer[answer.count - 1])
+    let status = UInt16(bigEndianBytes: answer.suffix(2))
     guard status == 0x9000 else { throw .refused(name, status: status) }
     let data = Array(answer.dropLast(2))
     if case .readBinary(_, let count) = self, !(1...count).contains(data.count) {
