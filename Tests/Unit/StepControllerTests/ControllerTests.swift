@@ -110,6 +110,27 @@ import Testing
     #expect(bench.servo.orders.isEmpty)
   }
 
+  @Test("a second copy of a command that was obeyed is refused as nothing but replayed: another refusal would deny it")
+  func obeyedForGood() {
+    let alice = bench.rider()
+    let short = Rider(
+      device: alice.device, token: bench.rider(expires: 2, device: alice.device).token, controller: alice.controller)
+    let opened = short.command(left, .move(bench.move(.open, left, as: short)))
+    #expect(bench.send(opened).map(\.phase) == [.moving, .moving])
+    let stopped = short.command(left, .stop(epoch: bench.epoch))
+    _ = bench.run(for: 100)
+    #expect(bench.send(stopped).refusal == nil)
+    // The broker says that it had kept them, delivers them on another topic, or waits until the token has ended.
+    for payload in [opened, stopped] {
+      #expect(bench.send(payload, retained: true).refusal == .replayed)
+      #expect(bench.send(payload, to: right).refusal == .replayed)
+    }
+    bench.wait(2_000)
+    for payload in [opened, stopped] { #expect(bench.send(payload).refusal == .replayed) }
+    #expect(bench.send(short.command(left, .status)).refusal == .tokenExpired)
+    #expect(bench.servo.motions == 1)
+  }
+
   @Test("a recorded status request is answered once, and gives an attacker no second challenge")
   func replayedStatus() {
     let payload = bench.rider().command(left, .status)
