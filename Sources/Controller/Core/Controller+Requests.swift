@@ -37,7 +37,7 @@ extension Controller {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
         // Before the tag's reading is used up, so that the rider can ask again with it.
-        case .accepted(_?) where guardRefusal(of: undertaking) != nil: undertake(undertaking)
+        case .accepted(_?) where isEnding || guardRefusal(of: undertaking) != nil: undertake(undertaking)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
           commit(.reading(reading, undertaking))

@@ -301,7 +301,8 @@ final class ControllerLoop {
     opener.taken()
     switch arrival {
     case .event(let event): try take(event)
-    case .request(let request): if ending == .no { handle(.request(request)) }
+    // What still moves can be stopped; the controller itself begins nothing any more.
+    case .request(let request): if ending != .delivering { handle(.request(request)) }
     case .ignored(let step, let reason, let count):
       metrics?.count(Outcome(step, .ignored, cause: reason.cause), times: count)
       parts.log.write(step, reason, count: count)

@@ -239,6 +239,22 @@ import Testing
     #expect(bench.journal.medium.entries[right]?.motion == nil)
   }
 
+  @Test("while the program ends a step that moves can be stopped, and whoever wants to move one is told that it cannot")
+  func stopWhileEnding() {
+    let (alice, bob) = (bench.rider(), bench.rider())
+    let other = bench.move(.open, right, as: alice)
+    _ = bench.open(as: alice)
+    _ = bench.run(for: 300)
+    bench.handle(.ending)
+    #expect(bench.send(alice.command(right, .move(other)), to: right).refusal == .unavailable)
+    #expect(bench.close(as: alice).refusal == .unavailable, "nor does it turn round")
+    let moves = bench.moves.count
+    #expect(bench.stop(as: bob).map(\.position) == [.unknown, .unknown, .unknown])
+    #expect(bench.controller.isAtRest)
+    _ = bench.run(for: 1_100)
+    #expect(bench.moves.count == moves)
+  }
+
   @Test("tokens are judged by operator, vehicle, step and time")
   func tokens() {
     func refusal(_ rider: Rider) -> RefusalCode? { bench.send(rider.command(left, .status)).refusal }
