@@ -56,6 +56,8 @@ final class ControllerLoop {
   private var ticks = Ticks()
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
+  /// The last word on whether the controller is there.
+  private var availability: PublishID?
   private var (isConnected, wasConnected) = (false, false)
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
@@ -363,7 +365,11 @@ final class ControllerLoop {
 
   private func publish(_ availability: Availability) {
     let id = parts.link.publish(topic: topic.availability, payload: availability.payload, retain: true)
-    if let id { unacknowledged.insert(id) }
+    guard let id else { return }
+    // The link may never send what was said before, and a broker that says "offline" without end must not fill the set.
+    if let former = self.availability { unacknowledged.remove(former) }
+    unacknowledged.insert(id)
+    self.availability = id
   }
 
   private func tellHoldUps() {
