@@ -15,13 +15,20 @@ package final class FileWatch {
   }
 
   private let descriptor: Descriptor
+  private let folder: String
   private let name: [UInt8]
+  /// The folder's device and number in it.
+  private let identity: (dev_t, ino_t)
 
   /// - Parameter includingContent: false leaves out what is written to the file.
   package init(_ path: String, includingContent: Bool) throws(SystemError) {
     descriptor = Descriptor(
       adopting: try check("watch", path) { inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) })
     let (number, folder) = (descriptor.number, Files.parent(of: path))
+    // Before it is watched: if another one takes its place in between, `isInPlace` says so.
+    var status = stat()
+    _ = try check("watch", path) { stat(folder, &status) }
+    (self.folder, identity) = (folder, (status.st_dev, status.st_ino))
     var mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
     if includingContent { mask |= IN_MODIFY | IN_CLOSE_WRITE }
     _ = try check("watch", path) { inotify_add_watch(number, folder, UInt32(mask) | UInt32(IN_ONLYDIR)) }
@@ -30,6 +37,13 @@ package final class FileWatch {
 
   /// Readable when something has happened to a file in the folder; lent.
   package var number: Int32 { descriptor.number }
+
+  /// Whether the path still leads to the folder that is watched. Nothing is told when something is mounted over the
+  /// folder, when a folder above it is replaced, or when a link on the way is turned.
+  package var isInPlace: Bool {
+    var status = stat()
+    return stat(folder, &status) == 0 && (status.st_dev, status.st_ino) == identity
+  }
 
   /// Takes all that has happened by now.
   package func next() throws(SystemError) -> Event {

@@ -251,13 +251,13 @@ class Controller:
         is_new = digest not in self.seen and challenge not in self.used
         self.seen.add(digest)
         may_move = self._redeem(step, clock, claims, device)
+        _refuse_unless(is_new, "replayed")
         _refuse_unless(not retained, "retained")
         _refuse_unless(token["aud"] == claims["vehicle"] == self.vehicle, "wrong_vehicle")
         _refuse_unless(claims["step"] == step and step in token["steps"], "wrong_step")
         _refuse_unless(unix_time >= token["nbf"] - LEEWAY_S, "token_not_yet_valid")
         _refuse_unless(unix_time < token["exp"], "token_expired")
         _refuse_unless(not self.notice or not proto.revokes(self.notice, token), "token_revoked")
-        _refuse_unless(is_new, "replayed")
         if claims["position"] == "stop":
             _refuse_unless(claims["epoch"] == self.epoch, "expired")
         elif claims["position"] != "unknown":

@@ -147,6 +147,21 @@ def test_a_motion_is_finished_before_it_ends(slow, number):
     assert slow.motions == [("left", "close", "open")]
 
 
+def test_a_motion_can_be_stopped_while_stepd_ends(slow):
+    slow.starts_all()
+    alice, bob = slow.rider("alice"), slow.rider("bob")
+    opening = begins_to_open(slow, alice)
+    slow.stepd.signal(signal.SIGTERM)
+    slow.stepd.says("ending when the step has stopped")
+    stopped = bob.types("stop", "left")
+    assert (stopped.status, stopped.stdout) == (0, "the left step is at rest: somewhere between open and closed\n")
+    ended = slow.stepd.ends()
+    assert (ended.status, ended.stderr.splitlines()[-1]) == (0, "stepd: left: stopped by “bob”")
+    assert opening.ends().status == 6, "it did not come to its end"
+    journal = json.loads((slow.folder / "journal.json").read_bytes())
+    assert journal["left"]["position"] == "unknown" and "motion" not in journal["left"]
+
+
 def test_a_message_that_comes_while_it_ends_costs_it_nothing(slow):
     slow.starts_all()
     alice = slow.rider("alice")

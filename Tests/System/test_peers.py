@@ -308,6 +308,19 @@ def test_a_phase_that_is_not_known_is_waited_out(played):
     assert (ended.status, ended.stdout) == (0, "the left step is open\n")
 
 
+def test_a_vehicle_that_accepts_only_proofs_of_a_later_version_is_told(played):
+    policy = {"proofs": ["uwb"], "zone": "near", "static": True}
+
+    def script(controller, command):
+        return [controller.status(command, challenge=new_challenge(), policy=policy)]
+
+    with PlayedController(played.vehicle, script) as controller:
+        ended = played.moves("open", "left")
+    assert ended.status == 3
+    assert ended.error == "not located: the vehicle accepts no proof that this program can give"
+    assert controller.positions == ["unknown"]
+
+
 def test_a_fault_that_is_not_known_is_named(played):
     fault = {"phase": "fault", "fault": "gear_7", "position": "unknown"}
     with PlayedController(played.vehicle, answering({"phase": "moving"}, fault)):

@@ -144,6 +144,8 @@ extension Shortfall {
       return "\(sighting.step.id): \(distance); the vehicle asks for \(asked)"
     case .method(let accepted):
       let words = ProofMethod.allCases.filter(accepted.contains).map(\.noun)
+      // It names only ways of a later version.
+      if words.isEmpty { return "the vehicle accepts no proof that this program can give" }
       return "the vehicle does not accept \(sighting.method.noun); it accepts \(words.joined(separator: " or "))"
     case .notHeard(let place?):
       return "the vehicle hears you at the \(place) step"

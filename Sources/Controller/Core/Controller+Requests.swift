@@ -37,7 +37,7 @@ extension Controller {
         case .refused(let code, let cause): refuse(sender, Refusal(code), cause)
         case .accepted(nil): undertake(undertaking)
         // Before the tag's reading is used up, so that the rider can ask again with it.
-        case .accepted(_?) where guardRefusal(of: undertaking) != nil: undertake(undertaking)
+        case .accepted(_?) where isEnding || guardRefusal(of: undertaking) != nil: undertake(undertaking)
         case .accepted(let reading?):
           journal.counters[reading.uid] = reading.counter
           commit(.reading(reading, undertaking))
@@ -58,6 +58,9 @@ extension Controller {
     case .stop(let epoch): staleness = session.isPresent(epoch) ? nil : .expired
     case .move(let move): staleness = session.redeem(move, by: sender.device, for: sender.step, at: now.clock)
     }
+    // First: another refusal of a second copy would deny what the first one was granted, such as where the broker now
+    // sets the retain flag, or the token has ended meanwhile.
+    if !isNew || staleness == .replayed { return (.replayed, nil) }
     if isRetained { return (.retained, nil) }
     guard token.vehicle == vehicle.uuid else { return (.wrongVehicle, .tokenVehicle) }
     guard command.vehicle == vehicle.uuid else { return (.wrongVehicle, .commandVehicle) }
@@ -66,7 +69,7 @@ extension Controller {
     if now.wall + Controller.leeway < token.notBefore { return (.tokenNotYetValid, nil) }
     if now.wall >= token.expires { return (.tokenExpired, nil) }
     if notice?.revokes(token) == true { return (.tokenRevoked, nil) }
-    return isNew ? staleness.map { ($0, nil) } : (.replayed, nil)
+    return staleness.map { ($0, nil) }
   }
 
   /// Has the device call that asked, where the vehicle listens.

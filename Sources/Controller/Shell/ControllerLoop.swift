@@ -56,6 +56,8 @@ final class ControllerLoop {
   private var ticks = Ticks()
   private var settling: Registration?
   private var unacknowledged: Set<PublishID> = []
+  /// The last word on whether the controller is there.
+  private var availability: PublishID?
   private var (isConnected, wasConnected) = (false, false)
   private var lostInputs: Set<SensorID> = []
   private var inputsAnswer = true
@@ -307,7 +309,8 @@ final class ControllerLoop {
     opener.taken()
     switch arrival {
     case .event(let event): try take(event)
-    case .request(let request): if ending == .no { handle(.request(request)) }
+    // What still moves can be stopped; the controller itself begins nothing any more.
+    case .request(let request): if ending != .delivering { handle(.request(request)) }
     case .ignored(let step, let reason, let count):
       metrics?.count(Outcome(step, .ignored, cause: reason.cause), times: count)
       parts.log.write(step, reason, count: count)
@@ -368,7 +371,11 @@ final class ControllerLoop {
 
   private func publish(_ availability: Availability) {
     let id = parts.link.publish(topic: topic.availability, payload: availability.payload, retain: true)
-    if let id { unacknowledged.insert(id) }
+    guard let id else { return }
+    // The link may never send what was said before, and a broker that says "offline" without end must not fill the set.
+    if let former = self.availability { unacknowledged.remove(former) }
+    unacknowledged.insert(id)
+    self.availability = id
   }
 
   private func tellHoldUps() {

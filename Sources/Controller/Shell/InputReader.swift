@@ -88,10 +88,22 @@ private final class InputThread {
   func run(_ liveness: Liveness, until end: Interruption) throws {
     for input in inputs { input.attempt() }
     try loop.watch(liveness.question.number) { [unowned self] in
+      followPaths()
       if !liveness.answer() { for input in inputs { input.repeatReport() } }
     }
     try loop.watch(end.number) { [unowned self] in loop.stop() }
+    if inputs.contains(where: \.isFile) { followPathsEachSecond() }
     try loop.run()
+  }
+
+  private func followPaths() { for input in inputs { input.followPath() } }
+
+  /// While something moves, each question does that.
+  private func followPathsEachSecond() {
+    loop.schedule(at: .now + .seconds(1)) { [unowned self] in
+      followPaths()
+      followPathsEachSecond()
+    }
   }
 }
 
@@ -128,6 +140,16 @@ private final class WiredInput {
     } catch {
       lose("\(error)")
     }
+  }
+
+  var isFile: Bool { if case .file = wiring.source { true } else { false } }
+
+  /// Reads the file that the path leads to now, where that is in another folder than the one that is watched.
+  func followPath() {
+    guard isFile, let watch, !watch.0.isInPlace else { return }
+    watch.1.cancel()
+    self.watch = nil
+    attempt()
   }
 
   private func startWatching() throws -> (FileWatch, Registration) {

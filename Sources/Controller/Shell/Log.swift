@@ -265,8 +265,8 @@ private final class LogOutput: Sendable {
     guard poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLOUT) != 0 else { return false }
     // A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)): 4096, and these are 4001 at most.
     let bytes = Array((String(text.unicodeScalars.prefix(1000)) + "\n").utf8)
-    _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-    return true
+    // A full disk takes none, or not all.
+    return bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count
   }
 
   /// A line as journald's own protocol has it: a field a line. No value has a line feed in it.

@@ -110,6 +110,27 @@ import Testing
     #expect(bench.servo.orders.isEmpty)
   }
 
+  @Test("a second copy of a command that was obeyed is refused as nothing but replayed: another refusal would deny it")
+  func obeyedForGood() {
+    let alice = bench.rider()
+    let short = Rider(
+      device: alice.device, token: bench.rider(expires: 2, device: alice.device).token, controller: alice.controller)
+    let opened = short.command(left, .move(bench.move(.open, left, as: short)))
+    #expect(bench.send(opened).map(\.phase) == [.moving, .moving])
+    let stopped = short.command(left, .stop(epoch: bench.epoch))
+    _ = bench.run(for: 100)
+    #expect(bench.send(stopped).refusal == nil)
+    // The broker says that it had kept them, delivers them on another topic, or waits until the token has ended.
+    for payload in [opened, stopped] {
+      #expect(bench.send(payload, retained: true).refusal == .replayed)
+      #expect(bench.send(payload, to: right).refusal == .replayed)
+    }
+    bench.wait(2_000)
+    for payload in [opened, stopped] { #expect(bench.send(payload).refusal == .replayed) }
+    #expect(bench.send(short.command(left, .status)).refusal == .tokenExpired)
+    #expect(bench.servo.motions == 1)
+  }
+
   @Test("a recorded status request is answered once, and gives an attacker no second challenge")
   func replayedStatus() {
     let payload = bench.rider().command(left, .status)
@@ -216,6 +237,22 @@ import Testing
     #expect(bench.controller.isAtRest)
     #expect(bench.journal.medium.entries.mapValues(\.position) == [left: .open, right: .close])
     #expect(bench.journal.medium.entries[right]?.motion == nil)
+  }
+
+  @Test("while the program ends a step that moves can be stopped, and whoever wants to move one is told that it cannot")
+  func stopWhileEnding() {
+    let (alice, bob) = (bench.rider(), bench.rider())
+    let other = bench.move(.open, right, as: alice)
+    _ = bench.open(as: alice)
+    _ = bench.run(for: 300)
+    bench.handle(.ending)
+    #expect(bench.send(alice.command(right, .move(other)), to: right).refusal == .unavailable)
+    #expect(bench.close(as: alice).refusal == .unavailable, "nor does it turn round")
+    let moves = bench.moves.count
+    #expect(bench.stop(as: bob).map(\.position) == [.unknown, .unknown, .unknown])
+    #expect(bench.controller.isAtRest)
+    _ = bench.run(for: 1_100)
+    #expect(bench.moves.count == moves)
   }
 
   @Test("tokens are judged by operator, vehicle, step and time")

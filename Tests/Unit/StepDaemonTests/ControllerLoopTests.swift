@@ -292,6 +292,28 @@ private final class Running {
     #expect(link.availability.take() == nil)
   }
 
+  @Test("what it said before of its being there is not waited for at the end: the link may never have sent it")
+  func supersededAvailability() throws {
+    let link = try PlayedLink(acknowledges: false)
+    let running = try Running(link, travel: 200, store: file) {
+      try SimulatedServo(log: folder.path + "/servo.jsonl", report: $0)
+    }
+    #expect(next(link.availability) == "online")
+    let will = Message(topic: Running.topic.availability, payload: Array("offline".utf8), isRetained: false)
+    for _ in 1...3 {
+      link.happens(.message(will))
+      #expect(next(link.availability) == "online")
+    }
+    // The states of the two steps, and the last word.
+    for id in [2, 3, 6] as [UInt64] { link.happens(.acknowledged(PublishID(id))) }
+    running.isSignalled()
+    #expect(next(link.availability) == "offline")
+    let signalled = ContinuousClock.now
+    link.happens(.acknowledged(PublishID(7)))
+    #expect(try running.ends())
+    #expect(signalled.duration(to: .now) < .milliseconds(1_500))
+  }
+
   @Test("says nothing of itself to a broker that is away")
   func availabilityWithoutBroker() throws {
     let link = try PlayedLink()

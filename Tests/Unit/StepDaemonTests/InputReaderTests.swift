@@ -355,4 +355,29 @@ struct KernelInputCases {
     #expect(rename(folder.path + "/later", folder.path + "/gone") == 0)
     #expect(next(reader.events, within: .seconds(2))?.report.isActive == nil)
   }
+
+  @Test("a path that leads to another folder is followed: within a second at rest, and by each question in a motion")
+  func otherFolder() throws {
+    try folder.write("first/input", "1")
+    try folder.write("second/input", "0")
+    try folder.write("third/input", "1")
+    let path = folder.path + "/present/input"
+    func turn(to name: String) {
+      symlink(name, folder.path + "/new")
+      #expect(rename(folder.path + "/new", folder.path + "/present") == 0)
+    }
+    turn(to: "first")
+    let reader = try reader(path)
+    #expect(next(reader.events)?.report.isActive == true)
+    turn(to: "second")
+    #expect(next(reader.events, within: .seconds(2))?.report.isActive == false)
+    turn(to: "third")
+    #expect(reader.answers())
+    #expect(next(reader.events, within: .milliseconds(500))?.report.isActive == true)
+    // What is watched is the new one.
+    try folder.write("third/input", "0")
+    #expect(next(reader.events, within: .milliseconds(500))?.report.isActive == false)
+    #expect(rename(folder.path + "/third", folder.path + "/gone") == 0)
+    #expect(next(reader.events, within: .seconds(2))?.report.isActive == nil)
+  }
 }

@@ -110,4 +110,13 @@ private final class Bench {
     #expect(try bench.written() == "stepd: left: is open\n")
     #expect(try bench.journal.next(within: .zero) == nil)
   }
+
+  @Test("lines that a full disk does not take are lost and counted")
+  func fullDisk() throws {
+    let disk = try Descriptor.open("/dev/full", O_WRONLY)
+    let log = try Log(isVerbose: false, to: disk.number) { _ in nil }
+    for _ in 1...3 { log.write(.notice, "a line") }
+    log.finish()
+    #expect(log.lost == 3)
+  }
 }
