@@ -364,8 +364,8 @@ package final class FleetService: Sendable {
     let booking = UUID.random().description
     do {
       return try await store.write { [limit] transaction in
-        // Of requests that come at once, each sees those before it, the same one sent twice as well; and whoever cancels
-        // all sees this one.
+        // Of requests that come at once, each sees those before it, also the same one that was sent twice. Whoever
+        // cancels all sees this one.
         try transaction.reserve(account)
         if let repeatable,
           let earlier = try transaction.run(

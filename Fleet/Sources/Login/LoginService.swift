@@ -102,7 +102,8 @@ package final class LoginService: Sendable {
     self.random = random
     memory = Mutex(
       Memory(
-        started: clock(), networks: Limit(burst: settings.burst, interval: 5), sites: Limit(burst: 4 * settings.burst, interval: 1)))
+        started: clock(), networks: Limit(burst: settings.burst, interval: 5),
+        sites: Limit(burst: 4 * settings.burst, interval: 1)))
   }
 
   // MARK: Limits

@@ -49,7 +49,7 @@ package struct Body: Sendable {
             guard bytes.count + part.readableBytes <= FleetContext.maximumBody else { throw tooLarge }
             bytes += part.readableBytesView
           }
-        } catch where !(error is Problem || error is CancellationError) {
+        } catch  where !(error is Problem || error is CancellationError) {
           // Chunks that are none, a connection that ends: it is no failure of the server.
           throw broken
         }

@@ -219,7 +219,8 @@ struct LoginServiceTests {
     let grant = LoginService.Grant.device(code: codes.deviceCode)
     #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .authorizationPending)
     for _ in 0..<5 {
-      #expect(await problem { try await bench.decide(codes.userCode.description, email, "wrong horse") } == "wrong_login")
+      #expect(
+        await problem { try await bench.decide(codes.userCode.description, email, "wrong horse") } == "wrong_login")
     }
     bench.wait(-86_400)
     #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .authorizationPending)
