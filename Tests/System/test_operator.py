@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -683,6 +684,33 @@ def test_what_root_does_in_a_services_folder_leaves_the_service_its_files(stepct
     ):  # fmt: skip
         assert stepctl("operator", *command).status in (0, 69), command
     assert [path for path in operator.rglob("*") if path.stat().st_uid != nobody] == []
+
+
+def test_vehicles_made_and_tokens_revoked_at_once_are_all_in_the_lists_of_the_broker(fleet, stepctl, preloaded):
+    operator, library = fleet.folder / "fleet", preloaded("slow")
+    for number in range(3):
+        made = stepctl("provision", "token", operator / "vehicles/car", "--rider", f"rider{number}")
+        assert made.status == 0, made
+
+    def at_once(list_name, *commands):
+        """The first has read what it writes, and writes slowly; the others come meanwhile."""
+        with ThreadPoolExecutor(len(commands)) as pool:
+            slow = {"LD_PRELOAD": str(library), "SLOW_WRITE": list_name, "SLOW_WRITE_MS": "1500"}
+            running = [pool.submit(stepctl, *commands[0], **slow)]
+            time.sleep(0.7)
+            running += [pool.submit(stepctl, *command) for command in commands[1:]]
+            return [one.result() for one in running]
+
+    made = at_once(
+        "/fleet/mosquitto.acl",
+        *[("provision", "vehicle", fleet.folder / f"bus{n}", "--operator", operator) for n in range(3)])
+    assert [ended.status for ended in made] == [0, 0, 0], made
+    assert (operator / "mosquitto.acl").read_text().count("user controller:") == 5
+    revoked = at_once(
+        "/tls/crl.pem",
+        *[("operator", "revoke", operator, "--rider", f"rider{n}", "--timeout", "0.2") for n in range(3)])
+    assert [ended.status for ended in revoked] == [69, 69, 69], "there is no broker"
+    assert len(x509.load_pem_x509_crl((operator / "tls/crl.pem").read_bytes())) == 3
 
 
 # --- Runs that are killed ---

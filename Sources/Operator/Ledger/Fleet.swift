@@ -155,7 +155,9 @@ extension OperatorPlace {
     try writeAccessList()
   }
 
-  func writeAccessList() throws {
+  func writeAccessList() throws { try alone(in: VehiclePaths.vehicles) { try writeAccess() } }
+
+  private func writeAccess() throws {
     let parts = try vehicles().map { folder in
       let file = try folder.readVehicleFile()
       return AccessList.Part(

@@ -214,15 +214,23 @@ package struct OperatorPlace: Sendable {
   /// Changes the ledger, one program at a time.
   @discardableResult
   func change<Result>(_ body: (inout Ledger) throws -> Result) throws -> Result {
-    let folder = path(VehiclePaths.operator)
+    try alone(in: VehiclePaths.operator) {
+      var ledger = try ledger()
+      let result = try body(&ledger)
+      try Files.replaceForOwner(path(VehiclePaths.ledger), with: ledger.text.utf8, mode: 0o600)
+      return result
+    }
+  }
+
+  /// Reads and writes while no other program does in that folder: of two that come at once, the second one reads what
+  /// the first has written.
+  func alone<Result>(in name: String, _ body: () throws -> Result) throws -> Result {
+    let folder = path(name)
     let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
     let number = lock.number
     _ = try check("lock", folder) { flock(number, LOCK_EX) }
     defer { withExtendedLifetime(lock) {} }
-    var ledger = try ledger()
-    let result = try body(&ledger)
-    try Files.replaceForOwner(path(VehiclePaths.ledger), with: ledger.text.utf8, mode: 0o600)
-    return result
+    return try body()
   }
 
   /// Of a folder from before there were ledgers: the tokens that are still in the riders' folders.
@@ -277,6 +285,10 @@ package struct OperatorPlace: Sendable {
 
   /// Writes the list of the certificates that the broker is to refuse.
   func writeRevocationList(now: Int64) throws {
+    try alone(in: VehiclePaths.tls) { try writeRevocations(now: now) }
+  }
+
+  private func writeRevocations(now: Int64) throws {
     let revoked = try ledger().revokedCertificates.filter { $0.certificate.end > now }
     let authority = try VehicleFolder(path).readAuthority()
     let pem = try about(path(VehiclePaths.revocationList)) {
