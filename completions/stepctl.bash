@@ -766,7 +766,7 @@ _stepctl_account_export() {
 
 _stepctl_account_delete() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--no-input --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __stepctl_offer_flags_options 0
@@ -1475,7 +1475,7 @@ _stepctl_operator_keys_show() {
 
 _stepctl_operator_keys_rotate() {
     repeating_flags=(--verbose -v)
-    non_repeating_flags=(--json --quiet -q --no-color --version -h --help)
+    non_repeating_flags=(--force --json --quiet -q --no-color --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout)
     __stepctl_offer_flags_options 1

@@ -82,7 +82,7 @@ function __stepctl_parse_tokens -S
             case 'export'
                 __stepctl_parse_subcommand 0 'o/output=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             case 'delete'
-                __stepctl_parse_subcommand 0 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                __stepctl_parse_subcommand 0 'no-input' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
             end
         case 'scan'
             __stepctl_parse_subcommand 0 'radio=' 'save=' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
@@ -139,7 +139,7 @@ function __stepctl_parse_tokens -S
                 case 'show'
                     __stepctl_parse_subcommand 1 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 case 'rotate'
-                    __stepctl_parse_subcommand 1 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
+                    __stepctl_parse_subcommand 1 'force' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 case 'retire'
                     __stepctl_parse_subcommand 1 'force' 'timeout=' 'json' 'q/quiet' 'v/verbose' 'no-color' 'version' 'h/help'
                 end
@@ -489,6 +489,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account export" no-color' -l 'no-color' -d 'Print without colors. So does NO_COLOR in the environment.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account export" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account export" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account delete" no-input' -l 'no-input' -d 'Never ask; end where an answer is needed.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account delete" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account delete" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl account delete"' -l 'verbose' -s 'v' -d 'Say more about what is going on; -vv shows messages too.'
@@ -771,6 +772,7 @@ complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_option
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys show" version' -l 'version' -d 'Show the version.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys show" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_positional "stepctl operator keys rotate" -eq 1' -fa '(__stepctl_complete_directories)'
+complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" force' -l 'force' -d 'Sign with the next key even if a vehicle may not know it.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" timeout' -l 'timeout' -d 'How long to listen and to wait, 0.1 s to 1 h, as 10s or 2m (default: 10).' -rfka ''
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" json' -l 'json' -d 'Print JSON, one object a line.'
 complete -c 'stepctl' -n '__stepctl_should_offer_completions_for_flags_or_options "stepctl operator keys rotate" q quiet' -l 'quiet' -s 'q' -d 'Print results and errors only.'

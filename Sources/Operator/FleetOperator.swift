@@ -184,17 +184,10 @@ public struct FleetOperator: Sendable {
         host: broker.host.description, port: broker.port,
         tls: .init(authority: VehiclePaths.authorityCertificate, identity: nil)),
       controller: .init(encryption: application.encryptionKey, signing: application.statementKey))
-    // vehicles() leaves out what begins with a dot, so a vehicle is there as a whole or not at all.
-    let new = "\(Files.parent(of: record.path))/.\(record.name).new"
-    try StagingFolder.remove(new)
-    let staging = try StagingFolder(new)
-    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
-    try staging.write(NewFile(VehiclePaths.authorityCertificate, authorityPEM))
-    try staging.write(NewFile(VehiclePaths.controllerCertificate, certificate))
-    try staging.write(NewFile(VehiclePaths.vehicle, file.render()))
-    try staging.synchronize(VehiclePaths.tls)
-    try staging.synchronize()
-    try staging.become(record.path)
+    try record.create([
+      NewFile(VehiclePaths.authorityCertificate, authorityPEM),
+      NewFile(VehiclePaths.controllerCertificate, certificate), NewFile(VehiclePaths.vehicle, file.render()),
+    ])
     try place.writeAccessList()
     return Admission(
       keys: keys.counting, host: broker.host.description, port: broker.port, authority: authorityPEM,
@@ -305,7 +298,9 @@ public struct FleetOperator: Sendable {
   ///
   /// - Returns: what was done, for people.
   public func rotateKeys(now: Int64) throws -> String {
-    switch try place.rotateKeys(now: now) {
+    // A server publishes until the broker has the notices, and a vehicle that was away hears its notice before any
+    // command. So it need not wait for a vehicle that is away.
+    switch try place.rotateKeys(now: now, force: true) {
     case .announced(let key): "the next key is \(key); vehicles learn of it now"
     case .switched(let key): "the key \(key) signs from now on; the one before still counts"
     }

@@ -152,6 +152,7 @@ enum VehiclePaths {
   static let tokenKey = "operator/token.jwk"
   static let nextKey = "operator/next.jwk"
   static let previousKey = "operator/previous.jwk"
+  static let announced = "operator/next.seq"
   static let ledger = "operator/ledger.json"
   /// Of an operator of several vehicles.
   static let fleet = "operator/fleet.json"

@@ -42,6 +42,15 @@ package enum Files {
       path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isDurable: isDurable)
   }
 
+  /// Replaces a file as `replace(_:with:mode:isDurable:)` does, in a folder that may be another user's. The new file has
+  /// the owner of the old one, or else of its folder: what `sudo` writes there is still its user's or its service's.
+  package static func replaceForOwner(
+    _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
+  ) throws(SystemError) {
+    _ = try replace(
+      path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, owner: owner(of: path))
+  }
+
   /// Replaces a file as `replace(_:with:mode:isDurable:)` does, and gives it the owner of another file: what `sudo`
   /// writes beside a user's file is the user's.
   package static func replace(
@@ -192,6 +201,29 @@ package enum Files {
     let above = parent(of: path)
     if above != path, !exists(above) { try createFolder(above, mode: mode) }
     if mkdir(path, mode) == -1, errno != EEXIST { throw SystemError("create the folder", path) }
+  }
+
+  /// The same, owned as the folder above it.
+  package static func createFolderForOwner(_ path: String, mode: mode_t) throws(SystemError) {
+    if isFolder(path) { return }
+    let owner = owner(of: path)
+    try createFolder(path, mode: mode)
+    guard let owner else { return }
+    // What somebody puts in its place meanwhile is not given away: a link is not followed.
+    let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    _ = fchown(folder.number, owner.user, owner.group)
+  }
+
+  /// Opens a file to append to it, or makes one that is owned as its folder.
+  package static func openToAppendForOwner(_ path: String, mode: mode_t) throws(SystemError) -> Descriptor {
+    let owner = owner(of: path)
+    do throws(SystemError) {
+      let new = try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND, mode: mode)
+      if let owner { _ = fchown(new.number, owner.user, owner.group) }
+      return new
+    } catch  where error.code == EEXIST {
+      return try Descriptor.open(path, O_RDWR | O_APPEND)
+    }
   }
 
   /// Whether there is something of this name. Where this user may not look, there may be: whoever opens it is told.

@@ -8,7 +8,9 @@ was given as an argument.
 
 import shutil
 import signal
+import subprocess
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +110,16 @@ def file_vehicle(stepctl, tmp_path_factory):
         vehicle = Vehicle(tmp_path_factory.mktemp("files") / "car", stepctl, stack)
         vehicle.rider("alice")
         yield vehicle
+
+
+@pytest.fixture(scope="session")
+def preloaded(tmp_path_factory):
+    """C files of this folder, to be loaded before a program."""
+
+    def build(name: str):
+        library = tmp_path_factory.mktemp("preloaded") / f"{name}.so"
+        source = Path(__file__).with_name(f"{name}.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        return library
+
+    return build

@@ -4,8 +4,6 @@ import json
 import shutil
 import signal
 import stat
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -118,19 +116,6 @@ def test_a_vehicle_that_does_not_answer_is_named_and_what_is_here_is_shown(vehic
     assert "the controller has started" in ended.stdout
     other = log.types("truck")
     assert (other.status, other.error) == (64, "truck: not a vehicle of this operator")
-
-
-@pytest.fixture(scope="session")
-def preloaded(tmp_path_factory):
-    """C files of this folder, to be loaded before a program."""
-
-    def build(name: str):
-        library = tmp_path_factory.mktemp("preloaded") / f"{name}.so"
-        source = Path(__file__).with_name(f"{name}.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-        return library
-
-    return build
 
 
 def starts_stepd(vehicle, library, **environment):
@@ -435,6 +420,7 @@ def test_an_old_key_is_kept_until_the_vehicle_has_said_that_it_has_the_new_one(v
     log.fetches()
     assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
     vehicle.stepd.says("is in force", after=vehicle.stepd.said)
+    log.fetches()
     vehicle.stepd.kill()
     assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
     vehicle.keeps_secret(vehicle.folder / "operator/token.jwk")
@@ -457,6 +443,7 @@ def test_the_key_of_the_events_changes_with_the_others(vehicle, stepctl, log):
 
     rotates()
     assert folder.joinpath("events.jwk").read_text() == first, "only announced"
+    log.fetches()
     # The vehicle hears the second notice later, and tells until then what only the old key opens.
     vehicle.stepd.signal(signal.SIGSTOP)
     rotates()
@@ -477,7 +464,7 @@ def test_the_key_of_the_events_changes_with_the_others(vehicle, stepctl, log):
 
 def test_a_vehicle_that_never_sent_an_event_is_named_when_a_key_is_retired(vehicle, stepctl):
     for _ in range(2):
-        assert stepctl("operator", "keys", "rotate", vehicle.folder).status == 0
+        assert stepctl("operator", "keys", "rotate", vehicle.folder, "--force").status == 0
     vehicle.keeps_secret(vehicle.folder / "operator/token.jwk")
     ended = stepctl("operator", "keys", "retire", vehicle.folder)
     assert ended.status == 0 and "car has never sent an event: it may not know this key" in ended.stderr

@@ -742,6 +742,8 @@ def test_an_account_is_made_confirmed_exported_and_deleted(rider, server, tmp_pa
     rider.notes_secrets()
 
     assert rider("account", "delete", input=b"anna@example.org\n").status == 1
+    silent = rider("account", "delete", "--no-input", input=b"bo@example.org\n")
+    assert (silent.status, silent.error) == (64, "--no-input forbids this question: type its address to delete it:")
     assert "bo@example.org" in server.accounts
     gone = rider("account", "delete", input=b"bo@example.org\n")
     assert gone.status == 0 and "bo@example.org" not in server.accounts

@@ -364,6 +364,9 @@ package final class FleetService: Sendable {
     let booking = UUID.random().description
     do {
       return try await store.write { [limit] transaction in
+        // Of requests that come at once, each sees those before it, also the same one that was sent twice. Whoever
+        // cancels all sees this one.
+        try transaction.reserve(account)
         if let repeatable,
           let earlier = try transaction.run(
             "SELECT digest, answer FROM idempotency WHERE account = ? AND key = ?",
@@ -390,13 +393,14 @@ package final class FleetService: Sendable {
           throw Problem(.unprocessableContent, "no_such_step", "the vehicle has no step \(unknown)")
         }
         let wanted = known.filter { steps?.contains($0) ?? true }
-        // Of requests that come at once, each sees those before it; and whoever cancels all sees this one.
-        try transaction.reserve(account)
         try Self.checkActive(account, in: transaction)
         guard try Self.openBookings(of: account, at: now, in: transaction) < limit else {
           throw Problem(
             .conflict, "too_many_bookings", "the account has \(limit) bookings that are not over, and cannot have more")
         }
+        // PostgreSQL writes a row and then looks for what overlaps it. Of two that did this at once each would wait for
+        // the other until one is thrown out, after a second; and meanwhile the next one comes.
+        try transaction.reserve(id)
         let subject = "b-" + hexadecimal(SymmetricKey(size: .init(bitCount: 64)).withUnsafeBytes { Array($0) })
         try transaction.run(
           """
@@ -420,19 +424,7 @@ package final class FleetService: Sendable {
         return answer
       }
     } catch StoreError.constraint(FleetTables.overlap) {
-      // The same request may have come before, and its answer was lost: then that is the answer.
-      if let repeatable {
-        let earlier = try await store.read { transaction in
-          try transaction.run(
-            "SELECT answer FROM idempotency WHERE account = ? AND key = ? AND digest = ?",
-            [.text(account), .text(repeatable.key), .text(repeatable.digest)]
-          ).first?.text("answer")
-        }
-        if let earlier { return try JSON(parsing: earlier.utf8) }
-      }
       throw try await taken(id, asked, now: now)
-    } catch StoreError.constraint("idempotency.account, idempotency.key") {
-      return try await book(id, for: caller, asked, steps: steps, repeatable: repeatable)
     }
   }
 
@@ -521,7 +513,8 @@ package final class FleetService: Sendable {
         let known = try await booking(id, of: account)
         next = (known.vehicle.id, Interval(known.booking.interval.begin, end))
       }
-      let changed = try await store.write { transaction -> FleetBooking in
+      let changed = try await store.write { [next] transaction -> FleetBooking in
+        if let next { try transaction.reserve(next.vehicle) }
         let old = try Self.booking(id, of: account, in: transaction)
         let new: Booking
         var event: FleetEvent?
@@ -536,7 +529,7 @@ package final class FleetService: Sendable {
             event = .tripEnd
           }
         } catch { throw Problem(error) }
-        if case .extend(_, let etag) = change, etag != "*", etag != old.etag { throw Self.changed }
+        if case .extend(_, let etag) = change, !Self.names(old.etag, in: etag) { throw Self.changed }
         guard new != old.booking else { return old }
         // Two who have read the same version do not both write.
         let written = try transaction.run(
@@ -556,6 +549,11 @@ package final class FleetService: Sendable {
       guard let next else { throw Problem.failed }
       throw try await taken(next.vehicle, next.1, now: now)
     }
+  }
+
+  /// Whether an If-Match or If-None-Match names an entity tag: `*`, or a list (RFC 9110 13.1.1). No comma is in ours.
+  static func names(_ etag: String, in list: String) -> Bool {
+    list == "*" || list.split(separator: ",").contains { $0.filter { $0 != " " && $0 != "\t" } == etag }
   }
 
   private static let changed = Problem(

@@ -29,7 +29,7 @@ extension FleetService {
       let (vehicle, present) = try await vehicle(context.id())
       let json = JSON.object(vehicle.members(present?.state(at: clock())))
       let etag = "\"\(hexadecimal(SHA256.hash(data: Array(json.text.utf8)).prefix(8)))\""
-      if let known = request.headers[.ifNoneMatch], known == etag || known == "*" {
+      if let known = request.headers[.ifNoneMatch], Self.names(etag, in: known) {
         return Response(status: .notModified, headers: [.eTag: etag])
       }
       return Response(json: json, headers: [.eTag: etag, .cacheControl: "private, no-cache"])

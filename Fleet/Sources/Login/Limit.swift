@@ -15,7 +15,9 @@ package struct Limit: Sendable {
 
   /// - Returns: nil when it may be done now, or the seconds to wait until it may.
   package mutating func take(_ key: String, at now: Int64) -> Int64? {
-    let begin = max(whole[key] ?? now, now)
+    // What is later than it can become was written before the clock was put back, and says nothing.
+    let known = whole[key].flatMap { $0 <= now + burst * interval ? $0 : nil } ?? now
+    let begin = max(known, now)
     let wait = begin + interval - burst * interval - now
     guard wait <= 0 else { return wait }
     if whole.count >= capacity, whole[key] == nil { makeRoom(at: now) }

@@ -193,8 +193,7 @@ extension LoginService {
   }
 
   private static func fields(of request: Request) async throws -> FormFields {
-    guard
-      request.headers[.contentType]?.prefix(while: { $0 != ";" }).lowercased() == "application/x-www-form-urlencoded"
+    guard Body.mediaType(of: request) == "application/x-www-form-urlencoded"
     else { throw Problem(.unsupportedMediaType, "media_type", "the body has to be application/x-www-form-urlencoded") }
     guard let fields = try await FormFields(Body.bytes(of: request)) else {
       throw OAuthError.invalidRequest("the body is not a form with each field once")

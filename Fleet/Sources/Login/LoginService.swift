@@ -51,12 +51,12 @@ package final class LoginService: Sendable {
   private let hasher: PasswordHasher
   private let mailer: any Mailer
   let hooks: AccountHooks
-  /// Proofs from before may have been used at this server before it was restarted.
-  private let started: Int64
   private let memory: Mutex<Memory>
 
   /// What a restart may forget.
   private struct Memory {
+    /// Proofs from before may have been used at this server before it was restarted.
+    var started: Int64
     var proofs = UsedProofs()
     /// By the digest of the device code.
     var paces: [String: DeviceGrant.Pace] = [:]
@@ -100,10 +100,10 @@ package final class LoginService: Sendable {
     self.logger = logger
     self.clock = clock
     self.random = random
-    started = clock()
     memory = Mutex(
       Memory(
-        networks: Limit(burst: settings.burst, interval: 5), sites: Limit(burst: 4 * settings.burst, interval: 1)))
+        started: clock(), networks: Limit(burst: settings.burst, interval: 5),
+        sites: Limit(burst: 4 * settings.burst, interval: 1)))
   }
 
   // MARK: Limits
@@ -161,7 +161,8 @@ package final class LoginService: Sendable {
     guard let code = UserCode(decision.userCode) else {
       throw Problem(.badRequest, "wrong_code", "the code has eight letters, as in BCDF-GHJK")
     }
-    let account = try await authenticate(email: decision.email, password: decision.password, from: network)
+    let (account, hash) = try await authenticate(
+      email: decision.email, password: decision.password, from: network)
     if decision.isApproved, account.terms != settings.termsVersion {
       guard decision.terms == settings.termsVersion else {
         throw Problem(
@@ -173,7 +174,10 @@ package final class LoginService: Sendable {
     // Before it is looked at: whoever tries codes to get at somebody else's device stops soon.
     try limit(.code, network)
     try limit(.code, account.id)
-    guard try await store.decide(code, approved: decision.isApproved, account: account.id, at: clock()) else {
+    guard
+      try await store.decide(
+        code, approved: decision.isApproved, account: account.id, password: hash, at: clock())
+    else {
       throw Problem(.badRequest, "wrong_code", "nobody waits with this code, or it has expired")
     }
     // Only wrong ones count.
@@ -185,8 +189,10 @@ package final class LoginService: Sendable {
       decision.isApproved ? "a login was allowed" : "a login was refused", metadata: ["account": "\(account.id)"])
   }
 
-  /// The account of that address and password.
-  private func authenticate(email: String, password: String, from network: String) async throws -> Account {
+  /// The account of that address and password, and the password's hash.
+  private func authenticate(
+    email: String, password: String, from network: String
+  ) async throws -> (account: Account, password: String) {
     guard let email = EmailAddress(email), let password = Password(attempt: password) else { throw Self.wrongLogin }
     // First what is by network, so that one network cannot use up what the account has.
     let guesser = "\(network) \(email)"
@@ -199,7 +205,7 @@ package final class LoginService: Sendable {
     guard found.account.state == .active else {
       throw Problem(.forbidden, "suspended", "the account is suspended; ask the fleet's operator")
     }
-    return found.account
+    return found
   }
 
   private func verify(_ password: Password, hash: String?) async throws -> Bool {
@@ -343,8 +349,15 @@ package final class LoginService: Sendable {
   ) throws(ProofError) -> DPoPProof {
     guard let text = texts.first else { throw .missing }
     guard texts.count == 1 else { throw .several }
+    let now = clock()
+    // A clock that was put back to before the start would refuse every proof until it is there again. It is as if the
+    // server had started now: it remembers the proofs that it has taken since.
+    let started = memory.withLock { memory in
+      memory.started = min(memory.started, now)
+      return memory.started
+    }
     return try DPoPProof(
-      parsing: text, method: method, target: settings.origin + path, now: clock(), notBefore: started,
+      parsing: text, method: method, target: settings.origin + path, now: now, notBefore: started,
       accessToken: accessToken)
   }
 

@@ -199,8 +199,7 @@ package struct LoginStore: Sendable {
       }
       let account = Value.text(row.text("account"))
       try transaction.run("UPDATE account SET password = ? WHERE id = ?", [.text(password), account])
-      try transaction.run("DELETE FROM password_reset WHERE account = ?", [account])
-      try transaction.run("DELETE FROM session WHERE account = ?", [account])
+      try Self.endLogins(of: row.text("account"), in: transaction)
       return true
     }
   }
@@ -220,8 +219,7 @@ package struct LoginStore: Sendable {
           [.text(password), .text(id), .text(former)]
         ).isEmpty
       else { return false }
-      try transaction.run("DELETE FROM password_reset WHERE account = ?", [.text(id)])
-      try transaction.run("DELETE FROM session WHERE account = ? AND device <> ?", [.text(id), .text(device)])
+      try Self.endLogins(of: id, keeping: device, in: transaction)
       return true
     }
   }
@@ -245,23 +243,30 @@ package struct LoginStore: Sendable {
       try transaction.run(
         "UPDATE account SET state = ? WHERE id = ? AND state <> 'deleted'",
         [.text((suspended ? AccountState.suspended : .active).rawValue), .text(id)])
-      if suspended { try Self.forget(id, in: transaction) }
+      if suspended { try Self.endLogins(of: id, in: transaction) }
     }
   }
 
   /// Forgets who it was.
   func delete(_ id: String) async throws {
     try await store.write { transaction in
-      try Self.forget(id, in: transaction)
+      try Self.endLogins(of: id, in: transaction)
       try transaction.run(
         "UPDATE account SET email = NULL, password = NULL, state = 'deleted' WHERE id = ?", [.text(id)])
     }
   }
 
-  private static func forget(_ id: String, in transaction: borrowing Transaction) throws(StoreError) {
-    try transaction.run("DELETE FROM session WHERE account = ?", [.text(id)])
-    try transaction.run("DELETE FROM password_reset WHERE account = ?", [.text(id)])
-    try transaction.run("DELETE FROM device_grant WHERE account = ?", [.text(id)])
+  /// Ends an account's logins, and what could still become one: a login that was allowed, and whose device has not
+  /// asked for its tokens yet; a code that sets a new password.
+  ///
+  /// - Parameter device: whose logins stay.
+  private static func endLogins(
+    of account: String, keeping device: String? = nil, in transaction: borrowing Transaction
+  ) throws(StoreError) {
+    try transaction.run(
+      "DELETE FROM session WHERE account = ? AND device <> ?", [.text(account), .text(device ?? "")])
+    try transaction.run("DELETE FROM password_reset WHERE account = ?", [.text(account)])
+    try transaction.run("DELETE FROM device_grant WHERE account = ?", [.text(account)])
   }
 
   // MARK: Device grants
@@ -281,17 +286,21 @@ package struct LoginStore: Sendable {
     }
   }
 
+  /// - Parameter password: the hash that was checked. Where it has changed meanwhile, nothing is decided.
   /// - Returns: whether somebody waits with that code for a decision.
-  func decide(_ userCode: UserCode, approved: Bool, account: String, at now: Int64) async throws -> Bool {
+  func decide(
+    _ userCode: UserCode, approved: Bool, account: String, password: String, at now: Int64
+  ) async throws -> Bool {
     try await store.write { transaction in
       try !transaction.run(
         """
         UPDATE device_grant SET state = ?, account = ? WHERE user_code = ? AND state = 'pending' AND expires > ?
+          AND EXISTS (SELECT 1 FROM account WHERE id = ? AND password = ? AND state = 'active')
         RETURNING user_code
         """,
         [
           .text((approved ? DeviceGrant.State.approved : .denied).rawValue), .text(account), .text(userCode.digest),
-          .integer(now),
+          .integer(now), .text(account), .text(password),
         ]
       ).isEmpty
     }
@@ -412,9 +421,7 @@ package struct LoginStore: Sendable {
   }
 
   func endSessions(of account: String) async throws {
-    try await store.write { transaction in
-      _ = try transaction.run("DELETE FROM session WHERE account = ?", [.text(account)])
-    }
+    try await store.write { try Self.endLogins(of: account, in: $0) }
   }
 
   /// Lets no session of a device be renewed. `sweep` removes them.

@@ -42,7 +42,8 @@ package struct Transaction: ~Copyable {
   }
 
   /// Waits until no other transaction has that name to itself, and has it until this one ends: for rules about several
-  /// rows, which no constraint can express. Take one name only, so that two never wait for each other.
+  /// rows, which no constraint can express. Whoever takes two takes the account's before the vehicle's, so that two
+  /// never wait for each other.
   package borrowing func reserve(_ name: String) throws(StoreError) { try connection.reserve(name) }
 
   /// Tells every server of this database, once this is committed. A short text without anything secret.

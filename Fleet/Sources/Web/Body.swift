@@ -16,7 +16,7 @@ package struct Body: Sendable {
   /// - Throws: `Problem`: 413 when it is too large, 408 when it does not arrive in time, 415 or 400 when it is no JSON
   ///   object.
   package init(of request: Request, members names: [String]) async throws {
-    let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased()
+    let type = Self.mediaType(of: request)
     bytes = try await Self.bytes(of: request)
     guard !bytes.isEmpty || !names.isEmpty else {
       members = []
@@ -44,9 +44,14 @@ package struct Body: Sendable {
     return try await withThrowingTaskGroup(of: [UInt8].self) { group in
       group.addTask {
         var bytes: [UInt8] = []
-        for try await part in request.body {
-          guard bytes.count + part.readableBytes <= FleetContext.maximumBody else { throw tooLarge }
-          bytes += part.readableBytesView
+        do {
+          for try await part in request.body {
+            guard bytes.count + part.readableBytes <= FleetContext.maximumBody else { throw tooLarge }
+            bytes += part.readableBytesView
+          }
+        } catch  where !(error is Problem || error is CancellationError) {
+          // Chunks that are none, a connection that ends: it is no failure of the server.
+          throw broken
         }
         return bytes
       }
@@ -58,6 +63,14 @@ package struct Body: Sendable {
       return try await group.next() ?? []
     }
   }
+
+  /// The type without parameters, in lower case (RFC 9110 8.3.1: spaces may stand before the semicolon).
+  package static func mediaType(of request: Request) -> String? {
+    request.headers[.contentType]?.prefix { $0 != ";" && $0 != " " && $0 != "\t" }.lowercased()
+  }
+
+  private static let broken = Problem(
+    .badRequest, "malformed", "the body did not arrive whole", headers: [.connection: "close"])
 
   private static let tooLarge = Problem(
     .contentTooLarge, "too_large", "a body has at most \(FleetContext.maximumBody) bytes",

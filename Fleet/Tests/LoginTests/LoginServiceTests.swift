@@ -166,6 +166,79 @@ struct LoginServiceTests {
     #expect(await problem { try await bench.decide(later.userCode.description, email) } == "wrong_code")
   }
 
+  @Test("a login that was allowed, and not fetched yet, ends with all others", arguments: Engine.present)
+  func allowedLogins(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.account(email)
+    var password = "correct horse"
+    // Somebody else knows the password, and has allowed a login of their own.
+    func allowed() async throws -> LoginService.Grant {
+      let codes = try await bench.service.authorizeDevice(from: "net")
+      try await bench.decide(codes.userCode.description, email, password)
+      return .device(code: codes.deviceCode)
+    }
+    func isOver(_ grant: LoginService.Grant) async -> Bool {
+      await oauthError { _ = try await bench.tokens(grant, Device()) }?.code == "invalid_grant"
+    }
+    var grant = try await allowed()
+    let tokens = try await bench.login(device, email)
+    let id = try await bench.caller(device, tokens.access)
+    let session = try #require(try await bench.service.store.sessions(of: id).first)
+    try await bench.service.changePassword(of: session, from: password, to: "battery staple")
+    password = "battery staple"
+    #expect(await isOver(grant))
+    #expect(try await bench.caller(device, tokens.access) == id)
+
+    grant = try await allowed()
+    let count = bench.mail.all.filter { $0.to.description == email }.count
+    try bench.service.requestReset(email: email, from: "net")
+    let code = Bench.code(in: try await bench.message(to: email, after: count))
+    try await bench.service.resetPassword(email: email, code: code, password: "horse battery", from: "net")
+    password = "horse battery"
+    #expect(await isOver(grant))
+
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    try await bench.decide(codes.userCode.description, email, password)
+    let renewed = try await bench.tokens(.device(code: codes.deviceCode), device)
+    grant = try await allowed()
+    try await bench.service.revoke(renewed.refresh, everywhere: true)
+    #expect(await isOver(grant))
+
+    // It was checked, and has changed before it counts.
+    let late = try await bench.service.authorizeDevice(from: "net")
+    #expect(
+      try await !bench.service.store.decide(
+        late.userCode, approved: true, account: id, password: "an older hash", at: bench.now))
+  }
+
+  @Test("a clock that is put back keeps nobody out", arguments: Engine.present)
+  func clockPutBack(engine: Engine) async throws {
+    let bench = try await Bench(engine)
+    try await bench.account(email)
+    let codes = try await bench.service.authorizeDevice(from: "net")
+    let grant = LoginService.Grant.device(code: codes.deviceCode)
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .authorizationPending)
+    for _ in 0..<5 {
+      #expect(
+        await problem { try await bench.decide(codes.userCode.description, email, "wrong horse") } == "wrong_login")
+    }
+    bench.wait(-86_400)
+    #expect(await oauthError { _ = try await bench.tokens(grant, device) } == .authorizationPending)
+    try await bench.decide(codes.userCode.description, email)
+    let tokens = try await bench.tokens(grant, device)
+    let proof = bench.proof(device, "/v1/account", "GET", accessToken: tokens.access)
+    _ = try await bench.caller(device, tokens.access, proof: proof)
+    // Neither a second time, nor one from before.
+    await #expect(throws: Problem.self) { _ = try await bench.caller(device, tokens.access, proof: proof) }
+    let now = bench.now
+    bench.wait(-120)
+    let early = bench.proof(device, "/v1/account", "GET", accessToken: tokens.access)
+    bench.wait(-3600)
+    await #expect(throws: Problem.self) { _ = try await bench.caller(device, tokens.access, proof: early) }
+    #expect(bench.now < now)
+    _ = try await bench.caller(device, tokens.access)
+  }
+
   @Test("of two that use one device code at the same time, one gets tokens", arguments: Engine.present)
   func oneWinner(engine: Engine) async throws {
     let bench = try await Bench(engine)

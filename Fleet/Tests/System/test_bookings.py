@@ -151,6 +151,19 @@ def test_the_same_request_at_once_is_one_booking(rider, parked):
     assert len({answer.json()["id"] for answer in answers}) == 1
 
 
+def test_the_same_request_at_once_is_one_booking_also_where_it_is_the_last_that_is_allowed(stored, parked, new_rider):
+    stored.stops()
+    stored.changes(bookings=1)
+    stored.starts()
+    for _ in range(5):
+        rider, key = new_rider(stored), uuid.uuid4().hex
+        answers = at_once(
+            rider, [(parked[0], moment(1), moment(2))] * 8, lambda copy, one: copy.books(*one, key=key))
+        assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
+        (made,) = {answer.json()["id"] for answer in answers}
+        assert rider.asks("POST", f"/v1/bookings/{made}/cancel").status_code == 200
+
+
 def test_an_account_has_only_so_many_bookings_however_fast_it_asks(stored, parked, new_rider):
     stored.stops()
     stored.changes(bookings=3)
@@ -180,6 +193,11 @@ def test_steps_are_the_vehicles(rider, parked):
 def test_an_end_is_moved_by_whoever_has_read_the_booking(rider, parked, booking):
     problem(asked(rider, booking, method="PATCH", json={"to": moment(4)}), 428, "precondition_required")
     problem(asked(rider, booking, method="PATCH", json={"to": moment(4)}, headers={"If-Match": '"9"'}), 412, "changed")
+    for several in ('"8", "9"', f'W/{booking["etag"]}', ""):
+        problem(
+            asked(rider, booking, method="PATCH", json={"to": moment(4)}, headers={"If-Match": several}), 412, "changed")
+    again = {"If-Match": f'"9",{booking["etag"]} , "8"'}
+    assert asked(rider, booking, method="PATCH", json={"to": booking["to"]}, headers=again).json() == booking
     etag = {"If-Match": booking["etag"]}
     moved = asked(rider, booking, method="PATCH", json={"to": moment(4)}, headers=etag).json()
     assert moved["to"] > booking["to"] and moved["etag"] != booking["etag"]
@@ -658,7 +676,8 @@ def test_bodies_are_read_strictly(rider, parked):
     problem(post(json.dumps(good | {"vehicle": "car"}).encode()), 400, "malformed")
     problem(post(json.dumps(good | {"to": "tomorrow"}).encode()), 400, "malformed")
     problem(post(json.dumps(good | {"to": "2027-02-29T00:00:00Z"}).encode()), 400, "malformed")
-    assert post(text.encode()).status_code == 201
+    # Spaces before a parameter's semicolon mean nothing.
+    assert post(text.encode(), type="Application/JSON ; charset=utf-8").status_code == 201
 
 
 def connected(server) -> ssl.SSLSocket:
@@ -667,6 +686,23 @@ def connected(server) -> ssl.SSLSocket:
 
 
 HEAD = b"POST /v1/accounts HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_a_body_that_is_cut_off_is_no_failure_of_the_server(server):
+    served = '"route":"/v1/accounts","status":"400"'
+    before = server.log().count(served)
+    failures = server.log().count('"level":"error"')
+    with connected(server) as stream:
+        # RFC 9112 6.1: the last coding has to be chunked.
+        stream.sendall(HEAD + b"Transfer-Encoding: gzip\r\n\r\n{}")
+        assert stream.recv(100).startswith(b"HTTP/1.1 400")
+    with connected(server) as stream:
+        stream.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\nno number\r\n")
+        assert stream.recv(100).startswith(b"HTTP/1.1 400")
+    with connected(server) as stream:
+        stream.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+    wait_until(lambda: server.log().count(served) == before + 3, "the server has noticed that the body does not come")
+    assert server.log().count('"level":"error"') == failures, "strangers do not fill the log"
 
 
 def test_a_body_of_ten_megabytes_is_refused_whether_it_says_so_or_not(server):

@@ -5,7 +5,7 @@ import random
 import signal
 import threading
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -55,6 +55,40 @@ def test_one_wins_of_those_who_ask_two_servers(stored, parked, riders):
     with closing(stored.another()) as other:
         with closing(Crowd(32, riders, [stored.url, other.url])) as crowd:
             assert [winners(crowd, parked[0], 2 * number + 1) for number in range(10)] == [1] * 10
+    assert overlaps(stored) == 0
+
+
+def test_riders_who_want_the_same_hour_again_and_again_keep_nobody_waiting(stored, parked, new_rider):
+    """PostgreSQL would have each of two who write what overlaps wait for the other, and then for the next who comes."""
+    with ExitStack() as stack:
+        other = stack.enter_context(closing(stored.another())) if stored.database else stored
+        urls, ends, answers = [stored.url, other.url], time.monotonic() + 5, []
+
+        def book(rider, number):
+            while time.monotonic() < ends:
+                begin = time.monotonic()
+                path, minutes = "/v1/bookings", random.uniform(0, 0.2)
+                wanted = {"vehicle": parked[0], "from": moment(1 + minutes), "to": moment(1.5 + minutes)}
+                answer = asks(rider, urls[number % 2], path, wanted)
+                if answer.status_code == 201:
+                    asks(rider, urls[number % 2], f"{path}/{answer.json()['id']}/cancel")
+                answers.append((answer.status_code, time.monotonic() - begin))
+
+        def asks(rider, url, path, body=None):
+            # The proof is for the name by which riders know both servers.
+            headers = {"Authorization": f"DPoP {rider.access}", "DPoP": rider.proof("POST", path, rider.access)}
+            return rider.session.post(url + path, json=body, headers=headers, timeout=60)
+
+        threads = [
+            threading.Thread(target=book, args=(rider, number))
+            for number, rider in enumerate([new_rider(stored) for _ in range(12)])
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {status for status, _ in answers} <= {201, 409}
+    assert len(answers) > 50 and max(seconds for _, seconds in answers) < 5
     assert overlaps(stored) == 0
 
 

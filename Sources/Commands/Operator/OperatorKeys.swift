@@ -37,6 +37,10 @@ struct OperatorKeysRotate: ContextCommand {
     usage: "stepctl operator keys rotate [<options>] <dir>")
 
   @OptionGroup var place: PlaceOptions
+
+  @Flag(help: "Sign with the next key even if a vehicle may not know it.")
+  var force = false
+
   @OptionGroup var publish: PublishOptions
   @OptionGroup var output: OutputOptions
 
@@ -47,7 +51,7 @@ struct OperatorKeysRotate: ContextCommand {
       (["stepctl", "operator"] + words + [shellWord(operatorPlace.path)]).joined(separator: " ")
     }
     let (state, meaning, key, next) =
-      switch try operatorPlace.rotateKeys(now: now) {
+      switch try operatorPlace.rotateKeys(now: now, force: force) {
       case .announced(let key):
         (
           "announced", "the next key", key,

@@ -93,8 +93,8 @@ package struct EventArchive: Sendable {
 
     fileprivate init(_ path: String) throws {
       self.path = path
-      try Files.createFolder(Files.parent(of: path), mode: 0o700)
-      file = try Descriptor.open(path, O_RDWR | O_CREAT | O_APPEND, mode: 0o600)
+      try Files.createFolderForOwner(Files.parent(of: path), mode: 0o700)
+      file = try Files.openToAppendForOwner(path, mode: 0o600)
       guard file.lock() else { throw EventError.inUse(path) }
       let (bytes, size) = try EventArchive.tail(of: file, path)
       let torn = bytes.count - (bytes.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0)
@@ -158,9 +158,13 @@ extension OperatorPlace {
   func eventKey() throws -> DecryptionKey {
     let file = path(VehiclePaths.eventKey)
     if !Files.exists(file) {
-      do throws(SystemError) {
-        try Files.create(file, with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
-      } catch  where error.code == EEXIST {}
+      // A whole key gets the name, or none: without it no notice could be made. Of two that are made at once the first
+      // counts.
+      let new = "\(file).\(getpid()).new"
+      try Files.replaceForOwner(new, with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
+      defer { unlink(new) }
+      guard link(new, file) == 0 || errno == EEXIST else { throw SystemError("create", file) }
+      try StagingFolder.synchronize(Files.parent(of: file))
     }
     return try KeyFile.decryptionKey(file)
   }
@@ -177,8 +181,8 @@ extension OperatorPlace {
     let keys = try eventKeys().map(\.encryptionKey)
     guard keys.count < 2 || keys[0] == keys[1] else { return }
     let present = try KeyFile.decryptionKey(path(VehiclePaths.eventKey))
-    try Files.replace(path(VehiclePaths.previousEventKey), with: (present.jwk.text + "\n").utf8, mode: 0o600)
-    try Files.replace(path(VehiclePaths.eventKey), with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
+    try Files.replaceForOwner(path(VehiclePaths.previousEventKey), with: (present.jwk.text + "\n").utf8, mode: 0o600)
+    try Files.replaceForOwner(path(VehiclePaths.eventKey), with: (DecryptionKey().jwk.text + "\n").utf8, mode: 0o600)
   }
 
   /// What was encrypted to the old key can be read by nobody from here on.

@@ -25,11 +25,13 @@ extension OperatorPlace {
     if Files.exists(path) {
       guard Files.isFolder(path), try Files.names(in: path).isEmpty else { throw LedgerError.inTheWay(path) }
     }
+    let new = "\(Files.parent(of: path))/.\(Files.name(of: path)).new"
+    guard !Files.exists(new) else { throw LedgerError.interrupted(new) }
     try Files.createFolder(path, mode: 0o755)
     // The broker's file has the absolute path.
     let owner = BrokerConfiguration.owner
     let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
-    let staging = try StagingFolder("\(Files.parent(of: path))/.\(Files.name(of: path)).new")
+    let staging = try StagingFolder(new)
     for (folder, mode) in [
       (VehiclePaths.operator, 0o700), (VehiclePaths.tls, 0o755), (VehiclePaths.vehicles, 0o755),
       (VehiclePaths.data, 0o700),
@@ -70,9 +72,9 @@ extension OperatorPlace {
     _ = try broker()
     let owner = try VehicleFolder(path).brokerOwner()
     let broker = try BrokerConfiguration(folder: path, host: host, port: port, owner: owner, isPersistent: true)
-    try Files.replace(path(VehiclePaths.fleet), with: Self.text(host, port).utf8, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.fleet), with: Self.text(host, port).utf8, mode: 0o644)
     for file in broker.files(AccessList([])) where file.name != VehiclePaths.accessList {
-      try Files.replace(path(file.name), with: file.content, mode: file.mode)
+      try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
     }
     try writeAccessList()
     _ = try renewCertificate(VehiclePaths.brokerCertificate, now: now)
@@ -81,7 +83,7 @@ extension OperatorPlace {
       var file = try vehicle.readVehicleFile().named(from: vehicle.path)
       file.broker?.host = host.description
       file.broker?.port = port
-      try Files.replace(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
+      try Files.replaceForOwner(vehicle.path(VehiclePaths.vehicle), with: file.render().utf8, mode: 0o644)
       return (vehicle, try vehicle.reissue(now: now))
     }
   }
@@ -138,23 +140,48 @@ extension OperatorPlace {
 
   /// Notes a vehicle that was made, and lets the broker's clients use its topics.
   func add(_ vehicle: VehicleFolder, as name: RiderName) throws {
-    let record = record(of: name.description).path
-    try Files.createFolder("\(record)/\(VehiclePaths.tls)", mode: 0o755)
-    for file in [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle] {
-      try Files.replace("\(record)/\(file)", with: Files.readRegular(vehicle.path(file)), mode: 0o644)
+    let record = record(of: name.description)
+    let files = try [VehiclePaths.authorityCertificate, VehiclePaths.controllerCertificate, VehiclePaths.vehicle].map {
+      NewFile($0, try Files.readRegular(vehicle.path($0)))
+    }
+    if Files.exists(record.path) {
+      try Files.createFolder("\(record.path)/\(VehiclePaths.tls)", mode: 0o755)
+      for file in files {
+        try Files.replaceForOwner("\(record.path)/\(file.name)", with: file.content, mode: file.mode)
+      }
+    } else {
+      try record.create(files)
     }
     try writeAccessList()
   }
 
-  func writeAccessList() throws {
+  func writeAccessList() throws { try alone(in: VehiclePaths.vehicles) { try writeAccess() } }
+
+  private func writeAccess() throws {
     let parts = try vehicles().map { folder in
       let file = try folder.readVehicleFile()
       return AccessList.Part(
         topic: try folder.present(file.topic, "topic"), steps: file.vehicle.steps, uuid: file.vehicle.uuid)
     }
     let access = AccessList(parts)
-    try Files.replace(path(VehiclePaths.accessList), with: access.text.utf8, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.accessList), with: access.text.utf8, mode: 0o644)
     let definitions = access.definitions(port: try broker().port)
-    try Files.replace(path(VehiclePaths.rabbitDefinitions), with: definitions.utf8, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.rabbitDefinitions), with: definitions.utf8, mode: 0o644)
+  }
+}
+
+extension VehicleFolder {
+  /// Makes the record of a vehicle that is new to its operator: as a whole, or not at all. Every command reads all
+  /// records, and a part of one would keep the operator from revoking anything.
+  func create(_ files: [NewFile]) throws {
+    // vehicles() leaves out what begins with a dot.
+    let new = "\(Files.parent(of: path))/.\(name).new"
+    try StagingFolder.remove(new)
+    let staging = try StagingFolder(new)
+    try staging.createFolder(VehiclePaths.tls, mode: 0o755)
+    for file in files { try staging.write(file) }
+    try staging.synchronize(VehiclePaths.tls)
+    try staging.synchronize()
+    try staging.become(path)
   }
 }

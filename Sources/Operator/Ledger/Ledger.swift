@@ -109,6 +109,11 @@ package struct Ledger: Sendable, Equatable {
     return concerned
   }
 
+  /// The tokens that were withdrawn before, and have not ended.
+  func withdrawn(_ subject: Notice.Subject, now: Int64) -> [Entry] {
+    tokens.filter { $0.expires > now && isRevoked($0) && subject.concerns($0) }
+  }
+
   /// Revokes all certificates of devices that have no token any more for a vehicle: also those of earlier tokens,
   /// because they last longer than these.
   private mutating func revokeCertificates(of concerned: [Entry], now: Int64) {

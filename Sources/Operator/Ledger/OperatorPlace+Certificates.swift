@@ -46,7 +46,7 @@ extension OperatorPlace {
       let certificate = try authority.issue(role, renewing: old, now: now)
       return (try certificate.pem(), try certificate.end())
     }
-    try Files.replace(path(name), with: pem, mode: 0o644)
+    try Files.replaceForOwner(path(name), with: pem, mode: 0o644)
     return end
   }
 

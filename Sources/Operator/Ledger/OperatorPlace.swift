@@ -10,6 +10,7 @@ import SystemIO
 ///
 ///     operator/token.jwk               signs tokens, codes and notices
 ///     operator/next.jwk, previous.jwk  the key after it and the one before, while keys change
+///     operator/next.seq                the number of the last notice that did not list the next key
 ///     operator/ca.key                  signs certificates
 ///     operator/client.pem, client.key  who the operator is to the broker
 ///     operator/ledger.json             what was handed out, and what was taken back
@@ -80,25 +81,31 @@ package struct OperatorPlace: Sendable {
   }
 
   /// Takes the next step of a change of keys. Notices have to tell the vehicles.
-  package func rotateKeys(now: Int64) throws -> KeyChange {
+  ///
+  /// - Parameter force: lets the next key sign even if a vehicle has not told by an event that it knows that key.
+  /// - Throws: `notAnnounced` where riders might get tokens that their vehicle does not obey.
+  package func rotateKeys(now: Int64, force: Bool) throws -> KeyChange {
     let keys = try keys()
     guard let next = keys.next else {
       guard keys.previous == nil else { throw LedgerError.stillChanging(path) }
       let key = SigningKey()
-      try Files.replace(path(VehiclePaths.nextKey), with: (key.jwk.text + "\n").utf8, mode: 0o600)
+      try Files.replaceForOwner(path(VehiclePaths.announced), with: "\(ledger().sequence)\n".utf8, mode: 0o600)
+      try Files.replaceForOwner(path(VehiclePaths.nextKey), with: (key.jwk.text + "\n").utf8, mode: 0o600)
       return .announced(key.verificationKey.thumbprint)
     }
+    let unaware = force ? [] : try unaware()
+    guard unaware.isEmpty else { throw LedgerError.notAnnounced(unaware, path) }
     // After a crash between these two the first is done once more, and is the same.
-    try Files.replace(path(VehiclePaths.previousKey), with: (keys.present.jwk.text + "\n").utf8, mode: 0o600)
+    try Files.replaceForOwner(path(VehiclePaths.previousKey), with: (keys.present.jwk.text + "\n").utf8, mode: 0o600)
     // Riders who know only the key before learn of this one by it.
     let handover = path(VehiclePaths.handover)
-    try Files.createFolder(handover, mode: 0o700)
+    try Files.createFolderForOwner(handover, mode: 0o700)
     for vehicle in try vehicles() {
       let uuid = try vehicle.readVehicleFile().vehicle.uuid
       let notice = try change {
         $0.notice(for: uuid, keys: [next.verificationKey, keys.present.verificationKey], now: now)
       }
-      try Files.replace(
+      try Files.replaceForOwner(
         "\(handover)/\(uuid).jwt", with: notice.signed(by: keys.present).utf8, mode: 0o600)
     }
     try rotateEventKey()
@@ -107,6 +114,25 @@ package struct OperatorPlace: Sendable {
     }
     try StagingFolder.synchronize(path(VehiclePaths.operator))
     return .switched(next.verificationKey.thumbprint)
+  }
+
+  /// The vehicles that have not told by an event that they have a notice with the next key.
+  private func unaware() throws -> [String] {
+    let file = path(VehiclePaths.announced)
+    var announced: Int64 = 0
+    // A change that an older program has begun has no such file.
+    if Files.exists(file) {
+      let text = String(decoding: try Files.readRegular(file), as: UTF8.self)
+      guard let number = Int64(text.filter { $0 != "\n" }) else { throw LedgerError.damaged(file) }
+      announced = number
+    }
+    return try vehicles().compactMap { folder in
+      let vehicle = try folder.readVehicleFile().vehicle
+      let archive = archive(of: vehicle.uuid)
+      var isTold = false
+      if archive.exists { try archive.read { if $0.event.content.notice ?? -1 > announced { isTold = true } } }
+      return isTold ? nil : vehicle.name
+    }
   }
 
   /// The end of a change of keys.
@@ -188,15 +214,23 @@ package struct OperatorPlace: Sendable {
   /// Changes the ledger, one program at a time.
   @discardableResult
   func change<Result>(_ body: (inout Ledger) throws -> Result) throws -> Result {
-    let folder = path(VehiclePaths.operator)
+    try alone(in: VehiclePaths.operator) {
+      var ledger = try ledger()
+      let result = try body(&ledger)
+      try Files.replaceForOwner(path(VehiclePaths.ledger), with: ledger.text.utf8, mode: 0o600)
+      return result
+    }
+  }
+
+  /// Reads and writes while no other program does in that folder: of two that come at once, the second one reads what
+  /// the first has written.
+  func alone<Result>(in name: String, _ body: () throws -> Result) throws -> Result {
+    let folder = path(name)
     let lock = try Descriptor.open(folder, O_RDONLY | O_DIRECTORY)
     let number = lock.number
     _ = try check("lock", folder) { flock(number, LOCK_EX) }
     defer { withExtendedLifetime(lock) {} }
-    var ledger = try ledger()
-    let result = try body(&ledger)
-    try Files.replace(path(VehiclePaths.ledger), with: ledger.text.utf8, mode: 0o600)
-    return result
+    return try body()
   }
 
   /// Of a folder from before there were ledgers: the tokens that are still in the riders' folders.
@@ -234,17 +268,36 @@ package struct OperatorPlace: Sendable {
     return (entries, isListNew)
   }
 
+  /// What was withdrawn before and has not ended, so that it can be told once more: a run that was interrupted has
+  /// perhaps told nobody.
+  ///
+  /// - Returns: as `revoke` does. The broker's list is written again.
+  /// - Throws: `nothingToRevoke`.
+  package func revokedBefore(
+    _ subjects: [Notice.Subject], now: Int64
+  ) throws -> (entries: [Ledger.Entry], isListNew: Bool) {
+    let ledger = try ledger()
+    let entries = subjects.flatMap { ledger.withdrawn($0, now: now) }
+    guard !entries.isEmpty else { throw LedgerError.nothingToRevoke(path) }
+    try writeRevocationList(now: now)
+    return (entries, !ledger.revokedCertificates.isEmpty)
+  }
+
   /// Writes the list of the certificates that the broker is to refuse.
   func writeRevocationList(now: Int64) throws {
+    try alone(in: VehiclePaths.tls) { try writeRevocations(now: now) }
+  }
+
+  private func writeRevocations(now: Int64) throws {
     let revoked = try ledger().revokedCertificates.filter { $0.certificate.end > now }
     let authority = try VehicleFolder(path).readAuthority()
     let pem = try about(path(VehiclePaths.revocationList)) {
       try RevocationList(of: authority, revoked.map { ($0.certificate.number, $0.since) }, now: now).pem()
     }
-    try Files.replace(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.revocationList), with: pem, mode: 0o644)
     // RabbitMQ finds it by the authority's name.
     if isFleet {
-      try Files.replace(path(VehiclePaths.revocationList(of: authority.certificate)), with: pem, mode: 0o644)
+      try Files.replaceForOwner(path(VehiclePaths.revocationList(of: authority.certificate)), with: pem, mode: 0o644)
     }
   }
 
@@ -319,8 +372,8 @@ package struct OperatorPlace: Sendable {
       let files = try about(certificate) {
         (try authority.issue(.operator, to: new, now: now).pem(), try new.pem())
       }
-      try Files.replace(key, with: files.1, mode: 0o600)
-      try Files.replace(certificate, with: files.0, mode: 0o644)
+      try Files.replaceForOwner(key, with: files.1, mode: 0o600)
+      try Files.replaceForOwner(certificate, with: files.0, mode: 0o644)
     }
     return Broker.Identity(certificate: certificate, key: key)
   }
@@ -341,6 +394,8 @@ package enum LedgerError: Failure, Equatable {
   case tokensLast([String])
   /// Vehicles that have not said that they have a notice with the present key.
   case notTold([String], String)
+  /// Vehicles that have not said that they have a notice with the next key.
+  case notAnnounced([String], String)
   /// The broker took the notice, and does not keep it.
   case notKept(String)
   case noAnswer(String)
@@ -350,18 +405,21 @@ package enum LedgerError: Failure, Equatable {
   case notFleet(String)
   /// A vehicle of that folder has the same name, UUID or topic.
   case taken(String)
+  /// Another run makes this operator, or has left its part.
+  case interrupted(String)
   /// Something is in the place of a new operator.
   case inTheWay(String)
 
   package var exitStatus: ExitStatus {
     switch self {
     case .damaged: .badData
-    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold:
+    case .nothingToRevoke, .noticeTooLarge, .deviceRevoked, .stillChanging, .nothingToRetire, .tokensLast, .notTold,
+      .notAnnounced:
       .failure
     case .notKept, .noAnswer: .unavailable
     case .noOperator, .notFleet: .noInput
     case .taken: .usage
-    case .inTheWay: .failure
+    case .inTheWay, .interrupted: .failure
     }
   }
 
@@ -376,12 +434,15 @@ package enum LedgerError: Failure, Equatable {
     case .tokensLast(let riders): "riders would be locked out: \(riders.joined(separator: ", "))"
     case .notTold(let vehicles, _):
       "not known to have the present key: \(printable(vehicles.joined(separator: ", ")))"
+    case .notAnnounced(let vehicles, _):
+      "not known to have the next key: \(printable(vehicles.joined(separator: ", ")))"
     case .notKept(let broker): "\(broker) does not keep the notice: its access list does not let the operator write"
     case .noAnswer(let broker): "\(broker) has not confirmed the notice"
     case .noOperator(let path): "\(path) is not an operator's folder: \(path)/\(VehiclePaths.tokenKey) is missing"
     case .notFleet(let path): "\(path) is not the folder of an operator of several vehicles"
     case .taken(let path): "\(path) is a vehicle of this operator with the same name, UUID or topic"
     case .inTheWay(let path): "\(path) already exists"
+    case .interrupted(let path): "\(path) exists: making the operator was interrupted, or is still running"
     }
   }
 
@@ -396,6 +457,8 @@ package enum LedgerError: Failure, Equatable {
     case .tokensLast: "give them new tokens, wait until the old ones have ended, or use --force"
     case .notTold(_, let folder):
       "`\(Self.command("log", folder))` asks them; a vehicle that knows only the old key obeys nobody once it is retired"
+    case .notAnnounced(_, let folder):
+      "`\(Self.command("log", folder))` asks them; a vehicle without that key would refuse new tokens; --force goes on"
     case .notKept: "run `stepctl provision vehicle DIR --update`, which writes the access list, then restart the broker"
     case .noAnswer: "`stepctl operator publish` tries again"
     case .noOperator(let path):
@@ -405,6 +468,8 @@ package enum LedgerError: Failure, Equatable {
     case .notFleet: "`stepctl operator init` makes one"
     case .taken: "give the new vehicle another folder, name, UUID and topic; --force replaces one of the same folder"
     case .inTheWay: "choose another folder; nothing was changed"
+    case .interrupted(let path):
+      "if no other `stepctl operator init` is running, remove it: \(shellCommand("rm", "-r", path))"
     }
   }
 

@@ -143,7 +143,7 @@ struct TokenIssuer: ~Copyable {
 
     try folder.place.note(token, by: tokenKey, issued)
     // They are useful without each other: it is harmless if not all are replaced.
-    for file in files { try Files.replace(folder.path(file.name), with: file.content, mode: file.mode) }
+    for file in files { try Files.replaceForOwner(folder.path(file.name), with: file.content, mode: file.mode) }
     return TokenSummary(
       files: files.map(\.name), token: token,
       missingDeviceKey: isDeviceKeyHere ? nil : "\(name)/\(RiderPaths.deviceKey)", certificateEnd: issued.end)

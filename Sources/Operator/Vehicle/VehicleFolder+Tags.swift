@@ -65,7 +65,7 @@ extension VehicleFolder {
     let key = Self.newKey()
     if isRehearsal { return key }
     try Files.createFolder(Files.parent(of: path), mode: 0o700)
-    try Files.replace(path, with: "\(hexadecimal(key))\n".utf8, mode: 0o600)
+    try Files.replaceForOwner(path, with: "\(hexadecimal(key))\n".utf8, mode: 0o600)
     return key
   }
 
@@ -115,7 +115,7 @@ extension VehicleFolder {
     var file = try tagKeys()
     file.set(tag)
     guard file.tags.count <= TagKeyFile.maximumCount else { throw ProvisioningError.tooManyTags(path) }
-    try Files.replace(path, with: file.render().utf8, mode: 0o600)
+    try Files.replaceForOwner(path, with: file.render().utf8, mode: 0o600)
   }
 
   /// The dynamic tags' keys; none when there is no file. A file that cannot be read is an error: taken for none, it

@@ -31,7 +31,7 @@ extension VehicleFolder {
       ])
       try place.writeRevocationList(now: now)
       for file in try brokerConfiguration().files(access) {
-        try Files.replace(path(file.name), with: file.content, mode: file.mode)
+        try Files.replaceForOwner(path(file.name), with: file.content, mode: file.mode)
       }
       _ = try renewCertificates(now: now)
     }
@@ -56,7 +56,7 @@ extension VehicleFolder {
       }
       let text = Array(try issuer.vehicleFile(for: name).render().utf8)
       guard try Files.readRegular(copy) != text else { continue }
-      try Files.replace(copy, with: text, mode: 0o644)
+      try Files.replaceForOwner(copy, with: text, mode: 0o644)
       stale.reissued.append(name)
     }
     return stale

@@ -152,7 +152,7 @@ extension VehicleFolder {
     if !Files.exists(path(VehiclePaths.revocationList)), Files.exists(place.path(VehiclePaths.authorityKey)) {
       try place.writeRevocationList(now: now)
     }
-    try Files.replace(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
+    try Files.replaceForOwner(path(VehiclePaths.broker), with: brokerConfiguration().text.utf8, mode: 0o644)
   }
 
   func brokerConfiguration() throws -> BrokerConfiguration {
@@ -190,7 +190,7 @@ extension VehicleFolder {
         end = min(end, try certificate.end())
         return try certificate.pem()
       }
-      try Files.replace(path(name), with: pem, mode: 0o644)
+      try Files.replaceForOwner(path(name), with: pem, mode: 0o644)
     }
     return end
   }

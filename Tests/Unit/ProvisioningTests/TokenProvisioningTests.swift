@@ -118,7 +118,7 @@ import Testing
   @Test("replaces the vehicle's file as well when it names another key of the operator than signs now")
   func keyRenewal() throws {
     try provision()
-    for _ in 0..<2 { _ = try OperatorPlace(vehicle.path).rotateKeys(now: now) }
+    for _ in 0..<2 { _ = try OperatorPlace(vehicle.path).rotateKeys(now: now, force: true) }
     let summary = try provision(.sample(), force: true)
     #expect(summary.files == ["riders/ann/token.jwt", "riders/ann/vehicle.toml"])
     let key = try #require(try VehicleFile(reading: "\(ann)/vehicle.toml").operatorKey)
