@@ -94,7 +94,7 @@ public struct GuardScene: Equatable, Sendable {
     }
   }
 
-  /// What the guard says just before each frame's time, and 0.02 s before that.
+  /// What the guard says at each frame's time, and every 0.02 s since the frame before.
   private func verdicts(
     for step: TrafficGuard.StepPlace, _ recording: [RecordedFrame]
   ) -> [[TrafficGuard.Verdict]] {
@@ -104,9 +104,13 @@ public struct GuardScene: Equatable, Sendable {
     var feed = WorseFeed(worsening, at: LocalPlane(at: site.position))
     var coming = recording.makeIterator()
     var next = coming.next()
+    var before: Double?
     return recording.map { moment in
       let now = Double(moment.frame.time.microseconds) / 1e6
-      return [now - 0.02, now].map { time in
+      // Of a longer pause, the last second counts.
+      let questions = Int(min(max(((now - (before ?? now)) / 0.02).rounded(), 1), 50))
+      before = now
+      return (0..<questions).map { now - 0.02 * Double(questions - 1 - $0) }.map { time in
         while let frame = next, case let arrival = Double(frame.received.microseconds) / 1e6 + worsening.delay,
           arrival <= time
         {
@@ -226,6 +230,8 @@ private struct Road {
       recorded.frame.objects.compactMap { object in
         let place = pose.inner(point: plane.point(of: object.position))
         guard !object.isWalking, place.length < 40 else { return nil }
+        // The vehicle itself does not come.
+        guard !object.isStanding || site.body.distance(to: place) > 0 else { return nil }
         let usual = object.category.usualSize
         return (
           object.id,
