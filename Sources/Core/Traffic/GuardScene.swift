@@ -226,12 +226,22 @@ private struct Road {
     let plane = LocalPlane(at: site.position)
     let pose = Pose(position: .zero, heading: site.heading)
     times = recording.map { Double($0.frame.time.microseconds) / 1e6 }
+    // The vehicle itself does not come. It is what stands, in the mean, within the vehicle's body.
+    var standing: [[String]: (sum: Vector, count: Double)] = [:]
+    for recorded in recording {
+      for object in recorded.frame.objects where object.isStanding {
+        let place = pose.inner(point: plane.point(of: object.position))
+        guard place.length < 40 else { continue }
+        let (sum, count) = standing[[recorded.frame.section, object.id]] ?? (.zero, 0)
+        standing[[recorded.frame.section, object.id]] = (sum + place, count + 1)
+      }
+    }
+    let own = standing.filter { site.body.distance(to: $0.value.sum * (1 / $0.value.count)) == 0 }
     objects = recording.map { recorded in
       recorded.frame.objects.compactMap { object in
         let place = pose.inner(point: plane.point(of: object.position))
         guard !object.isWalking, place.length < 40 else { return nil }
-        // The vehicle itself does not come.
-        guard !object.isStanding || site.body.distance(to: place) > 0 else { return nil }
+        guard own[[recorded.frame.section, object.id]] == nil else { return nil }
         let usual = object.category.usualSize
         return (
           object.id,
