@@ -90,6 +90,8 @@ private final class FindSearch {
   private let begin: ContinuousClock.Instant
   private var settling = Settling()
   private var hasReceiver = true
+  /// What happens if the receiver says no more.
+  private var silence: Registration?
 
   private(set) var isInterrupted = false
   /// The report of a receiver that has settled; not with `--watch`.
@@ -122,6 +124,7 @@ private final class FindSearch {
     try loop.watch(connection.descriptor) { [self] in
       for report in try connection.received(at: (context.clocks.steady() - begin).inSeconds) {
         guard try take(report) else { continue }
+        if case .fix = report { expectMore(on: loop) }
         try show(isNew: true)
         if found != nil { loop.stop() }
       }
@@ -135,12 +138,23 @@ private final class FindSearch {
     try loop.run()
   }
 
+  /// A receiver that falls silent does not say so, and the place that it said last is soon where the user was.
+  private func expectMore(on loop: EventLoop) {
+    silence?.cancel()
+    silence = loop.schedule(at: .now + .seconds(Settling.patience)) { [self] in
+      settling.take(nil)
+      try show(isNew: true)
+    }
+  }
+
   /// - Returns: false for a report that changes nothing.
   private func take(_ report: GPSReport) throws -> Bool {
     switch report {
-    case .fix(let fix): settling.take(fix)
+    case .fix(let fix, _): settling.take(fix)
     case .noFix: settling.take(nil)
-    case .receivers(let count): hasReceiver = count > 0
+    case .receivers(let count):
+      hasReceiver = count > 0
+      if !hasReceiver { settling.take(nil) }
     case .error(let text): throw CommandFailure(.unavailable, "gpsd says: \(printable(text))")
     case .other: return false
     }

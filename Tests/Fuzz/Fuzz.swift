@@ -233,7 +233,7 @@ enum Fuzz {
       for (index, line) in bytes.split(separator: UInt8(ascii: "\n")).enumerated() {
         guard let report = try? GPSReport(parsing: line, at: Double(index)) else { break }
         switch report {
-        case .fix(let fix): settling.take(fix)
+        case .fix(let fix, _): settling.take(fix)
         case .noFix: settling.take(nil)
         case .receivers, .error, .other: break
         }

@@ -124,6 +124,35 @@ def test_without_a_receiver_it_says_so(stepctl, gpsd):
     assert ended.status in (3, 69) and ("no receiver" in ended.stderr or "closed" in ended.stderr), ended
 
 
+def test_a_receiver_that_falls_silent_or_is_unplugged_leaves_no_direction(stepctl, gpsd):
+    def silent():
+        yield from [tpv()] * 40
+        time.sleep(7)
+
+    address = gpsd(silent(), pause=0.25).address
+    lines = stepctl("find", "--gpsd", address, "--to", place(85, 85), "--watch", "--timeout", "16").stdout.splitlines()
+    assert any("north-east" in line for line in lines) and "no fix" in lines[-1], lines[-3:]
+    unplugged = gpsd([tpv()] * 40 + [{"class": "DEVICES", "devices": []}] * 4, pause=0.25)
+    arguments = ("find", "--gpsd", unplugged.address, "--to", place(85, 85), "--watch", "--timeout", "10.5")
+    lines = stepctl(*arguments).stdout.splitlines()
+    assert any("north-east" in line for line in lines) and "no receiver" in lines[-1], lines[-3:]
+
+
+def test_of_two_receivers_the_one_with_a_fix_counts(stepctl, gpsd):
+    other = [tpv(mode=1, device="/dev/other"), tpv(north=500, device="/dev/other")]
+    reports = [report for step in range(40) for report in (tpv(), other[step % 2])]
+    told = stepctl("find", "--gpsd", gpsd(reports, pause=0.2).address, "--to", place(85, 85))
+    assert told.status == 0 and "120 m to the north-east" in told.stdout, told
+
+
+@pytest.mark.parametrize("eph", [1e12, 1e300])
+def test_an_endless_error_is_none_that_is_known(stepctl, gpsd, eph):
+    arguments = ("find", "--gpsd", gpsd([tpv(eph=eph)] * 8).address, "--to", place(85, 85), "--timeout", "1")
+    for more in ((), ("--json",)):
+        told = stepctl(*arguments, *more)
+        assert told.status == 3 and "settled" in told.stderr and "±" not in told.stderr, told
+
+
 def test_too_near_for_a_direction(stepctl, gpsd):
     played = gpsd([tpv(eph=30)] * 40)
     text = stepctl("find", "--gpsd", played.address, "--to", place(20, 0)).stdout

@@ -15,6 +15,7 @@ package final class GPSConnection {
   private let socket: Descriptor
   private let interruption: Interruption?
   private var lines: [UInt8] = []
+  private var choice = ReceiverChoice()
 
   package init(_ address: HostPort, _ interruption: Interruption? = nil) throws(GPSError) {
     self.address = address
@@ -49,7 +50,8 @@ package final class GPSConnection {
     var reports: [GPSReport] = []
     while let end = lines.firstIndex(of: UInt8(ascii: "\n")) {
       do throws(GPSReport.Malformed) {
-        reports.append(try GPSReport(parsing: lines[..<end], at: time))
+        let report = try GPSReport(parsing: lines[..<end], at: time)
+        if choice.takes(report, at: time) { reports.append(report) }
       } catch {
         throw .malformed(address, error.reason)
       }

@@ -4,9 +4,9 @@ package import Geography
 /// A line of gpsd's JSON protocol (gpsd_json(5)). Members and classes that this program has no use for are passed over.
 package enum GPSReport: Equatable, Sendable {
   /// Where a receiver is. Its time is that of the line's arrival: a receiver's calendar can be 20 years off.
-  case fix(Fix)
+  case fix(Fix, device: String?)
   /// A receiver does not know where it is.
-  case noFix
+  case noFix(device: String?)
   /// How many receivers gpsd has.
   case receivers(Int)
   /// gpsd does not understand what it was told.
@@ -36,6 +36,7 @@ package enum GPSReport: Equatable, Sendable {
   }
 
   private static func position(_ json: JSON, _ time: Double) throws(Malformed) -> GPSReport {
+    let device = json["device"]?.string
     // 2: a fix without height, 3: with it.
     guard let mode = json["mode"]?.integer, (0...3).contains(mode) else {
       throw Malformed(reason: "TPV without a mode")
@@ -48,11 +49,14 @@ package enum GPSReport: Equatable, Sendable {
       default: throw Malformed(reason: "\(name) is not a number")
       }
     }
-    guard mode >= 2, let latitude = try number("lat"), let longitude = try number("lon") else { return .noFix }
+    guard mode >= 2, let latitude = try number("lat"), let longitude = try number("lon") else {
+      return .noFix(device: device)
+    }
     guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
       throw Malformed(reason: "there is no such place")
     }
-    func positive(_ value: Double?) -> Double? { value.flatMap { $0 > 0 ? $0 : nil } }
+    // No place is further away than half the way around the earth: more says nothing.
+    func positive(_ value: Double?) -> Double? { value.flatMap { $0 > 0 && $0 <= 20_037_508 ? $0 : nil } }
     // The error of a place in the plane; older receivers give one for each axis.
     var accuracy = positive(try number("eph"))
     if accuracy == nil, let x = positive(try number("epx")), let y = positive(try number("epy")) {
@@ -60,6 +64,32 @@ package enum GPSReport: Equatable, Sendable {
     }
     return .fix(
       Fix(
-        time: time, position: position, accuracy: accuracy, course: try number("track"), speed: try number("speed")))
+        time: time, position: position, accuracy: accuracy, course: try number("track"), speed: try number("speed")),
+      device: device)
+  }
+}
+
+/// Which of several receivers counts: the one that had a fix first, until it has had none for a while. The places of
+/// two would seem to leap, and one without a fix would hide that of the other.
+package struct ReceiverChoice: Sendable {
+  private var chosen: (device: String?, time: Double)?
+
+  package init() {}
+
+  /// Whether a report counts.
+  ///
+  /// - Parameter time: when it came, seconds of a steady clock.
+  package mutating func takes(_ report: GPSReport, at time: Double) -> Bool {
+    func isFree(for device: String?) -> Bool {
+      chosen.map { $0.device == device || time - $0.time > Settling.patience } ?? true
+    }
+    switch report {
+    case .fix(_, let device):
+      guard isFree(for: device) else { return false }
+      chosen = (device, time)
+      return true
+    case .noFix(let device): return isFree(for: device)
+    case .receivers, .error, .other: return true
+    }
   }
 }

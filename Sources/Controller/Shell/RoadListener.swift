@@ -250,7 +250,7 @@ final class ReceiverListener: Sendable {
   /// - Returns: nil for a report that says nothing of the place; `.some(nil)` for a report that there is no fix.
   private static func fix(_ report: GPSReport) -> VehiclePlace.Fix?? {
     switch report {
-    case .fix(let fix):
+    case .fix(let fix, _):
       guard let error = fix.accuracy else { return .some(nil) }
       let moves = fix.speed.map { $0 >= leastSpeed } ?? false
       return VehiclePlace.Fix(

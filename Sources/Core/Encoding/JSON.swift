@@ -56,7 +56,9 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
     guard let value, value.isFinite else { return .null }
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }
-    return .number((value * scale).rounded() / scale)
+    let scaled = value * scale
+    // What is that large has no decimals.
+    return .number(scaled.isFinite ? scaled.rounded() / scale : value)
   }
 }
 

@@ -94,7 +94,7 @@ public struct GuardScene: Equatable, Sendable {
     }
   }
 
-  /// What the guard says just before each frame's time, and 0.02 s before that.
+  /// What the guard says at each frame's time, and every 0.02 s since the frame before.
   private func verdicts(
     for step: TrafficGuard.StepPlace, _ recording: [RecordedFrame]
   ) -> [[TrafficGuard.Verdict]] {
@@ -104,9 +104,13 @@ public struct GuardScene: Equatable, Sendable {
     var feed = WorseFeed(worsening, at: LocalPlane(at: site.position))
     var coming = recording.makeIterator()
     var next = coming.next()
+    var before: Double?
     return recording.map { moment in
       let now = Double(moment.frame.time.microseconds) / 1e6
-      return [now - 0.02, now].map { time in
+      // Of a longer pause, the last second counts.
+      let questions = Int(min(max(((now - (before ?? now)) / 0.02).rounded(), 1), 50))
+      before = now
+      return (0..<questions).map { now - 0.02 * Double(questions - 1 - $0) }.map { time in
         while let frame = next, case let arrival = Double(frame.received.microseconds) / 1e6 + worsening.delay,
           arrival <= time
         {
@@ -222,10 +226,22 @@ private struct Road {
     let plane = LocalPlane(at: site.position)
     let pose = Pose(position: .zero, heading: site.heading)
     times = recording.map { Double($0.frame.time.microseconds) / 1e6 }
+    // The vehicle itself does not come. It is what stands, in the mean, within the vehicle's body.
+    var standing: [[String]: (sum: Vector, count: Double)] = [:]
+    for recorded in recording {
+      for object in recorded.frame.objects where object.isStanding {
+        let place = pose.inner(point: plane.point(of: object.position))
+        guard place.length < 40 else { continue }
+        let (sum, count) = standing[[recorded.frame.section, object.id]] ?? (.zero, 0)
+        standing[[recorded.frame.section, object.id]] = (sum + place, count + 1)
+      }
+    }
+    let own = standing.filter { site.body.distance(to: $0.value.sum * (1 / $0.value.count)) == 0 }
     objects = recording.map { recorded in
       recorded.frame.objects.compactMap { object in
         let place = pose.inner(point: plane.point(of: object.position))
         guard !object.isWalking, place.length < 40 else { return nil }
+        guard own[[recorded.frame.section, object.id]] == nil else { return nil }
         let usual = object.category.usualSize
         return (
           object.id,

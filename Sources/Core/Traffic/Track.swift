@@ -31,7 +31,7 @@ struct Track: Sendable {
   init(_ object: RoadObject, at position: Vector, time: Double, noise: Double) {
     category = object.category
     half = Self.half(of: object)
-    forward = Vector(direction: object.heading)
+    forward = Self.forward(of: object, at: object.velocity)
     self.time = time
     self.position = position
     velocity = object.velocity
@@ -43,6 +43,14 @@ struct Track: Sendable {
   private static func half(of object: RoadObject) -> Vector {
     let usual = object.category.usualSize
     return Vector(x: (object.length ?? usual.x) / 2, y: (object.width ?? usual.y) / 2)
+  }
+
+  /// Where its length points to. Whatever has wheels goes along its length, give or take 30 degrees in a tight bend: a
+  /// heading that is further off is wrong, unless the speed may be.
+  private static func forward(of object: RoadObject, at velocity: Vector) -> Vector {
+    let heading = Vector(direction: object.heading)
+    let aside = abs(velocity.x * heading.y - velocity.y * heading.x)
+    return aside > max(velocity.length / 2, 3 * velocityNoise) ? velocity * (1 / velocity.length) : heading
   }
 
   /// Follows the object to the next frame.
@@ -79,7 +87,7 @@ struct Track: Sendable {
     turn.follow(object.velocity, noise: Self.velocityNoise, step: step)
     category = object.category
     half = Self.half(of: object)
-    forward = Vector(direction: object.heading)
+    forward = Self.forward(of: object, at: velocity)
     self.time = time
     frames += 1
     return residual

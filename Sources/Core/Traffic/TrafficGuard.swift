@@ -113,6 +113,8 @@ public struct TrafficGuard: Sendable {
   private struct Key: Hashable {
     let section: String
     let id: String
+    /// An id may have two tracks: one of an object that it was taken away from, or that one frame shows elsewhere.
+    var isSecond = false
   }
 
   private struct Section {
@@ -223,8 +225,11 @@ public struct TrafficGuard: Sendable {
     for object in frame.objects where !object.isWalking {
       follow(object, in: frame.section, at: stamp, time)
     }
+    // What changes its id in each frame must not take all the room: what too few frames have shown goes first.
+    let isFilling = tracks.count > Self.mostTracks / 2
     tracks = tracks.filter { key, track in
-      sections[key.section].map { 0...Self.memory ~= $0.newest - track.time } ?? false
+      let memory = isFilling && track.frames < Self.leastFrames ? 0 : Self.memory
+      return sections[key.section].map { 0...memory ~= $0.newest - track.time } ?? false
     }
     for index in states.indices { settle(index, in: frame.section, at: time) }
   }
@@ -254,25 +259,30 @@ public struct TrafficGuard: Sendable {
 
   private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double, _ time: Double) {
     let point = plane.point(of: object.position)
-    let key = Key(section: section, id: object.id)
     // Nothing beyond gets here within the horizon, even where it speeds up.
-    guard (point - pose.position).length < Self.nearby + 2 * Self.horizon * object.velocity.length else {
-      tracks[key] = nil
-      return
-    }
+    guard (point - pose.position).length < Self.nearby + 2 * Self.horizon * object.velocity.length else { return }
     let noise = sections[section]?.noise.deviation ?? PositionNoise().deviation
-    guard tracks[key] != nil || tracks.count < Self.mostTracks else {
+    var place = Key(section: section, id: object.id)
+    var oldest = Double.infinity
+    for key in [place, Key(section: section, id: object.id, isSecond: true)] {
+      guard var track = tracks[key] else {
+        if oldest > -.infinity { (place, oldest) = (key, -.infinity) }
+        continue
+      }
+      let before = track.uncertainty
+      if let residual = track.follow(object, at: point, time: stamp, noise: noise) {
+        tracks[key] = track
+        // Many feeds hold the position of a standing object, or average it. That error is no measure of a moving one's.
+        if !track.isStanding { sections[section]?.noise.take(residual, predictedWithin: before) }
+        return
+      }
+      if track.time < oldest { (place, oldest) = (key, track.time) }
+    }
+    guard tracks[place] != nil || tracks.count < Self.mostTracks else {
       overflow = time
       return
     }
-    if let before = tracks[key], let residual = tracks[key]?.follow(object, at: point, time: stamp, noise: noise) {
-      // Many feeds hold the position of a standing object, or average it. That error is no measure of a moving one's.
-      if tracks[key]?.isStanding == false {
-        sections[section]?.noise.take(residual, predictedWithin: before.uncertainty)
-      }
-    } else {
-      tracks[key] = Track(object, at: point, time: stamp, noise: noise)
-    }
+    tracks[place] = Track(object, at: point, time: stamp, noise: noise)
   }
 
   private mutating func settle(_ index: Int, in section: String, at time: Double) {
@@ -285,6 +295,9 @@ public struct TrafficGuard: Sendable {
     if let threat {
       for name in sections.keys { sections[name]?.clearFrames[index] = 0 }
       states[index].verdict = threat
+    } else if stranger != nil {
+      // It does not hold yet. But the frame is not clear, either.
+      sections[section]?.clearFrames[index] = 0
     } else {
       sections[section]?.clearFrames[index] += 1
       let isClear = sections.values.allSatisfy { !$0.isHere || $0.clearFrames[index] >= Self.leastFrames }
@@ -368,9 +381,10 @@ public struct TrafficGuard: Sendable {
     return Box(center: pose.outer(point: box.center), forward: pose.outer(way: box.forward), half: box.half)
   }
 
-  /// The feed shows the vehicle itself, too.
+  /// The feed shows the vehicle itself, too. Another object is not nearer to the body than half its own width.
   private func isOwn(_ track: Track) -> Bool {
-    site.body.distance(to: pose.inner(point: track.position)) <= max(0, site.error - Self.survey)
+    let overlap = min(track.half.x, track.half.y) - Self.survey - 2 * track.uncertainty
+    return site.body.distance(to: pose.inner(point: track.position)) <= max(0, site.error - Self.survey, overlap)
   }
 
   /// Seconds until an object may touch an area; nil when it does not within the horizon.

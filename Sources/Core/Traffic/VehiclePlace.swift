@@ -41,6 +41,10 @@ public struct VehiclePlace: Sendable {
   /// Frames that the own box is seen in before it counts, and over which its place is averaged: ten seconds.
   private static let frames = (least: 3, most: 250)
 
+  /// The least length of the mean of the own box's headings, each of length 1: some 40 degrees of noise, or one of ten
+  /// headings the other way around. Below that, the heading is not known.
+  private static let leastAgreement = 0.8
+
   private struct Candidate {
     let section: String
     let id: String
@@ -121,9 +125,14 @@ public struct VehiclePlace: Sendable {
     guard let rough = rough(at: time) else { return nil }
     guard isInFeed else { return !usesReceiver || course != nil ? rough : nil }
     guard let own, own.frames >= Self.frames.least, abs(time - own.found) >= Self.beginning,
-      let position = own.plane.place(of: own.mean)
+      own.forward.length >= Self.leastAgreement, let position = own.plane.place(of: own.mean)
     else { return nil }
-    return Place(position: position, heading: own.forward.direction, error: TrafficGuard.survey)
+    let heading = own.forward.direction
+    // Sensors beside a road do not always know the front from the rear. Of two that say otherwise nobody knows which
+    // one is right: what comes at one side then holds both.
+    let isReversed = course.map { Vector(direction: $0).along(Vector(direction: heading)) < 0 } ?? false
+    return Place(
+      position: position, heading: heading, error: TrafficGuard.survey + (isReversed ? TrafficGuard.sidesError : 0))
   }
 
   /// Why it is not known.

@@ -95,6 +95,7 @@ import Testing
     #expect(JSON.string("\u{1B}[2J\u{9B}\u{7F}").text == #""\u001b[2J\u009b\u007f""#)
     #expect(JSON.rounded(0.4449, places: 2).text == "0.44")
     #expect(JSON.rounded(.nan, places: 2).text == "null")
+    #expect(JSON.rounded(1.7e308, places: 1) == .number(1.7e308))
   }
 
   @Test("any mutation of a valid text is read or refused, and what is read survives a round trip")

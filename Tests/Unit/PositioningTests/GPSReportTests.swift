@@ -14,25 +14,50 @@ import Testing
       """
     let place = try #require(Coordinate(latitude: 46.498306886, longitude: 7.567400477))
     #expect(
-      try read(line) == .fix(Fix(time: 7, position: place, accuracy: 45.6, course: 10.3788, speed: 0.091)))
+      try read(line)
+        == .fix(
+          Fix(time: 7, position: place, accuracy: 45.6, course: 10.3788, speed: 0.091), device: "/dev/pts/1"))
   }
 
   @Test("without an error of the place, those of its two axes do")
   func axes() throws {
     let place = try #require(Coordinate(latitude: 1, longitude: 2))
     let told = try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"epx":3,"epy":4}"#)
-    #expect(told == .fix(Fix(time: 7, position: place, accuracy: 5)))
+    #expect(told == .fix(Fix(time: 7, position: place, accuracy: 5), device: nil))
     // A receiver that says 0 does not know.
     #expect(
       try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"eph":0}"#)
-        == .fix(Fix(time: 7, position: place, accuracy: nil)))
+        == .fix(Fix(time: 7, position: place, accuracy: nil), device: nil))
+  }
+
+  @Test("an error of more than half the way around the earth says nothing")
+  func endless() throws {
+    for eph in ["2.1e7", "1e12", "1e300"] {
+      let told = try read(#"{"class":"TPV","mode":2,"lat":1,"lon":2,"eph":\#(eph)}"#)
+      let place = try #require(Coordinate(latitude: 1, longitude: 2))
+      #expect(told == .fix(Fix(time: 7, position: place, accuracy: nil), device: nil))
+    }
+  }
+
+  @Test("of several receivers the one that had a fix first counts, until it has had none for five seconds")
+  func several() throws {
+    var choice = ReceiverChoice()
+    func takes(_ device: String, mode: Int, at time: Double) throws -> Bool {
+      choice.takes(try read(#"{"class":"TPV","device":"\#(device)","mode":\#(mode),"lat":1,"lon":2}"#), at: time)
+    }
+    #expect(try takes("b", mode: 1, at: 0))
+    #expect(try takes("a", mode: 3, at: 1))
+    #expect(try !takes("b", mode: 1, at: 1) && !takes("b", mode: 3, at: 6))
+    #expect(try takes("a", mode: 1, at: 6))
+    #expect(try takes("b", mode: 3, at: 6.1) && !takes("a", mode: 3, at: 7))
+    #expect(choice.takes(.receivers(0), at: 7) && choice.takes(.other, at: 7))
   }
 
   @Test("what is no fix is none")
   func none() throws {
-    #expect(try read(#"{"class":"TPV","mode":1,"time":"2022-06-26T00:06:01.970Z"}"#) == .noFix)
-    #expect(try read(#"{"class":"TPV","mode":0}"#) == .noFix)
-    #expect(try read(#"{"class":"TPV","mode":3,"lat":1}"#) == .noFix)
+    #expect(try read(#"{"class":"TPV","mode":1,"time":"2022-06-26T00:06:01.970Z"}"#) == .noFix(device: nil))
+    #expect(try read(#"{"class":"TPV","mode":0}"#) == .noFix(device: nil))
+    #expect(try read(#"{"class":"TPV","mode":3,"lat":1}"#) == .noFix(device: nil))
     #expect(try read(#"{"class":"DEVICES","devices":[]}"#) == .receivers(0))
     #expect(try read(#"{"class":"SKY","satellites":[{"PRN":1}]}"#) == .other)
     #expect(try read(#"{"class":"ERROR","message":"no"}"#) == .error("no"))

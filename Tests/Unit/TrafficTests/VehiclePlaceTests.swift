@@ -55,6 +55,30 @@ import Traffic
     #expect(abs(found.heading - 0.4) < 1e-9)
   }
 
+  @Test("a heading that the feed does not know is none", arguments: [(10, true), (3, false), (2, false)])
+  func reversedNowAndThen(every: Int, isKnown: Bool) {
+    var place = searching()
+    for index in 0..<300 {
+      let time = Double(index) * 0.04
+      place.look(in: frame([box(heading: index % every == 0 ? 0.4 + .pi : 0.4)], at: time), at: time)
+    }
+    let found = place.current(at: 12)
+    #expect((found != nil) == isKnown)
+    if let found { #expect(abs(found.heading - 0.4) < 1e-6) }
+  }
+
+  @Test("where the feed and the last drive disagree about front and rear, the sides are not known", arguments: [0, 1])
+  func reversed(turned: Double) throws {
+    var place = VehiclePlace(length: 4.6, width: 1.9, given: nil, heading: nil, isInFeed: true)
+    place.take(.init(position: Self.here, error: 5, course: 0.5 + turned * .pi), at: 0)
+    for index in 0..<50 {
+      let time = Double(index) * 0.04
+      place.look(in: frame([box()], at: time), at: time)
+    }
+    let found = try #require(place.current(at: 2))
+    #expect((found.error > TrafficGuard.sidesError) == (turned == 1))
+  }
+
   @Test("two that fit are one too many, unless they are the same one in two sections")
   func twins() {
     var place = searching()
