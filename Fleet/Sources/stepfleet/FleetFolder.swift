@@ -63,7 +63,10 @@ struct FleetFolder: Sendable {
       .init("burst", .integer(settings.burst)), .init("bookings", .integer(settings.bookings)),
     ]
     if let database = settings.database { members.append(.init("database", .string(database))) }
-    try Self.write(path(Self.settings), Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
+    // By its name there is a whole file, or none: it marks a complete folder.
+    let (file, new) = (path(Self.settings), path(".\(Self.settings).new"))
+    try Self.write(new, Array((JSON.object(members).text + "\n").utf8), mode: 0o600)
+    guard rename(new, file) == 0 else { throw FleetError.file(file, String(cString: strerror(errno))) }
   }
 
   /// - Parameter isNew: true makes a missing file of SQLite. False throws, because an empty database in place of a lost

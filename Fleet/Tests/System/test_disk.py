@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +112,18 @@ def test_what_is_left_of_a_restore_that_was_killed_is_no_server(tmp_path):
             assert (checked.returncode, "is not the folder of a fleet's server" in checked.stderr) == (66, True), checked
         else:
             assert checked.stdout == f"{restored}: nothing is wrong\n"
+
+
+def test_a_server_whose_making_was_cut_off_is_none(tmp_path):
+    library, source = tmp_path / "cut.so", Path(__file__).parents[3] / "Tests/System/cut.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    cut = {"LD_PRELOAD": str(library), "CUT": "stepfleet.json", "CUT_MODE": "half"}
+    for at in ("1", "2"):
+        folder = tmp_path / f"fleet{at}"
+        command = [STEPFLEET, "init", folder, "--host", "localhost"]
+        assert subprocess.run(command, env=os.environ | cut | {"CUT_AT": at}, capture_output=True).returncode < 0
+        checked = subprocess.run([STEPFLEET, "check", folder], capture_output=True, text=True)
+        assert (checked.returncode, "is not the folder of a fleet's server" in checked.stderr) == (66, True), checked
 
 
 @pytest.mark.parametrize("left", ["DELETE FROM backup_file", "DROP TABLE backup_file"])
