@@ -35,9 +35,13 @@ public enum Base64URL {
   ///   text, so a signed text cannot be varied without a trace.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? { decode(utf8: Array(text.utf8)[...]) }
 
-  /// Bytes in base64 (RFC 4648 4), which differs in two characters and in the padding at its end.
+  /// The bytes that a text in base64 stands for (RFC 4648 4): another alphabet in two characters, and padded.
+  ///
+  /// - Returns: nil for padding that is missing or misplaced, and else as for base64url.
   public static func decode(base64 text: some StringProtocol) -> [UInt8]? {
-    decode(String(text.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
+    guard text.utf8.count % 4 == 0, !text.contains(where: { "-_".contains($0) }) else { return nil }
+    let padding = text.hasSuffix("==") ? 2 : text.hasSuffix("=") ? 1 : 0
+    return decode(String(text.dropLast(padding).map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
   }
 
   /// Decodes a text that is given as its bytes in UTF-8.
