@@ -7,7 +7,7 @@ package enum Spelling {
     return near.min { $0.1 < $1.1 }?.0
   }
 
-  /// The number of letters to insert, delete, replace, or swap with their neighbor (optimal string alignment).
+  /// The number of letters to insert, delete, replace, or swap with their neighbour (optimal string alignment).
   static func distance(_ a: String, _ b: String) -> Int {
     // Keys are short. A long word is no slip of the finger, and would cost the product of the lengths.
     guard a.utf8.count <= 64, b.utf8.count <= 64 else { return .max / 2 }

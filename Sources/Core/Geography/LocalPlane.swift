@@ -31,7 +31,7 @@ public struct LocalPlane: Equatable, Sendable {
     return Vector(x: (place.latitude - origin.latitude) * north, y: longitude * east)
   }
 
-  /// - Returns: nil for a point beyond the ends of the earth.
+  /// - Returns: nil if no place on the earth has this point.
   public func place(of point: Vector) -> Coordinate? {
     var longitude = origin.longitude + point.y / east
     if longitude > 180 { longitude -= 360 } else if longitude < -180 { longitude += 360 }

@@ -174,7 +174,7 @@ public struct Locator: Sendable {
     }
     guard let (index, own) = strongest, own.frames >= least else { return nil }
 
-    // A vehicle with one step has nothing to compare. Its beacon needs as much as one whose neighbors are silent.
+    // A vehicle with one step has nothing to compare. Its beacon needs as much as one whose neighbours are silent.
     guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
     var difference = Double.infinity
     for (other, power) in powers.enumerated() where other != index {

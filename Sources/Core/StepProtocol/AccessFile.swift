@@ -59,7 +59,7 @@ public struct AccessFile: Sendable, Equatable {
     self.text = text
   }
 
-  /// Whether the operator, whose key `known` is, has also vouched for `operatorKey`.
+  /// Whether `known`, a key of the operator, vouches for `operatorKey`.
   public func isVouched(by known: VerificationKey) -> Bool {
     if known == operatorKey { return true }
     guard let notice, let read = try? Notice.read(Array(notice.utf8), verifiedBy: [known]) else { return false }

@@ -25,7 +25,7 @@ public struct CallKey: Sendable, Equatable {
   }
 }
 
-/// How a vehicle asks a device to call, and where the vehicle hears that device so far.
+/// How a vehicle asks a device to call, and the step at which the vehicle hears the device so far.
 ///
 /// Each slot's frame is sent in that slot only. The first slot begins with the answer; the others follow without a gap.
 public struct CallRequest: Sendable, Equatable {

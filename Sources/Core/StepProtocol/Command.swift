@@ -36,7 +36,7 @@ public struct Command: Sendable, Equatable {
 
   /// A motion that the rider asks for, and what it requires in addition to the token.
   public struct Move: Sendable, Equatable {
-    /// Where the step is to go.
+    /// The position that the rider asks for.
     public enum Target: String, Sendable, CaseIterable { case open, close }
 
     public let target: Target
@@ -110,7 +110,7 @@ public struct Command: Sendable, Equatable {
   }
 }
 
-/// A command as it travels.
+/// A command in the form in which it is sent.
 public struct SealedCommand: Sendable {
   /// The compact form, ASCII.
   public let text: String

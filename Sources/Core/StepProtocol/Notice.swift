@@ -4,7 +4,7 @@ public import Encoding
 /// What the operator tells one vehicle's controller: which keys are valid, and which tokens and devices are revoked.
 ///
 /// A JWT that the broker retains (`TopicPrefix.notice`). A later notice replaces all earlier ones. An attacker who
-/// withholds a notice withholds its revocations, and the controller cannot notice it. So tokens must be short-lived.
+/// withholds a notice withholds its revocations, and the controller cannot detect this. So tokens must be short-lived.
 /// (PROTOCOL.md, section 9.1)
 public struct Notice: Sendable, Equatable {
   /// The largest compact form, bytes. The vehicle's broker accepts no packet larger than a command.

@@ -15,7 +15,7 @@ public enum ReceivedCommand: Sendable, Equatable {
   /// comes with the key by which the rider's device can call.
   case command(Command, token: Token, call: CallKey?)
 
-  /// The words for what a command asks, its `position`.
+  /// The words of `position`: what a command asks for.
   enum Asked: String { case unknown, open, close, stop }
 
   public init(_ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey) {
@@ -55,7 +55,7 @@ public struct CommandReader: Sendable {
     tokens = [:]
   }
 
-  /// The fault of a payload that shows without any decoding or decryption: its size, or a form that is not a compact
+  /// Finds what is wrong with a payload without decoding or decrypting it. Checks its size, and the form of a compact
   /// JWE with integrated encryption, `header.enc..ciphertext.`. The 32 bytes of `enc` make 43 characters.
   package static func fault(of payload: UnsafeRawBufferPointer) -> ProtocolError? {
     guard payload.count <= Command.maximumSize else { return .malformed("larger than \(Command.maximumSize) bytes") }

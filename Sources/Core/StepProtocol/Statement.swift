@@ -14,7 +14,7 @@ public struct Statement: Sendable, Equatable {
   public let position: Position
   /// What the step is doing.
   public let phase: Phase
-  /// Why the step is at fault, when the phase is `fault`.
+  /// Why the step is at fault; nil unless the phase is `fault`.
   public let fault: Fault?
   /// Increases by one with every statement of an epoch, for all steps together.
   public let sequence: Int64
@@ -25,7 +25,7 @@ public struct Statement: Sendable, Equatable {
   /// What the statement answers; nil in a statement that reports a change of state.
   public let answer: Answer?
 
-  /// Which command a statement answers, and how.
+  /// The command that a statement answers, and the outcome.
   public struct Answer: Sendable, Equatable {
     /// Which command it answers.
     public let command: CommandDigest

@@ -48,7 +48,7 @@ public struct VehicleEvent: Sendable, Equatable {
     }
   }
 
-  /// Where a step came to rest, or what was asked for.
+  /// Where a step came to rest, or what the command asked for.
   public enum Position: String, Sendable { case open, close, unknown, stop }
 
   /// What happened. The controller decides this first; the event gets its place in the chain later.
@@ -165,7 +165,7 @@ public struct VehicleEvent: Sendable, Equatable {
     return .object(members)
   }
 
-  // MARK: - On its way
+  // MARK: - Encryption
 
   /// The payload to publish: the compact form, encrypted so that only the operator can read it.
   public static func sealed(_ signed: [UInt8], to operatorKey: EncryptionKey) -> [UInt8] {

@@ -140,7 +140,7 @@ public struct RoadObject: Equatable, Sendable {
 
     public init() {}
 
-    /// Behavior that endangers others.
+    /// Behaviour that endangers others.
     public enum Kind: String, Sendable, CaseIterable {
       case wrongWay = "wrong way"
       case standing

@@ -218,7 +218,7 @@ public struct TrafficGuard: Sendable {
       newest = max(newest, stamp)
     }
     if isInTime || section.isHere, !keep(section, frame.section) { overflow = time }
-    // Keeps the tracks: a neighboring section whose clock is wrong must not hide approaching objects.
+    // Keeps the tracks: a neighbouring section whose clock is wrong must not hide approaching objects.
     guard isInTime else {
       for index in states.indices { begin(index) }
       return
