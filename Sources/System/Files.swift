@@ -265,7 +265,7 @@ package enum Files {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Resolves a path in a file against the folder of that file: an absolute path stays, a relative one is below `folder`.
+  /// Resolves a path in a file against that file's folder: an absolute path stays, a relative one is below `folder`.
   ///
   /// `..` is resolved only if the folder is not a link: behind a link, `..` leads elsewhere.
   package static func resolve(_ path: String, in folder: String) -> String {
