@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// CI turns warnings into errors; someone who builds with a newer compiler is not punished for it.
+// CI turns warnings into errors. Users with a newer compiler must not suffer from its new warnings.
 let strict = Context.environment["STEPCTL_STRICT"] != nil
 
 let swiftSettings: [SwiftSetting] =
@@ -11,8 +11,8 @@ let swiftSettings: [SwiftSetting] =
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (strict ? [.treatAllWarnings(as: .error)] : [])
 
-/// A module of ours, in the folder that shows its room. What it may import is what it names here; a test checks that it
-/// imports no more, and that rooms depend downward only.
+/// One of our modules, in a folder that shows its room. It may import only what it lists here. A test checks this, and
+/// that rooms depend only downward.
 func module(
   _ name: String, in folder: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []
 ) -> Target {
@@ -48,10 +48,10 @@ let package = Package(
     .executable(name: "stepctl-qr", targets: ["stepctl-qr"]),
     .executable(name: "stepctl-traffic", targets: ["stepctl-traffic"]),
     .executable(name: "stepd", targets: ["stepd"]),
-    // For gateways, kiosks and simulators: Tests/Kiosk is an example.
+    // For gateways, kiosks and simulators. Tests/Kiosk is an example.
     .library(name: "StepProtocol", targets: ["StepProtocol", "Domain", "Encoding"]),
     .library(name: "Ranging", targets: ["Ranging", "Domain"]),
-    // For an operator's server: Fleet is one.
+    // For an operator's server. Fleet is one.
     .library(name: "Operator", targets: ["Provisioning", "StepProtocol", "Domain", "Encoding"]),
     .library(name: "Geography", targets: ["Geography"]),
     .library(name: "Rider", targets: ["Rider", "MQTT", "StepProtocol", "Ranging", "Domain", "Encoding"]),
@@ -60,15 +60,15 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
   ],
   targets: [
-    // C libraries: a module map and a header, one importer each.
+    // C libraries: a module map and a header each. Only one module imports each library.
     library("CBluetooth", pkgConfig: "bluez", ["libbluetooth-dev"]),
     library("CNFC", pkgConfig: "libnfc", ["libnfc-dev"]),
     library("CMosquitto", pkgConfig: "libmosquitto", ["libmosquitto-dev", "libssl-dev"]),
     library("CLibcrypto", pkgConfig: "libcrypto", ["libssl-dev"]),
     library("COpenSSL", pkgConfig: "libcrypto", ["libssl-dev"]),
-    // Headers alone: the library is loaded when a radio needs it.
+    // Headers only: the library is loaded when a radio needs it.
     library("CSystemd", ["libsystemd-dev"]),
-    // The same: the library is loaded when a fleet's server is asked.
+    // Headers only: the library is loaded when a fleet's server is contacted.
     library("CCurl", ["libcurl4-openssl-dev"]),
     library("CQREncode", pkgConfig: "libqrencode", ["libqrencode-dev"]),
     library("CZlib", pkgConfig: "zlib", ["zlib1g-dev"]),
@@ -80,7 +80,7 @@ let package = Package(
     library("CDevices"),
     library("CVideo"),
     .target(name: "CTOML", path: "Sources/Libraries/CTOML"),
-    // In a file of its own: another commit compiles nothing else.
+    // A separate target, so that a new commit recompiles nothing else.
     .target(
       name: "CBuild", path: "Sources/Libraries/CBuild",
       cSettings: Context.gitInformation.map {
@@ -100,16 +100,16 @@ let package = Package(
     module(
       "StepProtocol", in: "Core/StepProtocol", ["Cryptography", "Domain", "Encoding", "Tags"], exclude: ["PROTOCOL.md"]),
 
-    // System: what the kernel gives.
+    // System: services of the kernel.
     module("SystemIO", in: "System", ["Domain", "Encoding", "CLinux"]),
 
-    // Adapters: each owns one library or one corner of the system, and imports no other adapter.
+    // Adapters: each owns one library or one part of the system, and imports no other adapter.
     module(
       "Bluetooth", in: "Adapters/Bluetooth",
       ["SystemIO", "Domain", "Encoding", "Ranging", "CBluetooth", "CSystemd"]),
     module("MQTT", in: "Adapters/MQTT", ["SystemIO", "Domain", "CMosquitto"]),
     module("HTTP", in: "Adapters/HTTP", ["SystemIO", "Domain", "CCurl"]),
-    // libnfc sometimes ends its process: it has one of its own, stepctl-nfc, which NFC speaks with.
+    // libnfc sometimes ends its process, so it runs in stepctl-nfc. NFC talks to that program.
     module("NFC", in: "Adapters/NFC", ["SystemIO", "Domain", "Encoding", "Tags"], exclude: ["NFC.md"]),
     module("CodeReading", in: "Adapters/CodeReading", ["SystemIO", "Domain", "Encoding"]),
     module("TrafficFeed", in: "Adapters/TrafficFeed", ["SystemIO", "Domain", "Encoding", "Traffic"]),
@@ -124,7 +124,7 @@ let package = Package(
         "Domain", "Encoding", "StepProtocol", "Ranging", "Tags", "SystemIO", "Bluetooth", "MQTT", "NFC", "CodeReading",
       ]),
 
-    // FleetClient: an account at a fleet's server, as this device uses it.
+    // FleetClient: this device's account on a fleet's server.
     module(
       "FleetClient", in: "FleetClient",
       ["Cryptography", "Domain", "Encoding", "Geography", "StepProtocol", "SystemIO", "HTTP"]),
@@ -141,7 +141,7 @@ let package = Package(
         "Configuration", "CDevices", "Geography", "Traffic", "TrafficFeed", "Positioning",
       ]),
 
-    // Configuration: files and settings, read into the types that are used.
+    // Configuration: files and settings, parsed into types.
     module(
       "Configuration", in: "Configuration",
       [
@@ -149,7 +149,7 @@ let package = Package(
         "Traffic", "TrafficFeed", "Positioning", "CTOML",
       ]),
 
-    // Operator: whoever makes vehicles and hands out access.
+    // Operator: making vehicles and handing out access.
     module(
       "Provisioning", in: "Operator",
       [
@@ -157,12 +157,12 @@ let package = Package(
         "Cryptography", "COpenSSL",
       ]),
 
-    // CommandLine: the frame of both programs: what is printed where, and how they end.
+    // CommandLine: shared by both programs: output, and exit.
     module(
       "Terminal", in: "CommandLine",
       ["Domain", "SystemIO", "Encoding", "HTTP", "Configuration", "CBuild", argumentParser]),
 
-    // Commands: a file for each, at the path that is typed.
+    // Commands: a file for each command, named by what is typed.
     module(
       "StepCommands", in: "Commands",
       [
@@ -171,7 +171,7 @@ let package = Package(
         "Traffic", "TrafficFeed", "Positioning", "StepController", "Evaluation", "Cryptography", argumentParser,
       ]),
 
-    // Programs: entry points, and what runs in a process of its own because a library may fail.
+    // Programs: entry points, and libraries that may fail and so run in their own process.
     program("stepctl", ["StepCommands", "Terminal"]),
     program(
       "stepd",
@@ -186,7 +186,7 @@ let package = Package(
       "stepctl-qr",
       ["SystemIO", "Domain", "Encoding", "CodeReading", "CPNG", "CTurboJPEG", "CZBar", "CZXing", "CVideo"]),
 
-    // What tests of several modules share.
+    // Support for the tests of several modules.
     .target(
       name: "TestSupport", dependencies: ["SystemIO", "Encoding", "Domain", "Tags", "NFC", "StepController"],
       path: "Tests/Support", swiftSettings: swiftSettings),
@@ -245,7 +245,7 @@ let package = Package(
   cxxLanguageStandard: .cxx17
 )
 
-// Only when asked for: it takes clang's runtime, and flags that SwiftPM calls unsafe. `make fuzz` asks.
+// Only on request: it needs clang's runtime, and flags that SwiftPM calls unsafe. `make fuzz` asks for it.
 if Context.environment["STEPCTL_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
@@ -262,7 +262,7 @@ if Context.environment["STEPCTL_FUZZ"] != nil {
       linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
 }
 
-// Only when asked for: what Tests/Benchmarks/parser measures. `make bench` asks.
+// Only on request: Tests/Benchmarks/parser measures it. `make bench` asks for it.
 if Context.environment["STEPCTL_BENCH"] != nil {
   package.products.append(.library(name: "ParserBenchmark", type: .dynamic, targets: ["ParserBenchmark"]))
   package.targets.append(

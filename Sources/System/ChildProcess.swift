@@ -1,27 +1,27 @@
 import CLinux
 import Glibc
 
-/// A program that runs beside this one, with pipes to its standard input and output. It ends with its owner.
+/// A program that this process starts, with pipes to its standard input and output. It ends with its owner.
 package struct ChildProcess: ~Copyable {
-  /// How it ended.
+  /// How the child ended.
   package enum Ending: Equatable, Sendable {
     case exited(Int32)
     case signaled(Int32)
   }
 
-  /// What is written here is its standard input; nobody reads it where the child was given another.
+  /// The child's standard input. If the child was given another one, nobody reads this.
   package private(set) var input: Descriptor
-  /// What it writes to its standard output is read here.
+  /// The child's standard output.
   package let output: Descriptor
   private let identifier: pid_t
   private var ending: Ending?
 
-  /// Starts a program, with the default action for every signal, and none of them blocked.
+  /// Starts a program, with default actions for all signals, and none of them blocked.
   ///
   /// - Parameters:
-  ///   - path: the program's.
-  ///   - standardInput: the number of a descriptor that it is to read; nil for a pipe from here.
-  ///   - isHeard: whether it shares this process's standard error, in place of `/dev/null`.
+  ///   - path: the program's path.
+  ///   - standardInput: the descriptor that the child should read; nil for a pipe from this process.
+  ///   - isHeard: whether the child shares this process's standard error; otherwise that goes to `/dev/null`.
   package init(
     _ path: String, arguments: [String] = [], standardInput: Int32? = nil, isHeard: Bool = false
   ) throws(SystemError) {
@@ -39,32 +39,32 @@ package struct ChildProcess: ~Copyable {
     _ = Self.reap(identifier)
   }
 
-  /// Waits for its end.
+  /// Waits for the child's end.
   package mutating func wait() -> Ending {
     let ending = ending ?? Self.reap(identifier)
     self.ending = ending
     return ending
   }
 
-  /// Waits for its end that long, and then ends it.
+  /// Waits this long for the child's end, and then kills it.
   package mutating func wait(within patience: Duration) -> Ending {
     guard ending == nil else { return wait() }
-    // Without such a descriptor (Linux before 5.3) there is no time to wait.
+    // Without this descriptor (Linux before 5.3) the wait cannot be limited, so the child is killed at once.
     let process = Descriptor(adopting: open_process(identifier))
     let hasEnded = try? waitReadable([process.number], until: .now + patience)
     return process.number >= 0 && hasEnded == [true] ? wait() : kill()
   }
 
-  /// Tells it that nothing more is written.
+  /// Tells the child that it gets no more input.
   package mutating func closeInput() { input = Descriptor(adopting: -1) }
 
-  /// Ends it, whatever it is doing.
+  /// Kills the child, whatever it is doing.
   package mutating func kill() -> Ending {
     if ending == nil { Glibc.kill(identifier, SIGKILL) }
     return wait()
   }
 
-  /// The path of a program of ours: beside this one, as it was built, or in `../libexec/stepctl`, as it was installed.
+  /// The path of one of our programs: beside this one, as built, or in `../libexec/stepctl`, as installed.
   package static func program(_ name: String) throws(SystemError) -> String {
     guard let own = realpath("/proc/self/exe", nil) else { throw SystemError("read", "/proc/self/exe") }
     defer { free(own) }
@@ -128,8 +128,8 @@ package struct Pipe: ~Copyable {
     writer = Descriptor(adopting: numbers[1])
   }
 
-  /// The end to read from; the other is closed.
+  /// The reading end; the other end is closed.
   package consuming func takeReader() -> Descriptor { reader }
-  /// The end to write to; the other is closed.
+  /// The writing end; the other end is closed.
   package consuming func takeWriter() -> Descriptor { writer }
 }

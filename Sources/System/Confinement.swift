@@ -1,18 +1,18 @@
 import CLinux
 import Glibc
 
-/// What a process gives up for good before it reads bytes that may be an attack on a library.
+/// Rights that a process gives up for good before it reads bytes that may attack a library.
 ///
-/// All of it fails closed: whoever cannot give something up gets an error, and must not read.
+/// All of it fails closed: if a right cannot be given up, the caller gets an error and must not read.
 package enum Confinement {
-  /// Sets limits that end this process before it harms the machine. No program that it starts gains privileges, and it
-  /// ends with the thread that started it. Descriptors beyond the standard ones are closed.
+  /// Sets limits that end this process before it harms the machine. Programs that it starts gain no privileges. The
+  /// process ends with the thread that started it. All descriptors except the standard ones are closed.
   ///
   /// - Parameters:
   ///   - memory: bytes of address space.
-  ///   - seconds: of processor time.
+  ///   - seconds: processor time.
   package static func limit(memory: UInt, seconds: UInt) throws(SystemError) {
-    // At a crash, the Swift runtime's handlers would start a program that shows where, and wait for it.
+    // After a crash, the Swift runtime's handlers would start a program that prints a backtrace, and wait for it.
     for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGQUIT] { signal(number, SIG_DFL) }
     try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
     try control(PR_SET_NO_NEW_PRIVS, 1)
@@ -22,10 +22,10 @@ package enum Confinement {
     try limit(RLIMIT_CPU, seconds)
   }
 
-  /// Keeps what this process knows out of core dumps, and away from debuggers of the same user (PR_SET_DUMPABLE in
-  /// prctl(2)); with `locksMemory` also out of the swap, where locked memory has no limit (`LimitMEMLOCK=infinity`).
+  /// Keeps this process's memory out of core dumps and debuggers of the same user (PR_SET_DUMPABLE in prctl(2)). With
+  /// `locksMemory` it also keeps it out of swap, if locked memory has no limit (`LimitMEMLOCK=infinity`).
   ///
-  /// It cannot fail in a way that anybody could mend, so it says nothing.
+  /// Nobody could do anything about a failure, so none is reported.
   package static func keepSecrets(locksMemory: Bool = false) {
     _ = control_process(PR_SET_DUMPABLE, 0, 0)
     try? limit(RLIMIT_CORE, 0)
@@ -33,52 +33,52 @@ package enum Confinement {
     guard locksMemory, getrlimit(__rlimit_resource_t(__RLIMIT_MEMLOCK.rawValue), &memory) == 0,
       memory.rlim_cur == rlim_t(bitPattern: -1)
     else { return }
-    // Pages as they are used, or every library's whole text would be read at once. Linux 4.4 and later.
+    // Lock pages when they are used; otherwise every library's whole text would be read at once. Linux 4.4 and later.
     _ = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
   }
 
-  /// Gives up what root, or a capability of the file, may do beyond others (capabilities(7)), and access to what
-  /// belongs to root. What is open stays open.
+  /// Gives up the extra rights of root or of file capabilities (capabilities(7)), and access to root's files. Open
+  /// descriptors stay open.
   package static func dropPrivileges() throws(SystemError) {
     if geteuid() == 0 {
-      // As far as possible: a container's root may lack the capability, or there is no other user (user_namespaces(7)).
+      // As far as possible: a container's root may lack the capability, or there may be no other user
+      // (user_namespaces(7)).
       _ = setgroups(0, nil)
       _ = setgid(nobody)
       _ = setuid(nobody)
-      // The change of credentials has cleared it.
+      // The change of credentials has cleared this setting.
       try control(PR_SET_PDEATHSIG, UInt(SIGKILL))
     }
     _ = try check("give up capabilities") { drop_capabilities() }
   }
 
-  /// The user and the group that own nothing, in Debian as in the kernel (`/proc/sys/kernel/overflowuid`).
+  /// The user and the group that own nothing, both in Debian and in the kernel (`/proc/sys/kernel/overflowuid`).
   private static let nobody: uid_t = 65534
 
-  /// Keeps capabilities that a service was given (`AmbientCapabilities=`) from the programs that it starts.
+  /// Withholds capabilities that a service was given (`AmbientCapabilities=`) from the programs that it starts.
   package static func keepCapabilities() { _ = clear_ambient_capabilities() }
 
-  /// Leaves this process nothing but memory, the descriptors that it has, and its end: every other system call fails
-  /// with EPERM from here on (seccomp(2)).
+  /// Leaves this process only its memory, its open descriptors, and the ability to exit. From now on every other system
+  /// call fails with EPERM (seccomp(2)).
   ///
-  /// - Parameter controlsDevices: whether it may control those that it has open, as a camera (ioctl(2)).
-  /// - Throws: ENOSYS on an architecture that nobody has checked this for, among others.
+  /// - Parameter controlsDevices: whether it may control open devices, such as a camera (ioctl(2)).
+  /// - Throws: for example ENOSYS, on an architecture for which nobody has checked this.
   package static func computeOnly(controlsDevices: Bool = false) throws(SystemError) {
     try computeOnly(controlsDevices: controlsDevices, architecture: own_audit_architecture())
   }
 
-  /// - Parameter architecture: what seccomp(2) calls that of this program (`AUDIT_ARCH_…`); 0 where it is not known.
+  /// - Parameter architecture: this program's architecture as seccomp(2) names it (`AUDIT_ARCH_…`); 0 if unknown.
   static func computeOnly(controlsDevices: Bool, architecture: UInt32) throws(SystemError) {
     guard architecture != 0 else { throw SystemError("give up system calls", code: ENOSYS) }
-    // Allocation, threads' locks, clocks, Swift's seeds, and what every program does at its end. The numbers are those
-    // of the architecture that this is compiled for, and arm64 has all of these calls (Linux,
-    // include/uapi/asm-generic/unistd.h).
+    // The calls for allocation, locks of threads, clocks, Swift's seeds, and exit. Their numbers come from the
+    // architecture that this is compiled for. arm64 has all of these calls (Linux, include/uapi/asm-generic/unistd.h).
     let calls =
       [
         SYS_read, SYS_write, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_futex,
         SYS_clock_gettime, SYS_getrandom, SYS_rt_sigreturn, SYS_exit, SYS_exit_group,
       ] + (controlsDevices ? [SYS_ioctl] : [])
-    // Classic BPF (Linux, Documentation/userspace-api/seccomp_filter.rst): the fields of seccomp_data are at 0 (the
-    // number of the call) and 4 (the architecture, without which a number says nothing).
+    // Classic BPF (Linux, Documentation/userspace-api/seccomp_filter.rst). The fields of seccomp_data are at 0 (the
+    // number of the call) and 4 (the architecture, which gives the number its meaning).
     var filter = [
       load(offset: 4), unless(equal: architecture, skip: UInt8(calls.count + 1)), load(offset: 0),
     ]
@@ -106,7 +106,7 @@ package enum Confinement {
     let resource = __rlimit_resource_t(resource.rawValue)
     var limit = rlimit()
     _ = try check("ask for a limit") { getrlimit(resource, &limit) }
-    // A limit that was set for this process may not be raised.
+    // A limit that was set for this process must not be raised.
     limit.rlim_max = min(limit.rlim_max, value)
     limit.rlim_cur = limit.rlim_max
     _ = try check("set a limit") { setrlimit(resource, &limit) }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// Connections to sockets of other programs. Each waits for as long as it may, and until the interruption.
+/// Connections to other programs' sockets. Each attempt has a time limit and ends at an interruption.
 package enum Connecting {
   package enum Failure: Error, Equatable {
-    /// As the system says it.
+    /// The system's reason.
     case refused(String)
     case interrupted
   }
@@ -11,9 +11,9 @@ package enum Connecting {
   /// How long connecting may take. The kernel alone would try for two minutes.
   package static let patience = Duration.seconds(5)
 
-  /// Connects to a local socket, whose path has to fit into an address (unix(7)).
+  /// Connects to a local socket. Its path must fit into an address (unix(7)).
   ///
-  /// - Returns: a socket that does not block.
+  /// - Returns: a non-blocking socket.
   package static func connect(path: String, _ interruption: Interruption?) throws(Failure) -> Descriptor {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -25,7 +25,7 @@ package enum Connecting {
 
   /// Connects by TCP.
   ///
-  /// - Returns: a socket that does not block.
+  /// - Returns: a non-blocking socket.
   package static func connect(
     host: String, port: UInt16, _ interruption: Interruption?
   ) throws(Failure) -> Descriptor {
@@ -35,7 +35,7 @@ package enum Connecting {
     let status = getaddrinfo(host, String(port), &hints, &found)
     guard status == 0 else { throw .refused(String(cString: gai_strerror(status))) }
     defer { freeaddrinfo(found) }
-    // A name may have several addresses, and not all may listen: `localhost` is ::1 and 127.0.0.1.
+    // A name may have several addresses, and some may not listen: `localhost` is ::1 and 127.0.0.1.
     var failure = Failure.refused("the name has no address")
     var next = found
     while let candidate = next?.pointee {

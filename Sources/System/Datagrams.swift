@@ -1,6 +1,6 @@
 import Glibc
 
-/// A socket that sends datagrams to a name in the file system, or in the abstract one (unix(7)), and waits for nobody.
+/// A socket that sends datagrams to a path or to a name in the abstract namespace (unix(7)), and never waits.
 package final class DatagramSender: Sendable {
   private let socket: Descriptor
   private let address: sockaddr_un
@@ -8,11 +8,11 @@ package final class DatagramSender: Sendable {
 
   /// - Parameters:
   ///   - name: a path, or `@` and an abstract name.
-  ///   - subject: what errors call it.
+  ///   - subject: the socket's name in errors.
   package init(to name: String, _ subject: String) throws(SystemError) {
     let path = Array(name.utf8)
     var address = sockaddr_un()
-    // The path and its NUL have to fit.
+    // The path and its NUL must fit.
     guard path.count < MemoryLayout.size(ofValue: address.sun_path) else {
       throw SystemError("use", subject, code: ENAMETOOLONG)
     }
@@ -26,11 +26,11 @@ package final class DatagramSender: Sendable {
       if path.first == UInt8(ascii: "@") { $0[0] = 0 }
     }
     self.address = address
-    // A stored property has an offset.
+    // `sun_path` is a stored property, so it has an offset.
     addressSize = socklen_t(MemoryLayout.offset(of: \sockaddr_un.sun_path)! + path.count)
   }
 
-  /// - Returns: whether it was taken, which is at once or not at all.
+  /// - Returns: whether the datagram was taken. It is taken at once or not at all.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     withUnsafeBytes(of: address) { address in

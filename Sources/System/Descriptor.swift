@@ -1,11 +1,11 @@
 package import Glibc
 
-/// The one owner of a file descriptor, closed when the owner goes.
+/// The only owner of a file descriptor. It closes the descriptor at the end of its life.
 package struct Descriptor: ~Copyable, Sendable {
-  /// The number, lent to system calls; it is not to be kept or closed.
+  /// The number, for system calls only. Callers must not keep or close it.
   package let number: Int32
 
-  /// Takes over a descriptor that a system call just returned.
+  /// Takes over a descriptor that a system call has just returned.
   package init(adopting number: Int32) { self.number = number }
 
   deinit { close(number) }
@@ -15,9 +15,9 @@ package struct Descriptor: ~Copyable, Sendable {
     Descriptor(adopting: try check("open", path) { Glibc.open(path, flags | O_CLOEXEC, mode) })
   }
 
-  /// Opens a regular file to read it. Opening a pipe that nobody writes to, or a device, could wait for ever.
+  /// Opens a regular file for reading. Opening a device, or a pipe without a writer, could wait forever.
   ///
-  /// - Throws: EINVAL for what is no regular file.
+  /// - Throws: EINVAL for anything but a regular file.
   package static func openRegular(_ path: String, _ flags: Int32 = 0) throws(SystemError) -> Descriptor {
     let file = try open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags)
     let number = file.number
@@ -30,12 +30,12 @@ package struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Reads what is there, up to the buffer's size; 0 at the end.
+  /// Reads the available bytes, up to the buffer's size; 0 at the end.
   package func read(into buffer: UnsafeMutableRawBufferPointer, _ subject: String = "") throws(SystemError) -> Int {
     try check("read", subject) { Glibc.read(number, buffer.baseAddress, buffer.count) }
   }
 
-  /// Writes all bytes, however often the kernel takes only a part.
+  /// Writes all bytes, even if the kernel takes them in parts.
   package func write(_ bytes: some Sequence<UInt8>, _ subject: String = "") throws(SystemError) {
     let bytes = ContiguousArray(bytes)
     var done = 0
@@ -46,7 +46,7 @@ package struct Descriptor: ~Copyable, Sendable {
     }
   }
 
-  /// Waits until everything that was written is on the medium.
+  /// Waits until all written data is on the medium.
   package func synchronize(_ subject: String = "") throws(SystemError) {
     _ = try check("fsync", subject) { fsync(number) }
   }
@@ -54,7 +54,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
 /// Waits until one of the descriptors is readable or has hung up, or the deadline has passed.
 ///
-/// This is for a thread that waits for one thing; a program that waits for several has an `EventLoop`.
+/// For a thread that waits for one thing. A program that waits for several uses an `EventLoop`.
 ///
 /// - Returns: for each descriptor, in order, whether it is ready; all false when the deadline passed.
 package func waitReadable(
@@ -63,13 +63,13 @@ package func waitReadable(
   try waitReady(descriptors.map { ($0, POLLIN) }, until: deadline)
 }
 
-/// Waits for events of poll(2), as `waitReadable` does.
+/// Waits for events of poll(2), like `waitReadable`.
 func waitReady(
   _ wanted: [(descriptor: Int32, event: Int32)], until deadline: ContinuousClock.Instant?
 ) throws(SystemError) -> [Bool] {
   var entries = wanted.map { pollfd(fd: $0.descriptor, events: Int16($0.event), revents: 0) }
   while true {
-    // Rounded up: a wait that ends a little early would make its caller spin.
+    // Rounded up: if the wait ended a little early, the caller would spin.
     let milliseconds = deadline.map { Int32(clamping: ContinuousClock.now.duration(to: $0).roundedUpToMilliseconds) }
     if poll(&entries, nfds_t(entries.count), milliseconds ?? -1) >= 0 { return entries.map { $0.revents != 0 } }
     if errno != EINTR { throw SystemError("poll") }

@@ -1,25 +1,25 @@
 import CLinux
 import Glibc
 
-/// Waits for descriptors, timers and messages at once, and calls the handler of each.
+/// Waits for descriptors, timers and messages together, and calls the handler of each.
 ///
-/// - Threads: one thread owns the loop. It makes the registrations, runs the loop, and is the one that handlers run on.
-///   Only `Mailbox.post` and `Interruption.interrupt` may be called from other threads.
-/// - Latency: the loop sleeps until something is ready and never polls. A handler delays all others for as long as it
-///   takes, so work that blocks belongs on a `DetachedThread` that posts its result to a `Mailbox`. In each round the
-///   timers that are due run first, then each descriptor that is ready has its turn.
+/// - Threads: one thread owns the loop. It registers handlers and runs the loop, and all handlers run on it. Only
+///   `Mailbox.post` and `Interruption.interrupt` may be called from other threads.
+/// - Latency: the loop sleeps until something is ready and never polls. A handler delays all others while it runs, so
+///   blocking work belongs on a `DetachedThread` that posts its result to a `Mailbox`. In each round the due timers run
+///   first, then each ready descriptor has its turn.
 /// - Ownership: the loop keeps a handler, and what the handler holds, until its registration is cancelled or its timer
-///   has run. Descriptors are lent: cancel the registration before the descriptor is closed.
-/// - Handlers may add and cancel any registration, their own too, and a cancelled handler is never called again.
+///   has run. Descriptors are borrowed: cancel the registration before you close the descriptor.
+/// - Handlers may add and cancel any registration, even their own. A cancelled handler is never called again.
 package final class EventLoop {
   private let epoll: Descriptor
   private let timer: Descriptor
   private var sources: [UInt64: Source] = [:]
-  /// Those that epoll does not take because they are always readable (files, `/dev/null`).
+  /// Sources that epoll refuses because they are always readable (files, `/dev/null`).
   private var files: [Source] = []
-  /// The next to run is the last.
+  /// Sorted by time; the next one to run is last.
   private var timers: [Registration] = []
-  /// What the timer descriptor was last set to.
+  /// The time that the timer descriptor was last set to.
   private var armed: ContinuousClock.Instant?
   private var lastNumber: UInt64 = 0
   private var events = [epoll_event](repeating: epoll_event(), count: 16)
@@ -37,18 +37,18 @@ package final class EventLoop {
   }
 
   deinit {
-    // A handler may hold its own registration.
+    // A handler may hold its own registration, so the registrations must be cancelled here.
     for registration in sources.values.flatMap(\.registrations) + files.flatMap(\.registrations) + timers {
       registration.cancel()
     }
   }
 
-  /// Calls `handler` whenever the descriptor is readable or has hung up, for as long as it is so (level-triggered). So
-  /// `handler` has to read what is there or, at the end, cancel.
+  /// Calls `handler` whenever the descriptor is readable or has hung up, as long as that lasts (level-triggered). So
+  /// `handler` must read the available data or, at the end, cancel.
   ///
   /// A descriptor may be watched several times. A file on a disk is always readable.
   ///
-  /// - Throws: what epoll_ctl(2) says of the descriptor.
+  /// - Throws: the errors of epoll_ctl(2).
   @discardableResult
   package func watch(
     _ descriptor: Int32, _ handler: @escaping () throws -> Void
@@ -65,27 +65,27 @@ package final class EventLoop {
     return source.add(Registration(self, handler, source: source))
   }
 
-  /// Calls `handler` once, at that time or as soon after it as the loop is free: never before. Timers that are due run
-  /// in the order of their times, and those for the same time in the order in which they were scheduled.
+  /// Calls `handler` once, as soon as the time has come and the loop is free, never before. Due timers run in the order
+  /// of their times; timers for the same time run in the order in which they were scheduled.
   @discardableResult
   package func schedule(
     at time: ContinuousClock.Instant, _ handler: @escaping () throws -> Void
   ) -> Registration {
     let registration = Registration(self, handler, time: time)
-    // Each registration in `timers` has a time.
+    // Every registration in `timers` has a time.
     let index = timers.firstIndex { $0.time! <= time } ?? timers.endIndex
     timers.insert(registration, at: index)
     return registration
   }
 
-  /// Calls `handler` for each message, in the order in which they were posted.
+  /// Calls `handler` for each message, in posting order.
   @discardableResult
   package func receive<Message>(
     _ mailbox: Mailbox<Message>, _ handler: @escaping (Message) throws -> Void
   ) throws(SystemError) -> Registration {
     weak var itself: Registration?
     let registration = try watch(mailbox.descriptor) {
-      // A mailbox that is filled all the time must not keep the others waiting.
+      // A mailbox that fills all the time must not keep the others waiting.
       for _ in 0..<32 {
         guard itself?.isActive == true, let message = mailbox.take() else { break }
         try handler(message)
@@ -97,7 +97,7 @@ package final class EventLoop {
 
   /// Waits and calls handlers until `stop()`.
   ///
-  /// An error that a handler throws ends the run and is rethrown; what is registered stays so.
+  /// If a handler throws, the run ends and rethrows the error. The registrations stay.
   package func run() throws {
     precondition(!isRunning, "a handler runs the loop that runs it")
     isRunning = true
@@ -110,14 +110,14 @@ package final class EventLoop {
     }
   }
 
-  /// Ends the run when the current handler returns; where the loop does not run, its next run ends at once.
+  /// Ends the run when the current handler returns. If the loop is not running, its next run ends at once.
   package func stop() { isStopped = true }
 
   // MARK: -
 
   fileprivate final class Source {
     let descriptor: Int32
-    /// Is never given to another, so that an event of a source that has gone means nothing.
+    /// Never reused, so that a late event of a removed source is ignored.
     let number: UInt64
     var registrations: [Registration] = []
 
@@ -136,7 +136,7 @@ package final class EventLoop {
     return lastNumber
   }
 
-  /// - Returns: false where a descriptor is of a kind that is always readable, which epoll refuses.
+  /// - Returns: false if epoll refuses the descriptor because its kind is always readable.
   private func control(_ operation: Int32, _ descriptor: Int32, data: UInt64) throws(SystemError) -> Bool {
     var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: data))
     if epoll_ctl(epoll.number, operation, descriptor, &event) == 0 { return true }
@@ -144,7 +144,7 @@ package final class EventLoop {
     throw SystemError("wait for descriptor", String(descriptor))
   }
 
-  /// - Returns: the numbers of the sources that are ready.
+  /// - Returns: the numbers of the ready sources.
   private func wait() throws(SystemError) -> [UInt64] {
     if let next = timers.last?.time, next != armed { arm(next) }
     let timeout: Int32 = files.isEmpty ? -1 : 0
@@ -154,7 +154,7 @@ package final class EventLoop {
 
   private func arm(_ time: ContinuousClock.Instant) {
     armed = time
-    // A time of zero would disarm it (timerfd_settime(2)).
+    // A time of zero would disarm the timer (timerfd_settime(2)).
     let (seconds, attoseconds) = max(.nanoseconds(1), ContinuousClock.now.duration(to: time)).components
     var setting = itimerspec()
     setting.it_value = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))
@@ -168,7 +168,7 @@ package final class EventLoop {
       read(timer.number, &expirations, MemoryLayout.size(ofValue: expirations))
       self.armed = nil
     }
-    // Those that these schedule have the next round, so that they cannot keep the descriptors waiting.
+    // Timers that these handlers schedule must wait for the next round, so that they cannot starve the descriptors.
     for registration in timers.reversed().prefix(while: { $0.time! <= now }) {
       guard !isStopped else { return }
       guard let handler = registration.handler else { continue }
@@ -186,14 +186,14 @@ package final class EventLoop {
     source.registrations.removeAll { $0 === registration }
     guard source.registrations.isEmpty else { return }
     files.removeAll { $0 === source }
-    // Where it was closed already, the kernel has forgotten it.
+    // If the descriptor is already closed, the kernel has removed it.
     if sources.removeValue(forKey: source.number) != nil {
       _ = try? control(EPOLL_CTL_DEL, source.descriptor, data: source.number)
     }
   }
 }
 
-/// What an `EventLoop` waits for. It stays so when this is dropped.
+/// A registration with an `EventLoop`. It stays active if this object is dropped.
 package final class Registration {
   private weak var loop: EventLoop?
   fileprivate private(set) var handler: (() throws -> Void)?
@@ -210,7 +210,8 @@ package final class Registration {
   /// Whether the handler may still be called.
   package var isActive: Bool { handler != nil }
 
-  /// Ends it and lets go of the handler. May be called again, in any handler, and on the loop's thread only.
+  /// Ends the registration and releases the handler. May be called again, and in any handler, but only on the loop's
+  /// thread.
   package func cancel() {
     guard handler != nil else { return }
     handler = nil

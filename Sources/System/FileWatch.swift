@@ -1,31 +1,31 @@
 import CLinux
 import Glibc
 
-/// Tells when a file is made, written, replaced, or removed, also while there is no such file (inotify(7)).
+/// Reports when a file is created, written, replaced, or removed. The file need not exist (inotify(7)).
 ///
-/// It watches the folder. A link's target is not watched, nor are changes that other machines make to a file of theirs,
-/// or the kernel to one of sysfs.
+/// It watches the folder. It does not see changes to a link's target, changes that other machines make on a shared file
+/// system, or the kernel's changes in sysfs.
 package final class FileWatch {
   package enum Event: Sendable {
     case none
-    /// Something has happened to the file since it was last looked at.
+    /// The file has changed since the last call.
     case changed
-    /// The folder has gone, and nothing is told any more.
+    /// The folder is gone, so no more events will come.
     case folderGone
   }
 
   private let descriptor: Descriptor
   private let folder: String
   private let name: [UInt8]
-  /// The folder's device and number in it.
+  /// The folder's device and inode.
   private let identity: (dev_t, ino_t)
 
-  /// - Parameter includingContent: false leaves out what is written to the file.
+  /// - Parameter includingContent: false ignores writes to the file.
   package init(_ path: String, includingContent: Bool) throws(SystemError) {
     descriptor = Descriptor(
       adopting: try check("watch", path) { inotify_init1(Int32(IN_CLOEXEC | IN_NONBLOCK)) })
     let (number, folder) = (descriptor.number, Files.parent(of: path))
-    // Before it is watched: if another one takes its place in between, `isInPlace` says so.
+    // Before the watch begins: if another folder takes its place in between, `isInPlace` reveals it.
     var status = stat()
     _ = try check("watch", path) { stat(folder, &status) }
     (self.folder, identity) = (folder, (status.st_dev, status.st_ino))
@@ -35,17 +35,17 @@ package final class FileWatch {
     name = Array(Files.name(of: path).utf8)
   }
 
-  /// Readable when something has happened to a file in the folder; lent.
+  /// Readable after an event in the folder; borrowed.
   package var number: Int32 { descriptor.number }
 
-  /// Whether the path still leads to the folder that is watched. Nothing is told when something is mounted over the
-  /// folder, when a folder above it is replaced, or when a link on the way is turned.
+  /// Whether the path still leads to the watched folder. inotify reports nothing if something is mounted over the
+  /// folder, a folder above it is replaced, or a link on the path changes.
   package var isInPlace: Bool {
     var status = stat()
     return stat(folder, &status) == 0 && (status.st_dev, status.st_ino) == identity
   }
 
-  /// Takes all that has happened by now.
+  /// Takes all events so far.
   package func next() throws(SystemError) -> Event {
     var event = Event.none
     while true {

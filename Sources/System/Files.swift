@@ -1,21 +1,21 @@
 package import Glibc
 
-/// Whole files: read with a limit, written so that a crash leaves the old content or the new, never a part.
+/// Whole files. Reads have a limit. After a crash, a written file has its old or its new content, never a part.
 package enum Files {
   /// Reads a whole file.
   ///
-  /// - Parameter limit: bytes; a larger file throws EFBIG and is not read any further.
+  /// - Parameter limit: bytes. A larger file throws EFBIG and is not read further.
   package static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     let file = try Descriptor.open(path, O_RDONLY)
     return try readAll(file, path, limit: limit)
   }
 
-  /// Reads a whole regular file. Anything else that a path can name may keep a reader waiting for ever: EINVAL.
+  /// Reads a whole regular file. Throws EINVAL for anything else, because that might keep a reader waiting forever.
   package static func readRegular(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     try readAll(.openRegular(path), path, limit: limit)
   }
 
-  /// Reads what is left of an open file.
+  /// Reads the rest of an open file.
   package static func readAll(
     _ file: borrowing Descriptor, _ subject: String, limit: Int = 1 << 20
   ) throws(SystemError) -> [UInt8] {
@@ -30,11 +30,11 @@ package enum Files {
     }
   }
 
-  /// Replaces a file at once: written beside it, synced, renamed, and the folder synced.
+  /// Replaces a file atomically: writes a new file beside it, syncs it, renames it, and syncs the folder.
   ///
   /// - Parameters:
-  ///   - mode: the permission bits of the file, whatever the umask.
-  ///   - isDurable: false for what is worth nothing after the computer has stopped, and need not be synced.
+  ///   - mode: the file's permission bits, regardless of the umask.
+  ///   - isDurable: false for data that is useless after the computer has stopped, so that it need not be synced.
   package static func replace(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, isDurable: Bool = true
   ) throws(SystemError) {
@@ -42,8 +42,9 @@ package enum Files {
       path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, isDurable: isDurable)
   }
 
-  /// Replaces a file as `replace(_:with:mode:isDurable:)` does, in a folder that may be another user's. The new file has
-  /// the owner of the old one, or else of its folder: what `sudo` writes there is still its user's or its service's.
+  /// Replaces a file like `replace(_:with:mode:isDurable:)`, in a folder that may belong to another user. The new file
+  /// has the owner of the old one, or else of its folder: a file written with `sudo` still belongs to its user or
+  /// service.
   package static func replaceForOwner(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) {
@@ -51,8 +52,8 @@ package enum Files {
       path, in: folder(of: path, for: path), as: name(of: path), with: bytes, mode: mode, owner: owner(of: path))
   }
 
-  /// Replaces a file as `replace(_:with:mode:isDurable:)` does, and gives it the owner of another file: what `sudo`
-  /// writes beside a user's file is the user's.
+  /// Replaces a file like `replace(_:with:mode:isDurable:)`, and gives it the owner of another file: a file written
+  /// with `sudo` beside a user's file belongs to the user.
   package static func replace(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t, ownedAs other: String
   ) throws(SystemError) {
@@ -65,8 +66,8 @@ package enum Files {
 
   /// Replaces a file that one program at a time uses, under an exclusive flock(2).
   ///
-  /// - Returns: the new file. It was locked before it had its name, so that nobody finds it unlocked. It is owned as
-  ///   the one before, or else as its folder: what `sudo` writes for a daemon is the daemon's.
+  /// - Returns: the new file. It was locked before it got its name, so nobody finds it unlocked. It has the owner of
+  ///   the old file, or else of its folder: a file that `sudo` writes for a daemon belongs to the daemon.
   package static func replaceLocked(
     _ path: String, with bytes: some Sequence<UInt8>, mode: mode_t
   ) throws(SystemError) -> Descriptor {
@@ -75,32 +76,32 @@ package enum Files {
       isLocked: true)
   }
 
-  /// The owner of a file or, where there is no such file, of its folder. Nil unless this process is root: nobody else
-  /// can give files away, and a service may be ended for trying (systemd.exec(5), SystemCallFilter).
+  /// The owner of a file or, if it does not exist, of its folder. Nil unless this process is root: nobody else can give
+  /// files away, and a service may be killed for trying (systemd.exec(5), SystemCallFilter).
   package static func owner(of path: String) -> (user: uid_t, group: gid_t)? {
     var status = stat()
     guard geteuid() == 0, stat(path, &status) == 0 || stat(parent(of: path), &status) == 0 else { return nil }
     return (status.st_uid, status.st_gid)
   }
 
-  /// Replaces the content of a file that there is, at once: mode and owner stay (what `sudo` writes is still its
-  /// user's), and a link to it stays a link.
+  /// Replaces the content of an existing file atomically. Its mode and owner stay (after `sudo`, too), and a link to it
+  /// stays a link.
   package static func rewrite(_ path: String, with bytes: some Sequence<UInt8>) throws(SystemError) {
     var status = stat()
     _ = try check("open", path) { stat(path, &status) }
     try rewrite(path, known: status, with: bytes)
   }
 
-  /// Reads a file, and rewrites it with what `change` makes of its content; not where that is the same.
+  /// Reads a file, and rewrites it with the result of `change`, unless the content stays the same.
   ///
-  /// The file that is replaced is the one that was read. Whoever may move folders and links on the way to it, as the
-  /// user whose file root changes, cannot have the change put anywhere else.
+  /// The replaced file is the file that was read. So a user who can move folders and links on the path, while root
+  /// edits this user's file, cannot redirect the change to another file.
   ///
-  /// - Returns: whether it was rewritten.
-  /// - Throws: `SystemError`, and what `change` throws.
+  /// - Returns: whether the file was rewritten.
+  /// - Throws: `SystemError`, and the errors of `change`.
   @discardableResult
   package static func edit(_ path: String, _ change: ([UInt8]) throws -> [UInt8]) throws -> Bool {
-    // Open until the end, so that no other file gets its number.
+    // Stays open until the end, so that no other file gets its inode number.
     let file = try Descriptor.open(path, O_RDONLY)
     let number = file.number
     var status = stat()
@@ -130,8 +131,8 @@ package enum Files {
   }
 
   /// - Parameters:
-  ///   - path: for errors, which name what the user knows.
-  ///   - owner: who is to own the file, if this user may give it away; nil for this process's user.
+  ///   - path: the path in errors, as the user knows it.
+  ///   - owner: the file's new owner, if this user may give files away; nil for this process's user.
   private static func replace(
     _ path: String, in folder: borrowing Descriptor, as name: String, with bytes: some Sequence<UInt8>, mode: mode_t,
     owner: (user: uid_t, group: gid_t)? = nil, isLocked: Bool = false, isDurable: Bool = true
@@ -146,7 +147,7 @@ package enum Files {
     do throws(SystemError) {
       let number = file.number
       if isLocked, !file.lock() { throw SystemError("lock", path) }
-      // As far as this user may, and before the mode, of which it clears bits (fchown(2)).
+      // Best effort, and before the mode, because fchown(2) clears some mode bits.
       if let owner { _ = fchown(number, owner.user, owner.group) }
       _ = try check("set the mode of", path) { fchmod(number, mode) }
       try file.write(bytes, path)
@@ -166,7 +167,7 @@ package enum Files {
       adopting: try check("write", subject) { Glibc.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
   }
 
-  /// What a symbolic link says, which need not exist; nil where there is none that this user may read.
+  /// The target of a symbolic link, which need not exist; nil if there is no such link or this user may not read it.
   package static func target(ofLink path: String) -> String? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { target in
       guard let text = target.baseAddress else { return nil }
@@ -175,12 +176,12 @@ package enum Files {
     }
   }
 
-  /// What a path ends with.
+  /// The last component of a path.
   package static func name(of path: String) -> String {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
-  /// Creates a file that must not exist yet (EEXIST).
+  /// Creates a file; throws EEXIST if it exists.
   package static func create(_ path: String, with bytes: some Sequence<UInt8>, mode: mode_t) throws(SystemError) {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: mode)
     let number = file.number
@@ -189,13 +190,13 @@ package enum Files {
       try file.write(bytes, path)
       try file.synchronize(path)
     } catch {
-      // Half a file would be in the way of the next attempt.
+      // Half a file would block the next attempt.
       unlink(path)
       throw error
     }
   }
 
-  /// Creates a folder, and those above it, with `mode` (for those that it makes).
+  /// Creates a folder, and missing folders above it, with `mode`.
   package static func createFolder(_ path: String, mode: mode_t) throws(SystemError) {
     if isFolder(path) { return }
     let above = parent(of: path)
@@ -203,18 +204,18 @@ package enum Files {
     if mkdir(path, mode) == -1, errno != EEXIST { throw SystemError("create the folder", path) }
   }
 
-  /// The same, owned as the folder above it.
+  /// Creates a folder likewise, with the owner of the folder above it.
   package static func createFolderForOwner(_ path: String, mode: mode_t) throws(SystemError) {
     if isFolder(path) { return }
     let owner = owner(of: path)
     try createFolder(path, mode: mode)
     guard let owner else { return }
-    // What somebody puts in its place meanwhile is not given away: a link is not followed.
+    // If somebody replaces the folder by a link meanwhile, the link is not followed, so nothing else changes its owner.
     let folder = try Descriptor.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     _ = fchown(folder.number, owner.user, owner.group)
   }
 
-  /// Opens a file to append to it, or makes one that is owned as its folder.
+  /// Opens a file for appending, or creates it with the owner of its folder.
   package static func openToAppendForOwner(_ path: String, mode: mode_t) throws(SystemError) -> Descriptor {
     let owner = owner(of: path)
     do throws(SystemError) {
@@ -226,7 +227,7 @@ package enum Files {
     }
   }
 
-  /// Whether there is something of this name. Where this user may not look, there may be: whoever opens it is told.
+  /// Whether something has this name. True also if this user may not look there: opening it will then report the error.
   package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 || errno == EACCES }
 
   package static func isFolder(_ path: String) -> Bool {
@@ -234,15 +235,15 @@ package enum Files {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// What a folder holds, in no order.
+  /// The names in a folder, unordered.
   package static func names(in folder: String) throws(SystemError) -> [String] {
     try names(in: .open(folder, O_RDONLY | O_DIRECTORY), folder)
   }
 
-  /// What an open folder holds, in no order. It is read once.
+  /// The names in an open folder, unordered. The folder can be read only once.
   package static func names(in folder: borrowing Descriptor, _ subject: String) throws(SystemError) -> [String] {
     let number = folder.number
-    // A stream closes the descriptor that it is given.
+    // The stream closes its descriptor, so it gets a duplicate.
     let own = try check("open", subject) { fcntl(number, F_DUPFD_CLOEXEC, 3) }
     guard let stream = fdopendir(own) else {
       let error = SystemError("open", subject)
@@ -258,15 +259,15 @@ package enum Files {
     return names
   }
 
-  /// The folder that a path lies in: `.` for a bare name.
+  /// The folder that contains a path: `.` for a bare name.
   package static func parent(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// A path as seen from a file's folder: an absolute one as it is, a relative one below `folder`.
+  /// Resolves a path in a file against that file's folder: an absolute path stays, a relative one is below `folder`.
   ///
-  /// `..` is worked out where the folder is no link: behind a link it leads elsewhere.
+  /// `..` is resolved only if the folder is not a link: behind a link, `..` leads elsewhere.
   package static func resolve(_ path: String, in folder: String) -> String {
     if path.hasPrefix("/") { return path }
     var (rest, above) = (path[...], folder[...])
@@ -278,13 +279,13 @@ package enum Files {
     return rest.isEmpty ? String(above) : "\(above)/\(rest)"
   }
 
-  /// Whether it is a folder by its own name: no link to one, and not `.` or `..`.
+  /// Whether the path itself is a folder: not a link to one, and not `.` or `..`.
   private static func isFolderItself(_ path: String) -> Bool {
     var status = stat()
     return ![".", ".."].contains(name(of: path)) && lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
-  /// Whether anyone but the owner may read a file (mode bits 077).
+  /// Whether anyone other than the owner has rights to a file (mode bits 077).
   package static func isReadableByOthers(_ path: String) throws(SystemError) -> Bool {
     var status = stat()
     _ = try check("open", path) { stat(path, &status) }

@@ -3,24 +3,25 @@ package import Domain
 import Encoding
 import Glibc
 
-/// A program of ours that runs beside this one, for a library that may end its process, hang, or be led astray by what
-/// it reads.
+/// One of our programs that runs a library in its own process, because the library may crash, hang, or be taken over by
+/// the data that it reads.
 ///
-/// - Messages: `Frames` on its standard input and output. Nothing that it says is trusted.
-/// - Threads: one thread uses it. It may also be a source of an `EventLoop`: watch `descriptor`, and call `received()`.
-/// - Latency: only `ask`, `next` and `end` wait, each up to its deadline; an interruption ends the first two at once.
-/// - Ownership: it ends with its owner, whatever it is doing. After an error it is of no more use.
+/// - Messages: `Frames` on its standard input and output. None of its output is trusted.
+/// - Threads: only one thread may use it. It can be a source of an `EventLoop`: watch `descriptor`, and call
+///   `received()`.
+/// - Latency: only `ask`, `next` and `end` wait, each up to its deadline. An interruption ends the first two at once.
+/// - Ownership: it ends with its owner, whatever it is doing. After an error it can no longer be used.
 package final class HelperProcess {
   package enum Failure: Domain.Failure, Equatable {
-    /// A system call failed: the program cannot be started, for one.
+    /// A system call failed, for example because the program cannot be started.
     case system(SystemError)
-    /// The interruption ended a wait.
+    /// An interruption ended a wait.
     case interrupted
-    /// It ended, or closed its output, before it had said what it was asked.
+    /// It ended, or closed its output, before it had answered.
     case ended(ChildProcess.Ending)
-    /// It does not answer, or does not take what is sent, in time.
+    /// It did not answer, or did not take its input, in time.
     case silent
-    /// What it says is no message.
+    /// Its output is not a message.
     case malformed
 
     package var description: String {
@@ -49,22 +50,22 @@ package final class HelperProcess {
   private let interruption: Interruption?
   private var frames: Frames
 
-  /// How long it may take to take a message, or to end once it has closed its output.
+  /// How long it may take to accept a message, or to end after it has closed its output.
   private static let patience = Duration.seconds(1)
 
-  /// Starts a program. From here on, this process ignores SIGPIPE.
+  /// Starts a program. From now on, this process ignores SIGPIPE.
   ///
   /// - Parameters:
-  ///   - path: the program's, as `ChildProcess.program` finds it.
-  ///   - standardInput: a descriptor that it reads in place of messages.
-  ///   - isHeard: whether it shares this process's standard error, in place of `/dev/null`.
-  ///   - longest: bytes of the longest message that it may send.
-  ///   - interruption: what ends waits.
+  ///   - path: the program's path, from `ChildProcess.program`.
+  ///   - standardInput: a descriptor that it reads instead of messages.
+  ///   - isHeard: whether it shares this process's standard error; otherwise that goes to `/dev/null`.
+  ///   - longest: the longest message that it may send, bytes.
+  ///   - interruption: ends waits.
   package init(
     _ path: String, arguments: [String] = [], standardInput: Int32? = nil, isHeard: Bool = false,
     longest: Int = Frames.longest, interruption: Interruption? = nil
   ) throws(Failure) {
-    // Writing to a program that has ended is an error of write(2), and not the end of this process.
+    // Writing to a program that has ended must be an error of write(2), not the end of this process.
     signal(SIGPIPE, SIG_IGN)
     do {
       child = try ChildProcess(path, arguments: arguments, standardInput: standardInput, isHeard: isHeard)
@@ -73,16 +74,16 @@ package final class HelperProcess {
     }
     frames = Frames(longest: longest)
     self.interruption = interruption
-    // A program that does not read must not hold this one up.
+    // A program that does not read must not block this one.
     _ = fcntl(child.input.number, F_SETFL, O_NONBLOCK)
   }
 
-  /// Readable when it has said something or has ended; lent, not to be read or closed.
+  /// Readable when it has sent something or has ended; borrowed: do not read or close it.
   package var descriptor: Int32 { child.output.number }
 
-  /// Sends a message, and waits for the next one that comes.
+  /// Sends a message, and waits for the next message from the program.
   ///
-  /// - Throws: `silent` when none comes in time, and what `next` throws.
+  /// - Throws: `silent` if none comes in time, and the errors of `next`.
   package func ask(_ message: [UInt8], within patience: Duration) throws(Failure) -> [UInt8] {
     try send(message)
     guard let answer = try next(until: .now + patience) else { throw .silent }
@@ -106,7 +107,7 @@ package final class HelperProcess {
 
   /// Waits for the next message.
   ///
-  /// - Parameter deadline: nil for none.
+  /// - Parameter deadline: nil for no deadline.
   /// - Returns: nil at the deadline.
   package func next(until deadline: ContinuousClock.Instant?) throws(Failure) -> [UInt8]? {
     while true {
@@ -116,9 +117,9 @@ package final class HelperProcess {
     }
   }
 
-  /// Reads what is there: for an `EventLoop`, when `descriptor` is readable.
+  /// Reads the available input. An `EventLoop` calls it when `descriptor` is readable.
   ///
-  /// - Returns: the messages that are complete.
+  /// - Returns: the complete messages.
   package func received() throws(Failure) -> [[UInt8]] {
     try read()
     var messages: [[UInt8]] = []
@@ -126,7 +127,7 @@ package final class HelperProcess {
     return messages
   }
 
-  /// Closes its input, upon which it ends, and waits for that as long as said. What it still says is passed over.
+  /// Closes the program's input, which makes it end, and waits at most this long. Any further output is ignored.
   package func end(within patience: Duration) {
     child.closeInput()
     let deadline = ContinuousClock.now + patience
@@ -151,7 +152,7 @@ package final class HelperProcess {
     frames.append(chunk[..<count])
   }
 
-  /// A program that has closed its output may go on for ever.
+  /// A program that has closed its output may still run forever.
   private func ended() -> Failure { .ended(child.wait(within: Self.patience)) }
 
   /// - Returns: false at the deadline.
@@ -160,7 +161,7 @@ package final class HelperProcess {
   ) throws(Failure) -> Bool {
     let ready: [Bool]
     do {
-      // poll(2) passes over a descriptor of -1.
+      // poll(2) ignores a descriptor of -1.
       ready = try waitReady([(descriptor, event), (interruption?.number ?? -1, POLLIN)], until: deadline)
     } catch {
       throw .system(error)

@@ -1,20 +1,19 @@
 import CLinux
 import Glibc
 
-/// A descriptor that ends waits: readable from the moment of the interruption on, so that every later wait ends at
-/// once.
+/// A descriptor that ends waits. It stays readable after the interruption, so that every later wait ends at once.
 ///
-/// `init()` makes one of SIGINT, SIGTERM and SIGHUP, to wait for in place of handlers that may run anywhere. `manual()`
-/// makes one for a thread that another has to end.
+/// `init()` makes one for SIGINT, SIGTERM and SIGHUP, and replaces signal handlers, which may run anywhere. `manual()`
+/// makes one for a thread that another thread must end.
 package final class Interruption: Sendable {
   private let descriptor: Descriptor
   private let isManual: Bool
 
-  /// Holds the signals back. Call it before any other thread is started, so that every thread inherits it.
+  /// Blocks the signals. Call it before any other thread starts, so that every thread inherits the mask.
   ///
-  /// - Parameter atHangup: whether SIGHUP is one of them.
+  /// - Parameter atHangup: whether SIGHUP is among them.
   package init(atHangup: Bool = true) throws(SystemError) {
-    // A reader that went away is an error of write(2), which says so, and not the end of the process.
+    // A vanished reader must be an error of write(2), not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -32,14 +31,14 @@ package final class Interruption: Sendable {
     isManual = true
   }
 
-  /// One that no signal ends, but `interrupt()`.
+  /// An interruption by `interrupt()`, not by signals.
   package static func manual() throws(SystemError) -> Interruption {
     Interruption(
       manual: Descriptor(
         adopting: try check("create an eventfd") { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) }))
   }
 
-  /// Ends the waits, now and later. Any thread; may be called again.
+  /// Ends present and later waits. May be called from any thread, and again.
   ///
   /// - Precondition: it was made with `manual()`.
   package func interrupt() {
@@ -47,23 +46,23 @@ package final class Interruption: Sendable {
     _ = eventfd_write(descriptor.number, 1)
   }
 
-  /// What to wait for; lent, not to be read or closed.
+  /// The descriptor to wait for; borrowed: do not read or close it.
   package var number: Int32 { descriptor.number }
 
-  /// Whether waits end.
+  /// Whether the interruption has happened.
   package var isPending: Bool {
     var entry = pollfd(fd: descriptor.number, events: Int16(POLLIN), revents: 0)
     return poll(&entry, 1, 0) > 0
   }
 
-  /// The signal that is waiting, of those that an `Interruption` holds back.
+  /// The pending signal, among those that an `Interruption` blocks.
   package static var pending: Int32? {
     var signals = sigset_t()
     sigpending(&signals)
     return [SIGINT, SIGTERM, SIGHUP].first { sigismember(&signals, $0) == 1 }
   }
 
-  /// Ends the process as the signal would have, so that a shell sees an interrupted command.
+  /// Ends the process as the signal would have done, so that a shell sees an interrupted command.
   package static func die(of number: Int32) -> Never {
     signal(number, SIG_DFL)
     var signals = sigset_t()
@@ -74,7 +73,7 @@ package final class Interruption: Sendable {
     exit(128 + number)
   }
 
-  /// Whether it was to be ignored from the start: by nohup(1), so that a command outlives its terminal.
+  /// Whether the signal was ignored from the start, as by nohup(1), so that a command outlives its terminal.
   private static func isIgnored(_ number: Int32) -> Bool {
     var action = sigaction()
     sigaction(number, nil, &action)
@@ -82,11 +81,11 @@ package final class Interruption: Sendable {
   }
 }
 
-/// SIGHUP, for a daemon that takes it as the wish to read its files again.
+/// SIGHUP, for a daemon that then reloads its files.
 package final class Hangups: Sendable {
   private let descriptor: Descriptor
 
-  /// Holds the signal back. Call it before any other thread is started, so that every thread inherits it.
+  /// Blocks the signal. Call it before any other thread starts, so that every thread inherits the mask.
   package init() throws(SystemError) {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -96,10 +95,10 @@ package final class Hangups: Sendable {
       adopting: try check("create a signalfd") { signalfd(-1, &signals, Int32(SFD_CLOEXEC | SFD_NONBLOCK)) })
   }
 
-  /// Readable when the signal has come; lent, not to be closed.
+  /// Readable after the signal; borrowed: do not close it.
   package var number: Int32 { descriptor.number }
 
-  /// Takes those that came; several count as one.
+  /// Clears the pending signals; several count as one.
   package func clear() {
     var information = signalfd_siginfo()
     while read(descriptor.number, &information, MemoryLayout<signalfd_siginfo>.size) > 0 {}

@@ -1,8 +1,8 @@
 import CLinux
 
 extension Descriptor {
-  /// Takes the exclusive lock of flock(2), which lasts until the descriptor is closed.
+  /// Takes the exclusive lock of flock(2). It lasts until the descriptor is closed.
   ///
-  /// - Returns: false when another has it.
+  /// - Returns: false if somebody else has the lock.
   package func lock() -> Bool { flock(number, LOCK_EX | LOCK_NB) == 0 }
 }

@@ -1,11 +1,11 @@
 package import Domain
 import Glibc
 
-/// A system call that failed: which, on what, and the kernel's reason.
+/// A failed system call: the operation, its subject, and the kernel's reason.
 package struct SystemError: Failure, Equatable {
-  /// What was tried, as a verb for people: `open`, `read`, `connect`.
+  /// The operation, as a verb for people: `open`, `read`, `connect`.
   package let operation: String
-  /// The path or address that it was tried on; empty where there is none.
+  /// The path or address concerned; empty if there is none.
   package let subject: String
   /// The `errno` value.
   package let code: Int32
@@ -16,7 +16,7 @@ package struct SystemError: Failure, Equatable {
     self.code = code
   }
 
-  /// The kernel's words for `code`.
+  /// The kernel's text for `code`.
   package var reason: String { String(cString: strerror(code)) }
 
   package var exitStatus: ExitStatus {
@@ -32,7 +32,7 @@ package struct SystemError: Failure, Equatable {
   }
 }
 
-/// Calls until it is not interrupted by a signal; a result of -1 throws.
+/// Repeats the call while a signal interrupts it. A result of -1 throws.
 package func check<Result: SignedInteger>(
   _ operation: String, _ subject: @autoclosure () -> String = "", _ call: () -> Result
 ) throws(SystemError) -> Result {

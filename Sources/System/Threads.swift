@@ -4,16 +4,17 @@ import Synchronization
 
 /// A thread that nobody waits for.
 package enum DetachedThread {
-  /// Starts one that runs `body` once. What `body` holds is the thread's from here on, and is let go of at its end.
+  /// Starts a thread that runs `body` once. From now on `body` and its captures belong to the thread, which releases
+  /// them at its end.
   package static func start(_ body: sending @escaping () -> Void) throws(SystemError) {
     pthread_detach(try startThread(body))
   }
 
-  /// The same, while the program does not hold signals back yet (`Interruption`). No signal is handled by this thread.
+  /// Starts a thread likewise, before the program blocks signals (`Interruption`). This thread handles no signals.
   package static func startAhead(_ body: sending @escaping () -> Void) throws(SystemError) {
     var (all, before) = (sigset_t(), sigset_t())
     sigfillset(&all)
-    // A thread begins with the mask of whoever starts it.
+    // A new thread inherits its creator's signal mask.
     pthread_sigmask(SIG_SETMASK, &all, &before)
     defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
     try start(body)
@@ -25,14 +26,14 @@ private final class ThreadBody {
   init(run: @escaping () -> Void) { self.run = run }
 }
 
-/// - Returns: a thread that is to be joined or detached.
+/// - Returns: a thread that must be joined or detached.
 private func startThread(_ body: sending @escaping () -> Void) throws(SystemError) -> pthread_t {
   let context = Unmanaged.passRetained(ThreadBody(run: body))
   var thread = pthread_t()
   let code = pthread_create(
     &thread, nil,
     { context in
-      // What is handed over below, and never nil.
+      // The context is passed below, and never nil.
       Unmanaged<ThreadBody>.fromOpaque(context!).takeRetainedValue().run()
       return nil
     }, context.toOpaque())
@@ -43,9 +44,8 @@ private func startThread(_ body: sending @escaping () -> Void) throws(SystemErro
   return thread
 }
 
-/// Something that is done on a thread of its own, and whose result is waited for later. It has ended, and its thread
-/// with it, when this goes: a program that ends while libcrypto is used on another thread takes libcrypto from under
-/// it.
+/// A task on its own thread, whose result is awaited later. Its `deinit` waits for the thread: if a program ended while
+/// another thread used libcrypto, libcrypto would be torn down under that thread.
 package final class Meanwhile<Success: Sendable>: Sendable {
   private let outcome: Outcome
   private let thread: Mutex<pthread_t?>
@@ -54,7 +54,7 @@ package final class Meanwhile<Success: Sendable>: Sendable {
     let result = Mutex<Result<Success, any Error>?>(nil)
   }
 
-  /// Begins it.
+  /// Starts the task.
   package init(_ body: @escaping @Sendable () throws -> Success) throws(SystemError) {
     let outcome = Outcome()
     self.outcome = outcome
@@ -67,10 +67,10 @@ package final class Meanwhile<Success: Sendable>: Sendable {
 
   deinit { join() }
 
-  /// Waits until it is done.
+  /// Waits until the task is done.
   package func result() throws -> Success {
     join()
-    // A thread that has ended has left its result.
+    // The thread has ended, so it has stored its result.
     return try outcome.result.withLock { $0! }.get()
   }
 
@@ -90,26 +90,26 @@ package final class Wakeup: Sendable {
     descriptor = Descriptor(adopting: try check("create an eventfd") { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) })
   }
 
-  /// What to wait for; lent, not to be closed.
+  /// The descriptor to wait for; borrowed: do not close it.
   package var number: Int32 { descriptor.number }
 
   /// Makes the descriptor readable. Any thread.
   package func signal() { _ = eventfd_write(descriptor.number, 1) }
 
-  /// Makes it unreadable until the next signal.
+  /// Makes the descriptor unreadable until the next signal.
   package func clear() {
     var count: eventfd_t = 0
     _ = eventfd_read(descriptor.number, &count)
   }
 }
 
-/// Messages from any thread to the one that takes them: for an `EventLoop`, or for `waitReadable` and `take`.
+/// Messages from any thread to one receiving thread, with an `EventLoop`, or with `waitReadable` and `take`.
 ///
-/// Posting never waits. The mailbox keeps all messages until they are taken, so whoever posts without end needs a limit
-/// of its own.
+/// Posting never waits. The mailbox keeps all messages until they are taken, so a sender that never stops needs its own
+/// limit.
 package final class Mailbox<Message: Sendable>: Sendable {
   private struct Contents {
-    /// Those before `first` were taken.
+    /// Messages before `first` are already taken.
     var messages: [Message?] = []
     var first = 0
   }
@@ -119,7 +119,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
   package init() throws(SystemError) { filled = try Wakeup() }
 
-  /// Readable while there is a message; lent, not to be read or closed.
+  /// Readable while there is a message; borrowed: do not read or close it.
   package var descriptor: Int32 { filled.number }
 
   /// Adds a message. Any thread.
@@ -130,7 +130,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
   }
 
-  /// The oldest message; nil where there is none.
+  /// The oldest message; nil if there is none.
   package func take() -> Message? {
     contents.withLock { contents in
       guard !contents.messages.isEmpty else { return nil }

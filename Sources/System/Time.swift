@@ -15,7 +15,7 @@ package enum WallClock {
 }
 
 extension WallClock {
-  /// Whether a time service keeps this computer's clock, as far as the kernel knows (adjtimex(2)).
+  /// Whether a time service keeps this computer's clock, according to the kernel (adjtimex(2)).
   package static var isKept: Bool {
     var state = timex()
     return adjtimex(&state) >= 0 && state.status & STA_UNSYNC == 0
@@ -36,9 +36,9 @@ extension Duration {
   }
 }
 
-/// How long to wait before something is tried again: from half a second, doubling, to half a minute.
+/// The wait before a new attempt: half a second at first, then doubling up to half a minute.
 ///
-/// The jitter keeps clients that lost the same broker at the same moment from coming back in step.
+/// The jitter keeps clients that lost the same broker at the same moment from reconnecting in step.
 package struct Backoff: Sendable {
   package static let first = Duration.milliseconds(500)
   package static let longest = Duration.seconds(30)
@@ -47,12 +47,12 @@ package struct Backoff: Sendable {
 
   package init() {}
 
-  /// The wait after a connection, or an attempt at one, that ended.
+  /// The wait after a connection, or an attempt, has ended.
   ///
   /// - Parameters:
-  ///   - lasted: how long it was established; zero where it never was. Only a connection that outlived the longest wait
-  ///     makes the next wait short again: a broker that accepts and then drops is not to be hammered.
-  ///   - chance: a random number from 0 to 1, which shortens the wait by up to a half.
+  ///   - lasted: how long the connection was up; zero if it never was. The wait becomes short again only after a
+  ///     connection that outlived the longest wait: a broker that accepts and then drops must not be hammered.
+  ///   - chance: a random number from 0 to 1. It shortens the wait by up to a half.
   package mutating func next(afterLasting lasted: Duration, chance: Double) -> Duration {
     if lasted > Self.longest { failures = 0 }
     let full = failures < 6 ? Self.first * (1 << failures) : Self.longest

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// A symmetric cipher at work on one message (EVP_CIPHER_CTX(3)).
+/// A symmetric cipher operation on one message (EVP_CIPHER_CTX(3)).
 private struct Cipher: ~Copyable {
   let context: OpaquePointer
 
@@ -19,13 +19,13 @@ private struct Cipher: ~Copyable {
     }
   }
 
-  /// Takes what is authenticated and not encrypted.
+  /// Adds data that is authenticated but not encrypted.
   func authenticate(_ additional: [UInt8]) {
     var count: Int32 = 0
     Libcrypto.require("encrypt", EVP_CipherUpdate(context, nil, &count, additional, Int32(additional.count)))
   }
 
-  /// The whole message. In a mode of blocks it has whole ones.
+  /// Processes the whole message. In block modes, its length must be a multiple of the block size.
   func update(_ input: [UInt8]) -> [UInt8] {
     var (output, count) = ([UInt8](repeating: 0, count: input.count), Int32(0))
     Libcrypto.require("encrypt", EVP_CipherUpdate(context, &output, &count, input, Int32(input.count)))
@@ -33,7 +33,7 @@ private struct Cipher: ~Copyable {
     return output
   }
 
-  /// What EVP_CipherFinal_ex returns. It has no output here: no mode adds to the message.
+  /// Returns the result of EVP_CipherFinal_ex, which has no output here: no mode used here adds bytes to the message.
   func finish() -> Int32 {
     var (block, count) = ([UInt8](repeating: 0, count: Int(EVP_MAX_BLOCK_LENGTH)), Int32(0))
     return EVP_CipherFinal_ex(context, &block, &count)
@@ -42,9 +42,9 @@ private struct Cipher: ~Copyable {
   deinit { EVP_CIPHER_CTX_free(context) }
 }
 
-/// Authenticated encryption (RFC 8439 2.8). The tag stands after the ciphertext.
+/// Authenticated encryption (RFC 8439 2.8). The tag follows the ciphertext.
 enum ChaCha20Poly1305 {
-  // Bytes.
+  // In bytes.
   static let keySize = 32
   static let nonceSize = 12
   private static let tagSize = 16
@@ -60,7 +60,7 @@ enum ChaCha20Poly1305 {
     return ciphertext + tag
   }
 
-  /// - Returns: nil unless the tag belongs to all of it.
+  /// - Returns: nil unless the tag authenticates both the ciphertext and the additional data.
   static func open(_ sealed: [UInt8], key: Secret, nonce: Secret, additional: [UInt8]) -> [UInt8]? {
     guard sealed.count >= tagSize else { return nil }
     var tag = Array(sealed.suffix(tagSize))
@@ -79,7 +79,7 @@ package enum AES128 {
 
   /// CBC without padding (NIST SP 800-38A, 6.2).
   ///
-  /// - Parameter plain: whole blocks.
+  /// - Parameter plain: a whole number of blocks.
   package static func encrypt(_ plain: [UInt8], _ key: [UInt8], initial: [UInt8] = zeros) -> [UInt8] {
     transform(plain, key, initial, encrypts: true)
   }

@@ -2,7 +2,7 @@ import CLibcrypto
 
 /// Signatures (RFC 8032, Ed25519).
 package enum Ed25519 {
-  /// Of a signature, bytes.
+  /// The size of a signature, bytes.
   package static let signatureSize = 64
 
   package struct PrivateKey: Sendable {
@@ -18,14 +18,14 @@ package enum Ed25519 {
     }
 
     package var bytes: [UInt8] { key.privateKey }
-    /// The library derives 32 bytes, which is all that the public key checks.
+    /// The library derives 32 bytes, and the public key checks nothing else.
     package var publicKey: PublicKey { PublicKey(key.publicKey)! }
 
     package func signature(for message: [UInt8]) -> [UInt8] {
       let context = Libcrypto.require("sign", EVP_MD_CTX_new())
       defer { EVP_MD_CTX_free(context) }
       var (signature, count) = ([UInt8](repeating: 0, count: signatureSize), signatureSize)
-      // Ed25519 hashes by itself: no digest is named (EVP_PKEY-ED25519(7)).
+      // Ed25519 does its own hashing, so no digest is named (EVP_PKEY-ED25519(7)).
       Libcrypto.require("sign", EVP_DigestSignInit_ex(context, nil, nil, nil, nil, key.pointer, nil))
       Libcrypto.require("sign", EVP_DigestSign(context, &signature, &count, message, message.count))
       precondition(count == signatureSize)
@@ -33,7 +33,7 @@ package enum Ed25519 {
     }
   }
 
-  /// A public key. It may be of small order or not in its canonical form: libcrypto refuses neither.
+  /// A public key. It may be of small order or not canonical, because libcrypto refuses neither.
   package struct PublicKey: Sendable {
     package let bytes: [UInt8]
 

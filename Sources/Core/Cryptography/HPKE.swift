@@ -1,10 +1,10 @@
 /// Hybrid public key encryption (RFC 9180) in base mode, with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and
-/// ChaCha20Poly1305. Functions and labels have the names of the RFC.
+/// ChaCha20Poly1305. Functions and labels have their names from the RFC.
 ///
-/// A context encrypts one message (section 6.1). Then its sequence number is always 0, and the nonce is `base_nonce`
+/// A context encrypts one message (section 6.1), so its sequence number is always 0, and the nonce is `base_nonce`
 /// (section 5.2).
 package enum HPKE {
-  /// What a sender makes of a message.
+  /// The result of encrypting a message.
   package struct Sealed: Sendable {
     /// The encapsulated key, `enc`.
     package let encapsulatedKey: [UInt8]
@@ -14,8 +14,8 @@ package enum HPKE {
 
   /// SealBase (section 6.1), with the context's exporter.
   ///
-  /// - Parameter ephemeral: of this message alone; the tests have those of the vectors.
-  /// - Returns: nil for a recipient's key of small order (section 7.1.4).
+  /// - Parameter ephemeral: a key for this message only. The tests pass the keys of the test vectors.
+  /// - Returns: nil if the recipient's key is of small order (section 7.1.4).
   package static func seal(
     _ message: [UInt8], to recipient: X25519.PublicKey, info: [UInt8] = [], additional: [UInt8],
     ephemeral: X25519.PrivateKey = X25519.PrivateKey()
@@ -30,8 +30,8 @@ package enum HPKE {
 
   /// OpenBase (section 6.1), with the context's exporter.
   ///
-  /// - Returns: nil for what was not sealed to this key, or was changed, and for an encapsulated key that is not one or
-  ///   has small order (section 7.1.4).
+  /// - Returns: nil if the message was not encrypted to this key or was changed, and if the encapsulated key is invalid
+  ///   or of small order (section 7.1.4).
   package static func open(
     _ ciphertext: [UInt8], encapsulatedKey: [UInt8], with recipient: X25519.PrivateKey, info: [UInt8] = [],
     additional: [UInt8]
@@ -43,13 +43,13 @@ package enum HPKE {
       .map { ($0, context.exporter) }
   }
 
-  /// Exports secrets that only the sender and the recipient of a message know.
+  /// Derives secrets that only the sender and the recipient of a message know.
   package struct Exporter: Sendable {
     let secret: Secret
 
     /// Context.Export (section 5.3).
     ///
-    /// - Parameter count: bytes, 32 at the most.
+    /// - Parameter count: bytes, at most 32.
     package func export(_ context: [UInt8], count: Int) -> Secret {
       labeledExpand(hpkeSuite, secret, "sec", context, count)
     }
@@ -79,7 +79,7 @@ package enum HPKE {
     }
   }
 
-  // Sections 4.1 and 5.1: the `suite_id` of each. The identifiers are those of section 7.
+  // The `suite_id` of section 4.1 and the one of section 5.1. Section 7 defines the identifiers.
   private static let kemSuite = Array("KEM".utf8) + [0x00, 0x20]
   private static let hpkeSuite = Array("HPKE".utf8) + [0x00, 0x20] + [0x00, 0x01] + [0x00, 0x03]
   private static let version = Array("HPKE-v1".utf8)

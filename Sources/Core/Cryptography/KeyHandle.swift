@@ -1,18 +1,18 @@
 import CLibcrypto
 
-/// A key of Ed25519 or X25519 as libcrypto holds it (EVP_PKEY(3)), and its one owner. libcrypto clears a private key
-/// when it frees it.
+/// The only owner of an Ed25519 or X25519 key in libcrypto (EVP_PKEY(3)). libcrypto clears a private key when it frees
+/// it.
 ///
-/// Nothing changes a key after it was made, so threads may share it (openssl-threads(7)).
+/// A key never changes after its creation, so threads may share it (openssl-threads(7)).
 final class KeyHandle: Sendable {
   enum Algorithm: String {
     case ed25519 = "ED25519"
     case x25519 = "X25519"
   }
 
-  /// Of a private or a public key, bytes. Any 32 bytes are one to libcrypto.
+  /// The size of a private or a public key, bytes. libcrypto accepts any 32 bytes.
   static let size = 32
-  // Unsafe to the compiler only: see above.
+  // Unsafe only for the compiler: see above.
   nonisolated(unsafe) let pointer: OpaquePointer
 
   init(privateKey bytes: [UInt8], _ algorithm: Algorithm) {
@@ -29,7 +29,7 @@ final class KeyHandle: Sendable {
       "make a public key", EVP_PKEY_new_raw_public_key_ex(nil, algorithm.rawValue, nil, bytes, bytes.count))
   }
 
-  /// A new private key, of random bytes (RFC 7748 6.1, RFC 8032 5.1.5).
+  /// A new private key from random bytes (RFC 7748 6.1, RFC 8032 5.1.5).
   convenience init(_ algorithm: Algorithm) {
     var bytes = randomBytes(Self.size)
     defer { OPENSSL_cleanse(&bytes, bytes.count) }

@@ -1,22 +1,23 @@
 import CLibcrypto
 
-/// The algorithms that this module takes from libcrypto, and what its calls have in common.
+/// The algorithms that this module takes from libcrypto, and the handling of errors from its calls.
 ///
-/// A call has two reasons to fail. If its input is bad, then `isRight` says so, and the caller refuses the input. If
-/// libcrypto lacks memory, or its configuration (openssl.cnf) has taken an algorithm away, then nothing safe is left to
-/// do, and `require` ends the process.
+/// A call fails for one of two reasons. If its input is bad, `isRight` returns false, and the caller refuses the input.
+/// If libcrypto lacks memory, or its configuration (openssl.cnf) has removed an algorithm, nothing safe is left to do,
+/// and `require` ends the process.
 ///
-/// An algorithm is fetched once a process, when it is first needed (crypto(7), "Explicit fetching"). It comes from the
-/// default library context, because TLS uses that too: a context of our own costs two milliseconds more.
+/// Each algorithm is fetched once per process, on first use (crypto(7), "Explicit fetching"). It comes from the default
+/// library context, because TLS uses that one too. A separate context would cost two more milliseconds.
 enum Libcrypto {
-  // Unsafe to the compiler only: nothing changes a fetched algorithm, so threads may share it (openssl-threads(7)).
+  // Unsafe only for the compiler: a fetched algorithm never changes, so threads may share it (openssl-threads(7)).
   nonisolated(unsafe) static let sha256 = fetch("SHA2-256", EVP_MD_fetch)
   nonisolated(unsafe) static let aes128CBC = fetch("AES-128-CBC", EVP_CIPHER_fetch)
   nonisolated(unsafe) static let chaCha20Poly1305 = fetch("ChaCha20-Poly1305", EVP_CIPHER_fetch)
   nonisolated(unsafe) static let hmac = fetch("HMAC", EVP_MAC_fetch)
   nonisolated(unsafe) static let cmac = fetch("CMAC", EVP_MAC_fetch)
 
-  /// To be called before anything else of libcrypto: exit(3) must not free its tables under a thread that still runs.
+  /// Must be called before any other libcrypto function: exit(3) must not free libcrypto's tables while a thread still
+  /// runs.
   static func start() { require("start", OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)) }
 
   private static func fetch(
@@ -26,19 +27,19 @@ enum Libcrypto {
     return require("give \(name)", fetch(nil, name, nil))
   }
 
-  /// Ends the process unless a call returned 1.
+  /// Ends the process unless a call has returned 1.
   static func require(_ operation: @autoclosure () -> String, _ status: Int32) {
     if status != 1 { fail(operation()) }
   }
 
-  /// Ends the process unless a call returned an object.
+  /// Ends the process unless a call has returned an object.
   static func require(_ operation: @autoclosure () -> String, _ object: OpaquePointer?) -> OpaquePointer {
     guard let object else { fail(operation()) }
     return object
   }
 
-  /// Whether a call that judges its input returned 1. If not, its reason is removed from the thread's error queue,
-  /// where TLS would take it for its own.
+  /// Whether a call that checks its input has returned 1. If not, the reason is removed from the thread's error queue,
+  /// where TLS would take it for its own error.
   static func isRight(_ status: Int32) -> Bool {
     if status == 1 { return true }
     ERR_clear_error()
@@ -48,7 +49,7 @@ enum Libcrypto {
   /// Computes a message authentication code (EVP_MAC(3)).
   ///
   /// - Parameters:
-  ///   - part: which digest or cipher the algorithm is to use: the name of its parameter, and its own.
+  ///   - part: the digest or cipher that the algorithm should use: the name of the parameter, and the name of the part.
   ///   - count: the length of the code, bytes.
   static func code(
     for message: Secret, _ algorithm: OpaquePointer, with part: (parameter: String, name: String), key: Secret,

@@ -2,7 +2,7 @@ import CLibcrypto
 
 /// SHA-256 (FIPS 180-4).
 package enum SHA256 {
-  /// Of a digest, bytes.
+  /// The size of a digest, bytes.
   package static let size = 32
 
   package static func digest(of message: [UInt8]) -> [UInt8] {
@@ -29,7 +29,7 @@ enum HKDF {
   /// Section 2.2.
   static func extract(salt: Secret, _ keyMaterial: Secret) -> Secret { HMAC.code(for: keyMaterial, by: salt) }
 
-  /// Section 2.3, for no more bytes than one hash has: the first of T(1).
+  /// Section 2.3, for at most the size of one hash: the beginning of T(1).
   static func expand(_ key: Secret, info: [UInt8], count: Int) -> Secret {
     precondition(count <= SHA256.size)
     return HMAC.code(for: Secret(info + [0x01]), by: key).prefix(count)

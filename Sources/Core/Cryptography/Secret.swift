@@ -1,11 +1,11 @@
 import CLibcrypto
 
-/// Bytes that only their owner may know. Their memory is cleared before it is freed.
+/// Secret bytes. Their memory is cleared before it is freed.
 package final class Secret: Sendable, Equatable {
-  // Written before the initializer returns, and then no more until it is cleared.
+  // Written before the initializer returns, and then not changed until it is cleared.
   private nonisolated(unsafe) let memory: UnsafeMutableBufferPointer<UInt8>
 
-  /// - Parameter fill: writes all bytes, which are zero before.
+  /// - Parameter fill: writes all bytes, which are zero at first.
   init(count: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
     memory = .allocate(capacity: count)
     memory.initialize(repeating: 0)
@@ -14,7 +14,7 @@ package final class Secret: Sendable, Equatable {
 
   package convenience init(_ bytes: [UInt8]) { self.init(count: bytes.count) { _ = $0.update(fromContentsOf: bytes) } }
 
-  /// A prefix, and then another secret.
+  /// A prefix, followed by another secret.
   convenience init(_ prefix: [UInt8], _ secret: Secret) {
     self.init(count: prefix.count + secret.memory.count) { memory in
       let end = memory.update(fromContentsOf: prefix)
@@ -24,7 +24,7 @@ package final class Secret: Sendable, Equatable {
 
   static let empty = Secret([])
 
-  /// Its first bytes.
+  /// The first bytes of the secret.
   func prefix(_ count: Int) -> Secret {
     Secret(count: count) { _ = $0.update(fromContentsOf: memory[..<count]) }
   }
@@ -34,7 +34,7 @@ package final class Secret: Sendable, Equatable {
     memory.deallocate()
   }
 
-  /// A copy, which nobody clears.
+  /// A copy, which is never cleared.
   package var bytes: [UInt8] { Array(memory) }
 
   func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
@@ -46,7 +46,7 @@ package final class Secret: Sendable, Equatable {
   }
 }
 
-/// Compares without telling by its time where two values first differ.
+/// Compares in a time that does not depend on where two values differ.
 ///
 /// The lengths are not secret in this protocol: every secret has a fixed one.
 package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
@@ -61,7 +61,7 @@ private func constantTimeEqual(_ a: UnsafeBufferPointer<UInt8>, _ b: UnsafeBuffe
 package func randomBytes(_ count: Int) -> [UInt8] {
   var generator = SystemRandomNumberGenerator()
   var bytes: [UInt8] = []
-  // A number is a system call; a byte would be one, too.
+  // Each number costs a system call, and a single byte would cost one as well.
   while bytes.count < count { withUnsafeBytes(of: generator.next() as UInt64) { bytes += $0 } }
   return Array(bytes.prefix(count))
 }

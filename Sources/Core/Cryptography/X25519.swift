@@ -15,10 +15,10 @@ package enum X25519 {
     }
 
     package var bytes: [UInt8] { key.privateKey }
-    /// The library derives 32 bytes, which is all that the public key checks.
+    /// The library derives 32 bytes, and the public key checks nothing else.
     package var publicKey: PublicKey { PublicKey(key.publicKey)! }
 
-    /// - Returns: nil where the secret is all zero, as it is with each point of small order (RFC 7748 6.1).
+    /// - Returns: nil if the secret is all zero, as with every point of small order (RFC 7748 6.1).
     package func sharedSecret(with publicKey: PublicKey) -> Secret? {
       let context = Libcrypto.require("agree on a secret", EVP_PKEY_CTX_new_from_pkey(nil, key.pointer, nil))
       defer { EVP_PKEY_CTX_free(context) }
@@ -30,7 +30,7 @@ package enum X25519 {
         var count = secret.count
         isAgreed = Libcrypto.isRight(EVP_PKEY_derive(context, secret.baseAddress, &count)) && count == secret.count
       }
-      // libcrypto refuses the zero secret, too, but no manual of it says so.
+      // libcrypto also refuses the zero secret, but its manual does not say so.
       return isAgreed && secret != zero ? secret : nil
     }
   }

@@ -1,8 +1,8 @@
 public import Encoding
 
-/// What a program's end says to a script. `stepctl(1)` lists them all, `stepd(8)` those that stepd ends with.
+/// A program's exit status, for scripts. `stepctl(1)` lists them all; `stepd(8)` lists those of stepd.
 ///
-/// From 64 on they are those of sysexits.h, which shells and mail systems have used for decades.
+/// From 64 on they follow sysexits.h, which shells and mail systems have used for decades.
 public enum ExitStatus: Int32, CaseIterable, Sendable {
   case done = 0
   case failure = 1
@@ -18,7 +18,7 @@ public enum ExitStatus: Int32, CaseIterable, Sendable {
   case noPermission = 77
   case configuration = 78
 
-  /// The word for it in JSON; it stays the same in later versions.
+  /// The word for it in JSON, which later versions keep.
   public var word: String {
     switch self {
     case .done: "done"
@@ -37,7 +37,7 @@ public enum ExitStatus: Int32, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it is how a command to a step ended, and not a fault of something else.
+  /// Whether it is the outcome of a command to a step, and not some other failure.
   public var isOutcome: Bool {
     switch self {
     case .done, .notLocated, .otherSide, .refused, .unconfirmed: true
@@ -46,16 +46,16 @@ public enum ExitStatus: Int32, CaseIterable, Sendable {
   }
 }
 
-/// An error that says what it means to the person who started the program.
+/// An error that the user of the program can understand.
 ///
-/// `description` is the line that this person reads: what and where, in lower case, without a full stop.
+/// `description` is the line for the user: what failed and where, in lower case, without a full stop.
 public protocol Failure: Error, CustomStringConvertible {
   var exitStatus: ExitStatus { get }
-  /// What to do; nil where the line says it already.
+  /// What to do; nil if the line already says so.
   var hint: String? { get }
-  /// What a program is told beyond `exitStatus`, where the command prints JSON.
+  /// Members for the command's JSON output, in addition to `exitStatus`.
   var details: [JSON.Member] { get }
-  /// Whether a signal ended the wait: the program then ends as the signal would have ended it.
+  /// Whether a signal ended the wait. The program must then end as if the signal had ended it.
   var isInterruption: Bool { get }
 }
 

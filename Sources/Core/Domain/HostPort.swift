@@ -1,4 +1,4 @@
-/// A host and a port, as URLs have them (RFC 3986 3.2.2 and 3.2.3): `HOST`, `HOST:PORT`, `[ADDRESS]` or
+/// A host and a port in the syntax of URLs (RFC 3986 3.2.2 and 3.2.3): `HOST`, `HOST:PORT`, `[ADDRESS]` or
 /// `[ADDRESS]:PORT`.
 package struct HostPort: Hashable, Sendable, CustomStringConvertible {
   /// A name or an address, without brackets.
@@ -17,7 +17,7 @@ package struct HostPort: Hashable, Sendable, CustomStringConvertible {
 
   package init(host: String, port: UInt16) { (self.host, self.port) = (host, port) }
 
-  /// - Parameter usual: the port of a text without one; nil where the text has to have one.
+  /// - Parameter usual: the port for a text without one; nil if the text must have one.
   package init(_ text: Substring, usual: UInt16?) throws(Flaw) {
     var host = text
     if let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") {
@@ -39,6 +39,6 @@ package struct HostPort: Hashable, Sendable, CustomStringConvertible {
     self.host = String(host)
   }
 
-  /// With brackets where they are needed.
+  /// With brackets if they are needed.
   package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

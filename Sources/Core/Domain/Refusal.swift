@@ -1,10 +1,10 @@
-/// That the controller did not obey, and why.
+/// Why the controller did not obey a command.
 public struct Refusal: Hashable, Sendable {
   public let code: RefusalCode
-  /// Whether the same rider can succeed by trying once more, with a new challenge and a new proof. The controller says
-  /// so: of an unknown code nobody else can know it.
+  /// Whether the same rider can succeed with one more try, with a new challenge and a new proof. The controller says
+  /// so, because a reader may not know the code.
   public let retryCanHelp: Bool
-  /// With `approaching`: what comes, where the controller says so.
+  /// With `approaching`: what comes, if the controller says so.
   public let oncoming: Oncoming?
 
   public init(_ code: RefusalCode, retryCanHelp: Bool, oncoming: Oncoming? = nil) {
@@ -13,17 +13,17 @@ public struct Refusal: Hashable, Sendable {
     self.oncoming = oncoming
   }
 
-  /// As version 1 defines it for the code.
+  /// A refusal as version 1 defines it for this code.
   public init(_ code: RefusalCode, oncoming: Oncoming? = nil) {
     self.init(code, retryCanHelp: code.retryCanHelp, oncoming: oncoming)
   }
 }
 
-/// Something on the road that comes towards a step.
+/// Something on the road that moves towards a step.
 public struct Oncoming: Hashable, Sendable {
-  /// What it is, as a word: `bicycle`, `car`.
+  /// Its kind, as a word: `bicycle`, `car`.
   public let category: String
-  /// Milliseconds until it may be at the step.
+  /// Milliseconds until it may reach the step.
   public let arrival: Int64
 
   public init(category: String, arrival: Int64) {
@@ -39,29 +39,29 @@ public struct Oncoming: Hashable, Sendable {
 
 /// Why the controller did not obey. The raw value is the word in a statement.
 public enum RefusalCode: OpenWord {
-  /// Decrypted and signed by a known rider, but not a command as the protocol defines it.
+  /// Decrypted, and signed by a known rider, but not a command as the protocol defines it.
   case malformed
   /// For another vehicle.
   case wrongVehicle
-  /// For another step than the topic's, one that the token does not allow, or one the rider does not face.
+  /// Not the topic's step, or not allowed by the token, or not the step that the rider faces.
   case wrongStep
-  /// The token's time has not begun.
+  /// The token is not valid yet.
   case tokenNotYetValid
-  /// The token's time is over.
+  /// The token has expired.
   case tokenExpired
-  /// The operator has withdrawn the token, or the device that it is bound to.
+  /// The operator has revoked the token or the device that it is bound to.
   case tokenRevoked
-  /// A retained message: it says nothing about when it was meant.
+  /// A retained message: nobody can tell when it was sent.
   case retained
   /// The challenge or the command was used before.
   case replayed
-  /// The challenge is unknown or too old, the epoch is not this one, or the deadline has passed.
+  /// The challenge is unknown or too old, the epoch has ended, or the deadline has passed.
   case expired
-  /// A way of proving presence that the controller's policy does not accept.
+  /// The controller's policy does not accept this proof method.
   case proofNotAccepted
-  /// Heard or read too long ago.
+  /// The proof was heard or read too long ago.
   case staleProof
-  /// At this side, but not located, or not within the zone that the policy asks for.
+  /// On this side, but not located, or not within the zone that the policy requires.
   case notNear
   /// The vehicle does not hear the rider's device at this step.
   case notHeard
@@ -69,21 +69,21 @@ public enum RefusalCode: OpenWord {
   case busy
   /// Something is in the way.
   case obstructed
-  /// Something on the road comes towards the step.
+  /// Something on the road moves towards the step.
   case approaching
-  /// The vehicle is to watch the road, and cannot see it.
+  /// The vehicle must watch the road, and cannot see it.
   case blind
-  /// The device that opened the step is still entitled to be the only one that closes it.
+  /// For now, only the device that opened the step may close it.
   case reserved
-  /// The vehicle moves, or does not say that it stands.
+  /// The vehicle moves, or does not report that it stands.
   case vehicleMoving
   /// This device has moved steps too often lately.
   case tooOften
-  /// An input of the vehicle forbids every motion, such as a stop button.
+  /// An input of the vehicle, such as a stop button, forbids every motion.
   case stopped
   /// The journal cannot be written or the servo cannot be driven.
   case unavailable
-  /// A reason that version 1 does not know: refused all the same.
+  /// A reason that version 1 does not know. It is a refusal all the same.
   case other(String)
 
   public static let known: [RefusalCode] = [
@@ -133,21 +133,21 @@ public enum RefusalCode: OpenWord {
   }
 }
 
-/// Why a motion did not end where it should have.
+/// Why a motion did not end at its target, or what else is wrong with a step.
 public enum Fault: OpenWord {
-  /// The controller stopped (power, crash) while the step moved; nobody knows where it stands.
+  /// The controller stopped (power, crash) while the step moved. The step's position is unknown.
   case interrupted
   /// Something is in the way.
   case obstructed
-  /// The motion took longer than it may.
+  /// The motion took longer than allowed.
   case timeout
   /// The servo's driver failed.
   case driver
-  /// The vehicle moves, or does not say that it stands, and the step is out.
+  /// The vehicle moves, or does not report that it stands, while the step is out.
   case vehicleMoving
-  /// An input of the vehicle forbids every motion, such as a stop button.
+  /// An input of the vehicle, such as a stop button, forbids every motion.
   case stopped
-  /// The motion ended, and the switch at that end does not see the step.
+  /// The motion ended, but the switch at that end does not detect the step.
   case endMissed
   /// The inputs contradict one another, or one cannot be read.
   case sensor

@@ -1,7 +1,7 @@
 import Encoding
 
-/// A command as it can be pasted into a shell: each word that the shell would read otherwise is quoted (POSIX.1-2024,
-/// Shell Command Language, 2.2.2).
+/// A command that can be pasted into a shell. Words with characters that are special to the shell are quoted
+/// (POSIX.1-2024, Shell Command Language, 2.2.2).
 package func shellCommand(_ words: String...) -> String { words.map(shellWord).joined(separator: " ") }
 
 package func shellWord(_ word: String) -> String {

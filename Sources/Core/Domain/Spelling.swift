@@ -1,15 +1,15 @@
-/// What was probably meant by a mistyped word.
+/// The likely intention behind a mistyped word.
 package enum Spelling {
-  /// The nearest of some words, when it is near: at most two letters off, and less than half of the word.
+  /// The nearest of some words, if it is near: at most two edits, and fewer than half of the word's letters.
   package static func nearest(to word: String, among candidates: [String]) -> String? {
     let near = candidates.map { ($0, distance(word.lowercased(), $0)) }
       .filter { $0.1 <= 2 && $0.1 * 2 < max($0.0.count, 2) }
     return near.min { $0.1 < $1.1 }?.0
   }
 
-  /// Letters to insert, delete, replace, or swap with their neighbour (optimal string alignment).
+  /// The number of letters to insert, delete, replace, or swap with their neighbour (optimal string alignment).
   static func distance(_ a: String, _ b: String) -> Int {
-    // Keys are short; a long one is not a slip of the finger, and would cost the product of the lengths.
+    // Keys are short. A long word is no slip of the finger, and would cost the product of the lengths.
     guard a.utf8.count <= 64, b.utf8.count <= 64 else { return .max / 2 }
     let a = Array(a)
     let b = Array(b)

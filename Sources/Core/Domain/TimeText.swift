@@ -1,4 +1,4 @@
-/// A length of time as people type it: a number of seconds, or a number and its unit (`500ms`, `10s`, `2m`, `8h`,
+/// Reads a duration as people type it: a number of seconds, or a number and its unit (`500ms`, `10s`, `2m`, `8h`,
 /// `7d`).
 ///
 /// - Returns: seconds; nil for anything else.

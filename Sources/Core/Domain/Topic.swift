@@ -1,13 +1,13 @@
 import Encoding
 
-/// The part of a vehicle's MQTT topics that all of them share: `arena2036/rolling_chassis`.
+/// The common beginning of a vehicle's MQTT topics: `arena2036/rolling_chassis`.
 ///
-/// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a
-/// wildcard or a `$` from a file could reach where it should not (MQTT 3.1.1, 4.7).
+/// Levels of letters, digits, `.`, `-` and `_`, joined by `/`; at most 128 bytes. MQTT allows more, but then a wildcard
+/// or a `$` from a file could reach other topics (MQTT 3.1.1, 4.7).
 public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
-  /// - Returns: nil for a text that is not of this form.
+  /// - Returns: nil for a text in any other form.
   public init?(_ text: String) {
     guard (1...128).contains(text.utf8.count) else { return nil }
     for level in text.split(separator: "/", omittingEmptySubsequences: false) {
@@ -17,30 +17,29 @@ public struct TopicPrefix: Hashable, Sendable, CustomStringConvertible {
     description = text
   }
 
-  /// Where a step's commands are published.
+  /// The topic for a step's commands.
   public func setPosition(_ step: StepID) -> String { "\(self)/\(step)/set_position" }
 
-  /// Where a step's statements are published.
+  /// The topic for a step's statements.
   public func status(_ step: StepID) -> String { "\(self)/\(step)/status" }
 
-  /// Where the broker keeps what the operator tells the controller: `Notice`.
+  /// The topic on which the broker retains the operator's `Notice`.
   public var notice: String { "\(self)/operator" }
 
-  /// Where the controller tells the operator what it did: `VehicleEvent`.
+  /// The topic on which the controller reports its actions to the operator: `VehicleEvent`.
   public var events: String { "\(self)/events" }
 
-  /// Where the broker keeps whether the controller is there: `Availability`.
+  /// The topic on which the broker retains the controller's `Availability`.
   public var availability: String { "\(self)/availability" }
 }
 
-/// What is retained on `TopicPrefix.availability`. Nobody signs it: it is a courtesy of the broker's, and proves
-/// nothing.
+/// The retained message on `TopicPrefix.availability`. It is not signed and proves nothing: it is only a convenience.
 public enum Availability: String, Sendable, CaseIterable {
   /// The controller is connected.
   case online
-  /// It has ended, or the broker has lost it.
+  /// The controller has ended, or has lost its connection to the broker.
   case offline
 
-  /// What is published.
+  /// The payload to publish.
   public var payload: [UInt8] { Array(rawValue.utf8) }
 }

@@ -1,9 +1,9 @@
 import Encoding
 
-/// A 128-bit identifier (RFC 9562): a vehicle's name on the air and in every message.
+/// A 128-bit identifier (RFC 9562): a vehicle's name in radio frames and in every message.
 ///
-/// It stands in place of Foundation's, whose `init(uuidString:)` and description differ in case from what the
-/// protocol needs: here the text form is always lower case, and parsing accepts both.
+/// It replaces Foundation's type, whose `init(uuidString:)` and description handle case differently: in the protocol,
+/// the text is always lower case, and parsing accepts both.
 public struct UUID: Hashable, Sendable, CustomStringConvertible {
   /// The 16 bytes in network order, as an iBeacon frame carries them.
   public let high: UInt64
@@ -20,12 +20,12 @@ public struct UUID: Hashable, Sendable, CustomStringConvertible {
     return version4(high: generator.next(), low: generator.next())
   }
 
-  /// The UUID of version 4 with these 122 bits: the six others say version and variant (RFC 9562 5.4).
+  /// The version 4 UUID with these 122 bits. The other six hold version and variant (RFC 9562 5.4).
   package static func version4(high: UInt64, low: UInt64) -> UUID {
     UUID(high: high & ~0xF000 | 0x4000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
   }
 
-  /// The usual form only, `8-4-4-4-12` hexadecimal digits in either case.
+  /// Reads only the usual form, `8-4-4-4-12` hexadecimal digits in either case.
   public init?(_ text: some StringProtocol) {
     let groups = text.split(separator: "-", omittingEmptySubsequences: false)
     guard groups.map(\.utf8.count) == [8, 4, 4, 4, 12], let bytes = hexadecimal(groups.joined()) else { return nil }

@@ -4,11 +4,11 @@ public struct Step: Hashable, Sendable {
   public let side: Side
   /// The `major` of the step's iBeacon.
   public let major: UInt16
-  /// The RSSI at 1 m, dBm, where it was measured on this vehicle. Where it is nil, what the beacon sends counts.
+  /// The RSSI at 1 m measured on this vehicle, dBm. If it is nil, the value in the beacon's frames counts.
   public var measuredPower: Int8?
-  /// The `minor` of the step's iBeacon, where that never changes. Nil when it is not known, or rotates.
+  /// The `minor` of the step's iBeacon if it is fixed; nil if it is unknown or rotates.
   public var minor: UInt16?
-  /// The NFC tags on the step; empty when any tag that names the step will do.
+  /// The NFC tags on the step. If the list is empty, any tag that names the step is accepted.
   public var tags: [TagUID]
 
   public init(
@@ -23,12 +23,12 @@ public struct Step: Hashable, Sendable {
   }
 }
 
-/// What a rider's program has to know of a vehicle to say which step it hears.
+/// What a rider's program must know about a vehicle to tell which step it hears.
 public struct Vehicle: Hashable, Sendable {
-  /// What people call it; see `isName`.
+  /// The name that people use; see `isName`.
   public let name: String
   public let uuid: UUID
-  /// In file order; ids, sides, majors and tags are unique, and there is at least one step.
+  /// In the order of the file. Ids, sides, majors and tags are unique, and there is at least one step.
   public private(set) var steps: [Step]
 
   /// What makes a list of steps ambiguous or useless.
@@ -55,26 +55,26 @@ public struct Vehicle: Hashable, Sendable {
     self.steps = steps
   }
 
-  /// Whether a text can be a vehicle's name. Terminals show it, and a code has to hold it.
+  /// Whether a text can be a vehicle's name. It must suit terminals and fit into a code.
   public static func isName(_ text: String) -> Bool {
     (1...128).contains(text.utf8.count)
       && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
-  /// What `isName` accepts, in words for people.
+  /// The rule of `isName`, in words for people.
   public static let nameRule = "1 to 128 bytes of text without control characters"
 
-  /// The vehicle without its tags, as riders get it: only the vehicle itself has to know its tags, and they may change.
+  /// The vehicle without its tags, for riders. Only the vehicle itself needs its tags, and they may change.
   public var withoutTags: Vehicle {
     var vehicle = self
     for index in steps.indices { vehicle.steps[index].tags = [] }
     return vehicle
   }
 
-  /// The step of that name; nil where the vehicle has none.
+  /// The step with this id; nil if the vehicle has none.
   public func step(_ id: StepID) -> Step? { steps.first { $0.id == id } }
-  /// The step at that side; nil where the vehicle has none.
+  /// The step on this side; nil if the vehicle has none.
   public func step(at side: Side) -> Step? { steps.first { $0.side == side } }
-  /// The step whose beacon sends that major; nil where the vehicle has none.
+  /// The step whose beacon sends this major; nil if the vehicle has none.
   public func step(major: UInt16) -> Step? { steps.first { $0.major == major } }
 }

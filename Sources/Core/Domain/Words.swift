@@ -1,11 +1,11 @@
 import Encoding
 
-/// Which side of the vehicle a step is on, seen by someone who sits in it and looks forward.
+/// The side of the vehicle that a step is on, for a person who sits in it and looks forward.
 public enum Side: String, Sendable, CaseIterable {
   case left, right
 }
 
-/// What a step can be asked to be. A status may also say that it is not known (after an interrupted motion).
+/// A step's target or state. A status may also say that the state is unknown (after an interrupted motion).
 public enum Position: String, Sendable, CaseIterable {
   case open, close, unknown
 }
@@ -16,13 +16,13 @@ public func isWord(_ text: String) -> Bool {
     && text.utf8.allSatisfy { $0.isASCIILowercase || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }
 }
 
-/// A word beside which later versions of the protocol may have others.
+/// A word from a list that later versions of the protocol may extend.
 ///
-/// An unknown word is kept as text, so that it can be shown. Each type says how a reader takes it.
+/// An unknown word is kept as text, so that it can be shown. Each type tells how readers treat it.
 public protocol OpenWord: RawRepresentable, Hashable, Sendable where RawValue == String {
   /// The words of version 1.
   static var known: [Self] { get }
-  /// A word that version 1 does not know; `init(rawValue:)` makes it of no other.
+  /// A word that version 1 does not know; `init(rawValue:)` uses it for those only.
   static func other(_ word: String) -> Self
 }
 
@@ -37,7 +37,7 @@ extension OpenWord {
 /// What a step is doing.
 public enum Phase: OpenWord {
   case idle, moving, fault
-  /// The step is not at rest: whoever waits for the end of a motion waits on.
+  /// The step is not at rest: a program that waits for the end of a motion keeps waiting.
   case other(String)
 
   public static let known: [Phase] = [.idle, .moving, .fault]
@@ -51,7 +51,7 @@ public enum Phase: OpenWord {
     }
   }
 
-  /// Whether nothing more happens by itself.
+  /// Whether the step stays as it is without a further command.
   public var isAtRest: Bool {
     switch self {
     case .idle, .fault: true
@@ -60,14 +60,14 @@ public enum Phase: OpenWord {
   }
 }
 
-/// What a vehicle's guard knows of the road beside a step.
+/// What a vehicle's guard knows about the road beside a step.
 public enum Watch: OpenWord {
-  /// Nothing comes towards the step.
+  /// Nothing moves towards the step.
   case clear
   case approaching
   /// Something stands at the step.
   case obstructed
-  /// Too little is known to say any of these.
+  /// Too little is known for any other answer.
   case blind
   case other(String)
 
@@ -84,9 +84,9 @@ public enum Watch: OpenWord {
   }
 }
 
-/// How far a beacon is: immediate is below 0.5 m, near up to 3 m, far beyond.
+/// How far away a beacon is: immediate is below 0.5 m, near is up to 3 m, far is beyond.
 ///
-/// `unknown` says that there is no evidence, or too little to tell two zones apart.
+/// `unknown` means that there is no evidence, or too little to tell two zones apart.
 public enum Zone: String, Sendable, CaseIterable, Comparable {
   case immediate, near, far, unknown
 
@@ -99,7 +99,7 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// The distance at which the zone ends, metres; nil for a zone without an end.
+  /// The distance at which the zone ends, metres; nil if the zone has no end.
   public var end: Double? {
     switch self {
     case .immediate: 0.5
@@ -108,11 +108,11 @@ public enum Zone: String, Sendable, CaseIterable, Comparable {
     }
   }
 
-  /// Nearer is less; unknown is never within any zone.
+  /// A nearer zone is less. Unknown is never within any zone.
   public static func < (a: Zone, b: Zone) -> Bool { a.rank < b.rank }
 }
 
-/// How presence at a step was found.
+/// How presence at a step was detected.
 public enum ProofMethod: String, Sendable, CaseIterable {
   case beacon, nfc, qr
   /// The vehicle's own adapters hear the rider's device.
@@ -121,11 +121,11 @@ public enum ProofMethod: String, Sendable, CaseIterable {
 
 /// The name of a step in topics and files: 1 to 32 of `a`–`z`, `0`–`9`, `-` and `_`.
 ///
-/// It becomes a part of an MQTT topic, so nothing that MQTT gives a meaning (`/`, `+`, `#`, `$`) can be in it.
+/// It becomes part of an MQTT topic, so it cannot contain characters that MQTT interprets (`/`, `+`, `#`, `$`).
 public struct StepID: Hashable, Sendable, CustomStringConvertible {
   public let description: String
 
-  /// - Returns: nil for a text that is not of this form.
+  /// - Returns: nil for a text in any other form.
   public init?(_ text: String) {
     let allowed = text.utf8.allSatisfy { $0.isASCIILowercase || $0.isASCIIDigit || "-_".utf8.contains($0) }
     guard allowed, (1...32).contains(text.utf8.count) else { return nil }
@@ -133,7 +133,7 @@ public struct StepID: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Microseconds since 1970-01-01T00:00:00Z: the time of a capture, a frame, a proof.
+/// Microseconds since 1970-01-01T00:00:00Z: the time of a capture, a frame or a proof.
 public struct UnixTime: Hashable, Comparable, Sendable {
   public var microseconds: Int64
 
@@ -141,7 +141,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
 
   public static func < (a: UnixTime, b: UnixTime) -> Bool { a.microseconds < b.microseconds }
 
-  /// Seconds from `earlier` to this time; negative when a clock was set back.
+  /// Seconds from `earlier` to this time; negative if a clock was set back.
   public func seconds(since earlier: UnixTime) -> Double {
     Double(microseconds &- earlier.microseconds) / 1e6
   }

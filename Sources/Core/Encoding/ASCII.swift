@@ -1,5 +1,4 @@
-/// The classes of characters that names in protocols and files are made of, byte by byte: no locale, and no letter
-/// beyond ASCII.
+/// The character classes for names in protocols and files, byte by byte: no locale, and no letters beyond ASCII.
 extension UInt8 {
   /// `0` to `9`.
   package var isASCIIDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }

@@ -1,4 +1,4 @@
-/// Base64url without padding (RFC 4648 5, RFC 7515 2), in its one canonical form.
+/// Base64url without padding (RFC 4648 5, RFC 7515 2), in its only canonical form.
 public enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
@@ -8,9 +8,9 @@ public enum Base64URL {
     return values
   }()
 
-  /// The text for some bytes.
+  /// Encodes bytes.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String {
-    // A loop over any sequence calls a function for each byte; over an array it calls none.
+    // Iterating over a generic sequence calls a function for each byte; iterating over an array calls none.
     let bytes = Array(bytes)
     let alphabet = alphabet
     var text: [UInt8] = []
@@ -29,10 +29,10 @@ public enum Base64URL {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The bytes that a text stands for (RFC 4648 5).
+  /// Decodes a text (RFC 4648 5).
   ///
-  /// - Returns: nil for padding, white space, other characters, and unused bits that are not zero: one value has one
-  ///   text, so a signed text cannot be varied without a trace.
+  /// - Returns: nil for padding, white space, other characters, and unused bits that are not zero. Each value has one
+  ///   text, so that a signed text has no variants.
   public static func decode(_ text: some StringProtocol) -> [UInt8]? { decode(utf8: Array(text.utf8)[...]) }
 
   /// The bytes that a text in base64 stands for (RFC 4648 4): another alphabet in two characters, and padded.
@@ -44,7 +44,7 @@ public enum Base64URL {
     return decode(String(text.dropLast(padding).map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
   }
 
-  /// Decodes a text that is given as its bytes in UTF-8.
+  /// Decodes the UTF-8 bytes of a text.
   public static func decode(utf8 text: ArraySlice<UInt8>) -> [UInt8]? {
     let values = values
     var (pending, bits, seen) = (UInt32(0), 0, UInt8(0))

@@ -1,7 +1,7 @@
-/// Messages in a stream of bytes, as stepctl and its helper programs write them: two bytes with the length of the
-/// message, the higher first, then the message, whose first byte says what it is.
+/// Messages in a stream of bytes between stepctl and its helper programs. Each message follows its length (two bytes,
+/// high byte first). The first byte of a message gives its kind.
 ///
-/// Nothing that is received is trusted: whoever sends it may have been taken over by what it reads.
+/// Received data is not trusted: the data that the sender reads may have taken the sender over.
 package struct Frames: Sendable {
   /// No frame can carry more bytes.
   package static let longest = 0xFFFF
@@ -15,7 +15,7 @@ package struct Frames: Sendable {
     self.longest = longest
   }
 
-  /// A message with its length before it.
+  /// A message, preceded by its length.
   package static func frame(_ message: [UInt8]) -> [UInt8] {
     precondition((1...longest).contains(message.count))
     return UInt16(message.count).bigEndianBytes + message
@@ -23,9 +23,9 @@ package struct Frames: Sendable {
 
   package mutating func append(_ bytes: some Sequence<UInt8>) { received += bytes }
 
-  /// The next message; nil while it is not complete.
+  /// The next message; nil if it is not complete yet.
   ///
-  /// - Throws: for a length that no message has. There is no way to go on after it.
+  /// - Throws: for a length that no message has. The stream cannot be continued after that.
   package mutating func next() throws(MalformedMessage) -> [UInt8]? {
     guard received.count >= 2 else { return nil }
     let count = Int(bigEndianBytes: received.prefix(2))
@@ -36,7 +36,7 @@ package struct Frames: Sendable {
   }
 }
 
-/// What came is no message of ours: the two programs are of different versions, or one of them was taken over.
+/// The input is not one of our messages: the two programs differ in version, or one of them was taken over.
 package struct MalformedMessage: Error, Equatable {
   package init() {}
 }

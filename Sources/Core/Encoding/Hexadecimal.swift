@@ -4,7 +4,7 @@ public func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
   return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] }, as: UTF8.self)
 }
 
-/// The bytes that hexadecimal digits in either case stand for; nil for anything else, and for an odd number of digits.
+/// Decodes hexadecimal digits in either case; nil for anything else, and for an odd number of digits.
 public func hexadecimal(_ text: some StringProtocol) -> [UInt8]? {
   var bytes: [UInt8] = []
   var high: UInt8?

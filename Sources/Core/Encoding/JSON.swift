@@ -1,20 +1,20 @@
 /// A JSON value (RFC 8259) whose objects keep the order of their members.
 ///
-/// Foundation's decoder takes the last of two members with one name without a word, so two programs can read one
-/// signed message differently. Here a repeated name is an error (RFC 8725 has it so for JWTs), as is everything
-/// that RFC 8259 leaves to chance: lone surrogates, bytes after the value, deep nesting.
+/// If two members have the same name, Foundation's decoder silently takes the last one, so two programs can read one
+/// signed message differently. Here a repeated name is an error (as RFC 8725 demands for JWTs). So is everything that
+/// RFC 8259 leaves open: lone surrogates, bytes after the value, deep nesting.
 public enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
   /// A number without fraction or exponent that fits in 64 bits, and is not `-0`.
   case integer(Int64)
-  /// Any other number. It is infinite where it is too large for a `Double`.
+  /// Any other number. It is infinite if it is too large for a `Double`.
   case number(Double)
   case string(String)
   case array([JSON])
   case object([Member])
 
-  /// A name and its value in an object.
+  /// A name and its value, in an object.
   public struct Member: Hashable, Sendable {
     public let name: String
     public let value: JSON
@@ -25,13 +25,13 @@ public enum JSON: Hashable, Sendable {
     }
   }
 
-  /// The member of that name, if this is an object that has it.
+  /// The member with this name; nil if there is none, or if this is not an object.
   public subscript(name: String) -> JSON? {
     guard case .object(let members) = self else { return nil }
     return members.first { identical($0.name, name) }?.value
   }
 
-  /// The value as this type; nil where it is of another.
+  /// The value if it has this type, or else nil.
   public var string: String? { if case .string(let value) = self { value } else { nil } }
   public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
   public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
@@ -51,21 +51,21 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, Express
   }
   public init(nilLiteral: ()) { self = .null }
 
-  /// A number with at most `places` decimals, as for metres and seconds in output; null when it is not finite.
+  /// A number with at most `places` decimals, such as metres and seconds in output; null if it is not finite.
   public static func rounded(_ value: Double?, places: Int) -> JSON {
     guard let value, value.isFinite else { return .null }
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }
     let scaled = value * scale
-    // What is that large has no decimals.
+    // Numbers this large have no decimals.
     return .number(scaled.isFinite ? scaled.rounded() / scale : value)
   }
 }
 
 /// Whether two texts are the same, scalar by scalar.
 ///
-/// Swift's `==` takes canonically equivalent texts for equal, so that `HP\u{212A}E` with a Kelvin sign is `HPKE`.
-/// Nothing that was signed may be read in such a way (RFC 8259 8.3).
+/// Swift's `==` treats canonically equivalent texts as equal: `HP\u{212A}E` with a Kelvin sign equals `HPKE`. Signed
+/// text must not be compared that way (RFC 8259 8.3).
 public func identical(_ a: String, _ b: String) -> Bool {
   a.utf8.count == b.utf8.count && a.utf8.elementsEqual(b.utf8)
 }

@@ -1,9 +1,9 @@
 extension JSON {
-  /// Why bytes are not a JSON value, and at which byte.
+  /// Why bytes are not a JSON value, and at which byte the error is.
   public struct SyntaxError: Error, Equatable, CustomStringConvertible {
-    /// Bytes before the one that is wrong.
+    /// The offset of the wrong byte.
     public let offset: Int
-    /// What stands there, or should: a phrase for people.
+    /// What was expected or found there: a phrase for people.
     public let expected: String
 
     public init(offset: Int, expected: String) {
@@ -14,7 +14,7 @@ extension JSON {
     public var description: String { "not JSON at byte \(offset): \(expected)" }
   }
 
-  /// Parses one value and nothing after it but white space.
+  /// Parses one value, which only white space may follow.
   ///
   /// - Parameter maximumDepth: how deep arrays and objects may nest, so that input cannot exhaust the stack.
   public init(parsing bytes: some Sequence<UInt8>, maximumDepth: Int = 16) throws(SyntaxError) {
@@ -73,7 +73,7 @@ private struct JSONParser {
     position += 1
     var members: [JSON.Member] = []
     var names: Set<[UInt8]> = []
-    /// Mostly there are so few that looking at each takes less time than hashing them.
+    /// There are usually so few names that comparing all of them is faster than hashing.
     func isRepeated(_ name: String) -> Bool {
       if members.count < 12 { return members.contains { identical($0.name, name) } }
       if names.isEmpty { names = Set(members.lazy.map { Array($0.name.utf8) }) }
@@ -124,8 +124,7 @@ private struct JSONParser {
       position += 1
     }
     if next == 0x22 {
-      // Without escapes, which few have, the text is what is there; ASCII, which most are, is UTF-8 without a look at
-      // it.
+      // Without escapes, which are rare, the text is these bytes. ASCII, the usual case, is UTF-8 without a check.
       let content = bytes[start..<position]
       let valid = isASCII ? String(decoding: content, as: UTF8.self) : String(validating: content, as: UTF8.self)
       guard let text = valid else { throw error("UTF-8") }
@@ -212,10 +211,10 @@ private struct JSONParser {
       guard digits() > 0 else { throw error("a digit") }
     }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
-    // `-0` is no integer: some readers would drop its sign, others not.
+    // `-0` is not an integer: some readers would drop its sign, and others would not.
     if isInteger, let value = Int64(text), value != 0 || bytes[start] != 0x2D { return .integer(value) }
-    // What is too large for a Double is JSON all the same, and becomes infinite. No reader takes that for a value.
-    // (Double of a String makes a Substring of it, too, but by way of what is generic.)
+    // A number too large for a Double is still JSON, and becomes infinite. No reader accepts that as a value. (Double
+    // of a String makes a Substring too, but by generic code.)
     guard let value = Double(Substring(text)) else { throw error("a number") }
     return .number(value)
   }

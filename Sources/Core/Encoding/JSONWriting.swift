@@ -1,5 +1,5 @@
 extension JSON {
-  /// The value without white space, members in their order, as UTF-8 text.
+  /// The value as UTF-8 text, without white space, members in their order.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
   /// `text` as bytes.
@@ -38,7 +38,7 @@ extension JSON {
   private static func quote(_ value: String, into bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "\""))
     defer { bytes.append(UInt8(ascii: "\"")) }
-    // Mostly there is nothing to escape: the C1 controls, too, begin with a byte of their own, 0xC2.
+    // There is usually nothing to escape. C1 controls begin with the byte 0xC2.
     guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C || $0 == 0x7F || $0 == 0xC2 }) else {
       bytes += value.utf8
       return

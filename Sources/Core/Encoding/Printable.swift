@@ -1,4 +1,4 @@
-/// Text from outside that may stand in a terminal or a log: what would steer it is shown, not obeyed.
+/// Makes text from outside safe for a terminal or a log: control characters are shown, not obeyed.
 public func printable(_ text: String) -> String {
   var shown = ""
   for scalar in text.unicodeScalars {

@@ -2,14 +2,14 @@ import func Glibc.log10
 
 /// The log-distance law: level(d) = level(1 m) − 10·n·log₁₀(d / 1 m), fitted by least squares.
 ///
-/// One point is one position: what shadows a place shadows each of its packets, so many packets are no more evidence
-/// than a few.
+/// Each position is one point. All packets from a place share its shadow, so many packets are no more evidence than a
+/// few.
 package struct DistanceLaw: Sendable {
   package let positions: Int
   /// n. In free space it is 2.
   package let exponent: Double
   package let exponentError: Double
-  /// The level at 1 m, decibels above the measured power. Where that is right, it is 0.
+  /// The level at 1 m, decibels above the measured power. It is 0 if the measured power is correct.
   package let level: Double
   package let levelError: Double
   /// The standard deviation of the positions about the law, decibels: n − 2 degrees of freedom.
@@ -19,11 +19,11 @@ package struct DistanceLaw: Sendable {
   private let middle: Double
   private let spread: Double
 
-  /// With two points every line fits.
+  /// Any line fits two points.
   static let leastPositions = 3
 
   /// - Parameter points: metres, and decibels above the measured power.
-  /// - Returns: nil for fewer than three points, or where all are at one distance.
+  /// - Returns: nil for fewer than three points, or if all are at the same distance.
   package init?(_ points: [(metres: Double, level: Double)]) {
     guard points.count >= Self.leastPositions else { return nil }
     let number = Double(points.count)
@@ -48,7 +48,7 @@ package struct DistanceLaw: Sendable {
 
   package func level(at metres: Double) -> Double { level - 10 * exponent * log10(metres) }
 
-  /// The standard error of the law itself at a distance, decibels: it grows where no position is near.
+  /// The standard error of the law itself at a distance, decibels. It is large far from all positions.
   package func error(at metres: Double) -> Double {
     let away = log10(metres) - middle
     return sigma * (1 / Double(positions) + away * away / spread).squareRoot()

@@ -3,14 +3,14 @@ import Encoding
 
 /// How one attempt to open a step ended: a line of `stepctl open --json`.
 package struct Opening: Sendable {
-  /// With what the rider was found; nil where it was not found, and several methods looked.
+  /// The method that found the rider; nil if several methods were tried and none found the rider.
   package let method: ProofMethod?
-  /// From the command's start to its end, seconds; nil where it ended before it could look for the rider.
+  /// The command's duration, seconds; nil if it ended before it could look for the rider.
   package let duration: Double?
-  /// The word of `ExitStatus`; nil for a step that opened.
+  /// The word of `ExitStatus`; nil if the step opened.
   package let failure: String?
 
-  /// - Returns: nil for a line that tells that the step waits for the road: the outcome follows.
+  /// - Returns: nil for a line that says that the step waits for the road: the outcome comes in a later line.
   /// - Throws: what was expected, in words.
   package init?(parsing line: [UInt8]) throws(Flaw) {
     guard let record = try? JSON(parsing: line), record.object != nil else { throw Flaw(expected: "an object of JSON") }
@@ -41,26 +41,26 @@ package struct Opening: Sendable {
     }
   }
 
-  /// A line that is no outcome of `stepctl open --json`.
+  /// The line is not an outcome of `stepctl open --json`.
   package struct Flaw: Error, Equatable {
     package let expected: String
   }
 }
 
-/// What became of the attempts with one method.
+/// The outcomes of the attempts with one method.
 package struct OpeningStatistics: Sendable {
-  /// Nil for attempts in which no method found the rider, of several.
+  /// Nil for attempts with several methods, none of which found the rider.
   package let method: ProofMethod?
   /// Times to open, ascending, seconds.
   package let times: [Double]
-  /// How often each code, by the code.
+  /// Each code with its number of failures.
   package let failures: [(code: String, count: Int)]
-  /// The median time until it was given up, seconds.
+  /// The median time until an attempt failed, seconds.
   package let failedAfter: Double?
 
   package var count: Int { times.count + failures.reduce(0) { $0 + $1.count } }
 
-  /// The share of the attempts that opened a step. There is one at least: whoever groups them makes no empty group.
+  /// The share of attempts that opened a step. There is at least one attempt, because `each(of:)` makes no empty group.
   package var success: Share { Share(times.count, of: count, independent: count)! }
 
   init(_ method: ProofMethod?, _ openings: [Opening]) {
@@ -72,7 +72,7 @@ package struct OpeningStatistics: Sendable {
     failedAfter = openings.filter { $0.failure != nil }.compactMap(\.duration).sorted().quantile(0.5)
   }
 
-  /// One for each method that there is, in the order of `ProofMethod`.
+  /// The statistics for each method that occurs, in the order of `ProofMethod`.
   package static func each(of openings: [Opening]) -> [OpeningStatistics] {
     (ProofMethod.allCases + [nil]).compactMap { method in
       let meant = openings.filter { $0.method == method }

@@ -1,38 +1,38 @@
 package import Domain
 package import Ranging
 
-/// What was heard of a vehicle's beacons at one position, and what was decided of it.
+/// What was heard of a vehicle's beacons at one position, and what was decided from it.
 package struct PositionEvaluation: Sendable {
   package let position: SurveyedPosition
-  /// The one at the position's side.
+  /// The step on the position's side.
   package let step: Step
   private let vehicle: Vehicle
 
-  /// The levels of each step's frames, as they came: decibels above the measured power.
+  /// The levels of each step's frames, in order of arrival: decibels above the measured power.
   private var levels: [[Double]]
-  /// The last frame's of the step, dBm.
+  /// The measured power of the step's last frame, dBm.
   package private(set) var measuredPower: Int8?
-  /// Of the vehicle, with an RSSI or without.
+  /// The number of the vehicle's frames, with or without an RSSI.
   package private(set) var frames = 0
-  /// Of two captures with the same frames this is the same.
+  /// Equal for two captures with the same frames.
   package private(set) var fingerprint = 0
 
   package private(set) var decisions = 0
-  /// By `Zone.allCases`; the last is unknown.
+  /// The number of decisions for each of `Zone.allCases`; the last is unknown.
   package private(set) var zones = [Int](repeating: 0, count: Zone.allCases.count)
-  /// By `Side.allCases`, and then those that leave the side open.
+  /// The number of decisions for each of `Side.allCases`, and then of those that leave the side open.
   package private(set) var sides = [Int](repeating: 0, count: Side.allCases.count + 1)
-  /// How many decisions locate the rider at this step, and at another.
+  /// How many decisions locate the rider at this step, and how many at another.
   package private(set) var located = 0
   package private(set) var locatedElsewhere = 0
-  /// When the rider was located at this step for the first time, seconds from the capture's begin.
+  /// When the rider was first located at this step, seconds after the capture's beginning.
   package private(set) var firstLocated: Double?
   /// Why the rider was not located, and how often.
   private var reasons: [PositionFault.Reason: Int] = [:]
   private var wasContested = false
-  /// Frames of the step's beacon that have no level.
+  /// The number of the step's frames without a level.
   private var unlevelled = 0
-  /// The last decision's time, seconds.
+  /// The time of the last decision, seconds.
   private var duration = 0.0
 
   package init(_ position: SurveyedPosition, _ step: Step, of vehicle: Vehicle) {
@@ -42,7 +42,7 @@ package struct PositionEvaluation: Sendable {
     levels = vehicle.steps.map { _ in [] }
   }
 
-  /// Takes note of a frame of the vehicle.
+  /// Records a frame of the vehicle.
   package mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: UnixTime) {
     frames += 1
     var hasher = Hasher()
@@ -58,7 +58,7 @@ package struct PositionEvaluation: Sendable {
     if vehicle.steps[index] == step { measuredPower = power }
   }
 
-  /// Takes note of a decision, one every half second.
+  /// Records a decision. There is one every half second.
   package mutating func take(_ location: Location) {
     decisions += 1
     duration = location.time
@@ -78,22 +78,23 @@ package struct PositionEvaluation: Sendable {
 
   // MARK: - What it says
 
-  /// Nil within 10 % of an edge between two zones: what is measured by hand is no better, so either answer is good.
+  /// The true zone; nil within 10 % of the edge of a zone. A distance measured by hand is no more accurate, so either
+  /// answer is good.
   package var zone: Zone? {
     for edge in Zone.allCases.compactMap(\.end) where abs(position.distance / edge - 1) <= 0.1 { return nil }
     return Zone.allCases.first { zone in zone.end.map { position.distance <= $0 } ?? true }
   }
 
-  /// Frames of the step's beacon with an RSSI.
+  /// The number of the step's frames with an RSSI.
   package var packets: Int { own.count }
 
-  /// Packets a second.
+  /// Packets per second.
   package var rate: Double { Double(packets) / max(duration, 1) }
 
-  /// Decibels above the measured power: the statistic that decides the zone. Outliers do not count in it.
+  /// Decibels above the measured power, by the statistic that also decides the zone. It ignores outliers.
   package var level: Double? { Self.center(own) }
 
-  /// The level as an RSSI, dBm; nil where nothing was heard.
+  /// The level as an RSSI, dBm; nil if nothing was heard.
   package var rssi: Double? { level.flatMap { level in measuredPower.map { level + Double($0) } } }
 
   /// The first and the third quartile of the levels.
@@ -103,7 +104,7 @@ package struct PositionEvaluation: Sendable {
     return low...high
   }
 
-  /// How many decibels the second half lies above the first.
+  /// By how many decibels the second half exceeds the first.
   package var drift: Double? {
     guard let first = Self.center(own.prefix(own.count / 2)), let second = Self.center(own.suffix(own.count / 2)) else {
       return nil
@@ -111,7 +112,7 @@ package struct PositionEvaluation: Sendable {
     return second - first
   }
 
-  /// The levels of `step`, which is one of the vehicle's.
+  /// The levels of `step`, which belongs to the vehicle.
   private var own: [Double] { levels[vehicle.steps.firstIndex(of: step)!] }
 
   private static func center(_ levels: some Collection<Double>) -> Double? {
@@ -120,16 +121,16 @@ package struct PositionEvaluation: Sendable {
 
   // MARK: - What is wrong with it
 
-  /// How far from the step a rider may be who ought to be located, and from where on nobody ought to be, metres
-  /// (RANGING.md: available, away).
+  /// Within `reach` of the step a rider should be located. Beyond `away` no rider should be. In metres (RANGING.md:
+  /// available, away).
   package static let reach = 1.0
   package static let away = 2.1
 
-  /// What makes it a bad place, the cause before the consequence; nil where nothing does.
+  /// What is wrong with the position, the cause before the consequence; nil if nothing is.
   ///
   /// - Parameters:
-  ///   - law: of the other positions, so that a bad one does not bend the law that it is held against.
-  ///   - residual: from the law of all, which is what people read.
+  ///   - law: fitted to the other positions, so that a bad position does not bend the law that judges it.
+  ///   - residual: the distance from the law of all positions, which people read.
   func fault(_ law: DistanceLaw?, residual: Double?) -> PositionFault? {
     guard let level else { return unlevelled > 0 ? .unlevelled : .silent }
     if wasContested { return .contested }
@@ -140,11 +141,11 @@ package struct PositionEvaluation: Sendable {
     if let other = others.max(by: { $0.level < $1.level }), other.level - level > PositionRecording.largestExcess {
       return .otherStep(other.step, by: other.level - level)
     }
-    // Somebody this far away could have moved the step. That is worse than any other fault, so it is reported first.
+    // A person this far away could have moved the step. No fault is worse, so it is reported first.
     if position.distance > Self.away, located > 0 { return .locatedAway(Double(located) / Double(decisions)) }
     if let law, let residual {
       let off = level - law.level(at: position.distance)
-      // About every law places are spread, mostly without harm.
+      // Positions scatter about every law, mostly without harm.
       let isUnusual = abs(off) > 2 * law.sigma || failure != nil
       if abs(off) >= PositionFault.largestResidual, abs(off) > 2 * law.error(at: position.distance), isUnusual {
         return off > 0 ? .aboveLaw(by: residual) : .belowLaw(by: residual, hasBody: position.hasBody)
@@ -161,7 +162,7 @@ package struct PositionEvaluation: Sendable {
     reasons.max { ($0.value, $1.key.rawValue) < ($1.value, $0.key.rawValue) }?.key
   }
 
-  /// What the decisions were wrong about.
+  /// What the decisions got wrong.
   private var failure: PositionFault? {
     let all = Double(max(decisions, 1))
     if locatedElsewhere > 0 { return .locatedElsewhere(Double(locatedElsewhere) / all) }
@@ -178,13 +179,13 @@ package struct PositionEvaluation: Sendable {
   }
 }
 
-/// What is wrong with a position, for whoever can do something about it.
+/// What is wrong with a position, for the people who can fix it.
 package enum PositionFault: Sendable {
   case silent
   case contested
-  /// Its frames have no level: they give no measured power that a beacon can have, or the radio gives no RSSI.
+  /// The frames have no level: their measured power is one that no beacon has, or the radio gives no RSSI.
   case unlevelled
-  /// Packets a second.
+  /// Packets per second.
   case fewPackets(Double)
   /// Decibels.
   case otherStep(StepID, by: Double)
@@ -198,10 +199,10 @@ package enum PositionFault: Sendable {
   case notLocated(Double, Reason)
   case wrongZone(Zone, not: Zone)
 
-  /// Decibels: what a body takes at the least (ITU-R P.1238), and more than the law of a good site leaves open.
+  /// Decibels: the least that a body takes (ITU-R P.1238), and more than the scatter at a good site.
   package static let largestResidual = 6.0
 
-  /// Why a rider is mostly not located.
+  /// Why a rider is usually not located.
   package enum Reason: Int, Sendable {
     case silent, contested, unlevelled, frames, tooFar, bodyBetween, undecidedSide, steadiness
 
@@ -232,7 +233,7 @@ package enum PositionFault: Sendable {
     }
   }
 
-  /// The word for it in JSON.
+  /// The word for the fault in JSON.
   package var word: String {
     switch self {
     case .silent: "silent"

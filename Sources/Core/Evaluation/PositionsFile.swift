@@ -1,29 +1,28 @@
 package import Domain
 
-/// Where a capture was taken, as somebody measured it.
+/// Where a capture was taken, as measured by a person.
 package struct SurveyedPosition: Sendable {
-  /// The capture's file: its name or the end of its path, with or without what follows the last dot.
+  /// The capture's file: its name or the end of its path, with or without the extension.
   package let capture: String
-  /// The side of the vehicle that the receiver was at.
+  /// The side of the vehicle on which the receiver was.
   package let side: Side
-  /// From that side's step, along the ground, metres.
+  /// The distance from that side's step, along the ground, metres.
   package let distance: Double
-  /// On the ground, metres, on axes that the surveyor chose.
+  /// The place on the ground, metres, on axes that the surveyor chose.
   package let place: (x: Double, y: Double)?
-  /// Whether somebody stood between the step and the receiver.
+  /// Whether a person stood between the step and the receiver.
   package let hasBody: Bool
-  /// How it was recorded, in the surveyor's word: a device, a pocket, a tape.
+  /// How it was recorded, in the surveyor's words: a device, a pocket, a tape.
   package let method: String?
-  /// In the file, from 1.
+  /// The line in the file, from 1.
   package let line: Int
 }
 
-/// Where captures were taken: CSV (RFC 4180) with a line of column names, as spreadsheets and statistics programs write
-/// it.
+/// Where captures were taken: CSV (RFC 4180) with a header line, as spreadsheets and statistics programs write it.
 ///
-/// `capture`, `side` and `distance_m` are required; `x_m` with `y_m`, `body` and `method` may be left out.
+/// `capture`, `side` and `distance_m` are required; `x_m` with `y_m`, `body` and `method` are optional.
 package enum PositionsFile {
-  /// What is wrong, and in which line.
+  /// What is wrong, and on which line.
   package struct Flaw: Error, Equatable {
     package let line: Int
     /// Lower case, without a full stop.
@@ -38,13 +37,13 @@ package enum PositionsFile {
     case body, method
   }
 
-  /// The log-distance law has no level at 0 m, and beacons are not heard at a kilometre.
+  /// The log-distance law has no level at 0 m, and nobody hears a beacon at a kilometre.
   private static let distances = 0.01...1000.0
   private static let coordinates = -10_000.0...10_000.0
 
-  /// - Returns: at least one position; no two of them name the same capture.
+  /// - Returns: at least one position; no two name the same capture.
   package static func read(_ bytes: [UInt8]) throws(Flaw) -> [SurveyedPosition] {
-    // What Excel puts before UTF-8.
+    // Excel writes this byte order mark before UTF-8.
     let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
     var columns: [Column]?
     var positions: [SurveyedPosition] = []
@@ -68,7 +67,7 @@ package enum PositionsFile {
     return positions
   }
 
-  /// The fields of a line. A field in quotes may hold commas, and quotes that are written twice, but no end of a line.
+  /// Splits a line into fields. A quoted field may contain commas and doubled quotes, but no line break.
   private static func split(_ line: ArraySlice<UInt8>, _ number: Int) throws(Flaw) -> [String] {
     let (comma, quote) = (UInt8(ascii: ","), UInt8(ascii: "\""))
     var fields: [[UInt8]] = []

@@ -6,9 +6,9 @@ package struct SiteEvaluation: Sendable {
   package let positions: [PositionEvaluation]
   package let zones: ConfusionMatrix
   package let sides: ConfusionMatrix
-  /// Fitted to the positions without a body between; nil where they are too few.
+  /// Fitted to the positions without a body between; nil if these are too few.
   package let law: DistanceLaw?
-  /// How far each position lies above the law, decibels; nil where nothing was heard.
+  /// How many decibels each position is above the law; nil if nothing was heard.
   package let residuals: [Double?]
   /// What is wrong with each position.
   package let faults: [PositionFault?]
@@ -39,23 +39,23 @@ package struct SiteEvaluation: Sendable {
       all.flatMap { law in position.level.map { $0 - law.level(at: position.position.distance) } }
     }
     self.residuals = residuals
-    // With too few other positions there is no law without this one. Then the law of all positions has to do.
+    // With too few other positions there is no law without this one. Then the law of all positions must do.
     faults = positions.indices.map { positions[$0].fault(law(without: $0) ?? all, residual: residuals[$0]) }
   }
 
   package var decisions: Int { positions.reduce(0) { $0 + $1.decisions } }
 
-  /// Within reach of a step: how often the rider was located at it.
+  /// How often the rider was located at a step within reach.
   package var available: Share? {
     located({ $0.position.distance <= PositionEvaluation.reach }, \.located)
   }
 
-  /// Far from every step: how often the rider was located at one all the same.
+  /// How often the rider was located at a step although all steps were far away.
   package var away: Share? {
     located({ $0.position.distance > PositionEvaluation.away }, { $0.located + $0.locatedElsewhere })
   }
 
-  /// The captures in which the rider was located at the wrong step at any time.
+  /// The captures in which the rider was ever located at the wrong step.
   package var wrongStep: Share? {
     Share(positions.count { $0.locatedElsewhere > 0 }, of: positions.count, independent: positions.count)
   }
@@ -68,13 +68,13 @@ package struct SiteEvaluation: Sendable {
       meant.reduce(0) { $0 + count($1) }, of: meant.reduce(0) { $0 + $1.decisions }, independent: meant.count)
   }
 
-  /// What a body between takes, decibels: how far the positions with one lie below the law.
+  /// The loss from a body between, decibels: how far the positions with a body are below the law.
   package var bodyLoss: Double? {
     let residuals = zip(positions, residuals).compactMap { $0.position.hasBody ? $1 : nil }
     return residuals.isEmpty ? nil : -residuals.reduce(0, +) / Double(residuals.count)
   }
 
-  /// How the surveyor's methods compare; empty where there are not two.
+  /// A comparison of the surveyor's methods; empty if there are fewer than two.
   package var methods: [(method: String?, positions: Int, residual: Double?, correct: Share?)] {
     var names: [String?] = []
     for position in positions where !names.contains(position.position.method) { names.append(position.position.method) }
@@ -87,7 +87,7 @@ package struct SiteEvaluation: Sendable {
     }
   }
 
-  /// What is wrong with the site as a whole: sentences without a full stop.
+  /// What is wrong with the whole site: sentences without a full stop.
   package var remarks: [String] {
     guard let law else { return [] }
     if law.exponent <= 0 { return ["the level does not fall with the distance: are the distances in the file right?"] }

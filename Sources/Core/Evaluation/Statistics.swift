@@ -1,12 +1,12 @@
-/// A share of decisions or attempts, and the interval that holds the true one in 19 of 20 samples of as many.
+/// A share of decisions or attempts, with an interval that contains the true share in 19 of 20 samples of this size.
 package struct Share: Sendable {
   package let part: Int
   package let whole: Int
-  /// How many of the whole are independent: the decisions of one capture rest on the same frames and the same place, so
-  /// all of them together say no more than one.
+  /// How many of the whole are independent. The decisions of one capture share their frames and their place, so
+  /// together they count as one.
   package let independent: Int
 
-  /// - Returns: nil where there is nothing to take a share of.
+  /// - Returns: nil if the whole is empty.
   package init?(_ part: Int, of whole: Int, independent: Int) {
     guard whole > 0, independent > 0 else { return nil }
     (self.part, self.whole, self.independent) = (part, whole, independent)
@@ -26,7 +26,8 @@ package struct Share: Sendable {
 }
 
 extension [Double] {
-  /// A quantile of ascending values, between the two nearest ranks (Hyndman and Fan 1996, type 7); nil of none.
+  /// A quantile of ascending values, interpolated between the two nearest ranks (Hyndman and Fan 1996, type 7); nil if
+  /// there are none.
   package func quantile(_ part: Double) -> Double? {
     guard let last else { return nil }
     let place = part * Double(count - 1)
@@ -35,15 +36,15 @@ extension [Double] {
   }
 }
 
-/// What was true against what was said: a row for each truth, a column for each word, and one for no decision.
+/// Truth against decision: a row for each truth, a column for each word, and a last column for no decision.
 package struct ConfusionMatrix: Sendable {
-  /// Of the rows, and of all columns but the last.
+  /// The names of the rows, and of all columns but the last.
   package let words: [String]
-  /// What stands for no decision: the last column.
+  /// The name of the last column, for no decision.
   package let undecided: String
   /// How many decisions, by row and column.
   package private(set) var counts: [[Int]]
-  /// Of each row: how many captures it rests on, and how many of them have a decision that is not `undecided`.
+  /// For each row, its number of captures, and how many of them have a decision other than `undecided`.
   private var captures: [(all: Int, deciding: Int)]
 
   package init(_ words: [String], undecided: String) {
@@ -62,7 +63,7 @@ package struct ConfusionMatrix: Sendable {
 
   private func decided(_ row: Int) -> Int { counts[row].dropLast().reduce(0, +) }
 
-  /// Of the decisions with a word, how many are correct; nil for all rows together.
+  /// The share of correct decisions among those with a word; nil for all rows together.
   package func correct(_ row: Int? = nil) -> Share? {
     let rows = row.map { [$0] } ?? Array(words.indices)
     return Share(
@@ -70,7 +71,7 @@ package struct ConfusionMatrix: Sendable {
       independent: rows.reduce(0) { $0 + captures[$1].deciding })
   }
 
-  /// How many of all decisions have a word.
+  /// The share of all decisions that have a word.
   package func coverage(_ row: Int? = nil) -> Share? {
     let rows = row.map { [$0] } ?? Array(words.indices)
     return Share(
@@ -78,7 +79,7 @@ package struct ConfusionMatrix: Sendable {
       independent: rows.reduce(0) { $0 + captures[$1].all })
   }
 
-  /// The mean of what is correct over the rows, so that a truth with many captures counts as much as one with few.
+  /// The mean of the rows' correct shares, so that a truth with few captures counts as much as one with many.
   package var balanced: Double? {
     let shares = words.indices.compactMap { correct($0)?.value }
     return shares.isEmpty ? nil : shares.reduce(0, +) / Double(shares.count)

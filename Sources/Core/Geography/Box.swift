@@ -2,12 +2,12 @@
 public struct Box: Equatable, Sendable {
   /// The middle of the rectangle, metres.
   public var center: Vector
-  /// A way of 1 m along its length.
+  /// The unit vector along its length.
   public let forward: Vector
-  /// Half of its length and half of its width, metres.
+  /// Half its length and half its width, metres.
   public var half: Vector
 
-  /// - Parameter heading: radians from the plane's x axis to the box's length.
+  /// - Parameter heading: radians from the plane's x axis to the box's length axis.
   public init(center: Vector, heading: Double, length: Double, width: Double) {
     self.init(center: center, forward: Vector(direction: heading), half: Vector(x: length / 2, y: width / 2))
   }
@@ -18,7 +18,7 @@ public struct Box: Equatable, Sendable {
     self.half = half
   }
 
-  /// Whether two boxes have a point in common: no line that is parallel to a side of either divides them.
+  /// Whether two boxes have a common point: no line parallel to a side of either box separates them.
   public func touches(_ other: Box) -> Bool { !isApart(from: other) && !other.isApart(from: self) }
 
   private func isApart(from other: Box) -> Bool {
@@ -28,7 +28,7 @@ public struct Box: Equatable, Sendable {
       || abs(way.along(across)) > half.y + other.half.x * sine + other.half.y * cosine
   }
 
-  /// Metres from a point to the nearest one of the box; 0 within it.
+  /// The distance from a point to the box, metres; 0 within it.
   public func distance(to point: Vector) -> Double {
     let way = point - center
     return Vector(
@@ -36,16 +36,16 @@ public struct Box: Equatable, Sendable {
     ).length
   }
 
-  /// Metres between the nearest points of two boxes; 0 where they touch.
+  /// The distance between two boxes, metres; 0 if they touch.
   public func distance(to other: Box) -> Double {
     if touches(other) { return 0 }
-    // Of two convex shapes apart, a corner of one is among the nearest points.
+    // If two convex polygons are apart, a corner of one of them is among the nearest points.
     return min(other.corners.lazy.map(distance).min() ?? 0, corners.lazy.map(other.distance).min() ?? 0)
   }
 
   private var across: Vector { Vector(x: -forward.y, y: forward.x) }
 
-  /// The four corners, in their order around the rectangle.
+  /// The four corners, in order around the rectangle.
   public var corners: [Vector] {
     let (ahead, aside) = (forward * half.x, across * half.y)
     return [center + ahead + aside, center + ahead - aside, center - ahead - aside, center - ahead + aside]

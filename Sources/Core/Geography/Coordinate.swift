@@ -3,14 +3,14 @@ import func Glibc.cos
 import func Glibc.hypot
 import func Glibc.sin
 
-/// A place on the earth (WGS 84), degrees.
+/// A place on the earth (WGS 84), in degrees.
 public struct Coordinate: Equatable, Sendable {
   /// From -90, the south pole, to 90.
   public let latitude: Double
   /// From -180 to 180, east of Greenwich.
   public let longitude: Double
 
-  /// - Returns: nil for what is no place: not finite, latitude beyond ±90, longitude beyond ±180.
+  /// - Returns: nil if the numbers are not a place: not finite, latitude beyond ±90, or longitude beyond ±180.
   public init?(latitude: Double, longitude: Double) {
     // A comparison with NaN is false.
     guard abs(latitude) <= 90, abs(longitude) <= 180 else { return nil }
@@ -18,16 +18,16 @@ public struct Coordinate: Equatable, Sendable {
     self.longitude = longitude
   }
 
-  /// Metres to another place, on a sphere with the earth's mean radius: at most 0.6 % off.
+  /// The distance to another place, metres, on a sphere with the earth's mean radius: at most 0.6 % off.
   public func distance(to other: Coordinate) -> Double {
     let (a, b) = (latitude * radian, other.latitude * radian)
     let (north, east) = (b - a, (other.longitude - longitude) * radian)
-    // The haversine, whose rounding errors are small for small distances.
+    // The haversine formula has small rounding errors for small distances.
     let part = sin(north / 2) * sin(north / 2) + cos(a) * cos(b) * sin(east / 2) * sin(east / 2)
     return 2 * 6_371_008.8 * atan2(part.squareRoot(), max(0, 1 - part).squareRoot())
   }
 
-  /// The direction in which the shortest way to another place begins: degrees clockwise from north, 0 up to 360.
+  /// The initial direction of the shortest way to another place: degrees clockwise from north, 0 up to 360.
   public func bearing(to other: Coordinate) -> Double {
     let (a, b) = (latitude * radian, other.latitude * radian)
     let east = (other.longitude - longitude) * radian
@@ -36,7 +36,7 @@ public struct Coordinate: Equatable, Sendable {
   }
 }
 
-/// A point or a way in a plane, metres. The plane says which way its axes point.
+/// A point or a displacement in a plane, metres. The plane defines the directions of its axes.
 public struct Vector: Equatable, Sendable {
   public var x: Double
   public var y: Double
@@ -51,7 +51,7 @@ public struct Vector: Equatable, Sendable {
   /// Metres.
   public var length: Double { hypot(x, y) }
 
-  /// A way of one metre.
+  /// A unit vector.
   ///
   /// - Parameter angle: radians from the x axis towards the y axis.
   public init(direction angle: Double) { self.init(x: cos(angle), y: sin(angle)) }
@@ -63,7 +63,7 @@ public struct Vector: Equatable, Sendable {
   public static func - (a: Vector, b: Vector) -> Vector { Vector(x: a.x - b.x, y: a.y - b.y) }
   public static func * (a: Vector, factor: Double) -> Vector { Vector(x: a.x * factor, y: a.y * factor) }
 
-  /// The part of this way that goes along another one of 1 m.
+  /// The component along another vector, which has length 1.
   public func along(_ other: Vector) -> Double { x * other.x + y * other.y }
 }
 

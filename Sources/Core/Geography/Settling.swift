@@ -1,15 +1,15 @@
 import func Glibc.atan2
 
-/// What a receiver of satellites says of its place.
+/// A satellite receiver's report of its place.
 public struct Fix: Equatable, Sendable {
-  /// Seconds of any clock that goes on steadily.
+  /// Seconds, on any steady clock.
   public var time: Double
   public var position: Coordinate
-  /// Metres that it is off at most, in 95 of 100 cases; nil where the receiver does not say.
+  /// The error in metres that is not exceeded in 95 of 100 cases; nil if the receiver does not report it.
   public var accuracy: Double?
-  /// The direction of its motion, degrees clockwise from north; nil where the receiver does not say.
+  /// The direction of motion, degrees clockwise from north; nil if the receiver does not report it.
   public var course: Double?
-  /// Metres a second; nil where the receiver does not say.
+  /// Metres per second; nil if the receiver does not report it.
   public var speed: Double?
 
   public init(time: Double, position: Coordinate, accuracy: Double?, course: Double? = nil, speed: Double? = nil) {
@@ -21,36 +21,36 @@ public struct Fix: Equatable, Sendable {
   }
 }
 
-/// Whether what a receiver says can be relied on yet.
+/// Decides when a receiver's reports can be relied on.
 ///
-/// A receiver that was just switched on gives places that wander by tens of metres for half a minute, and what it says
-/// of their accuracy is no better. So it counts only when it has said much the same for a while.
+/// Right after it is switched on, a receiver reports places that wander by tens of metres for half a minute, and its
+/// accuracy figures are no better. So its reports count only once they have agreed for a while.
 public struct Settling: Equatable, Sendable {
-  /// What is known of the place.
+  /// What is known about the place.
   public enum State: Equatable, Sendable {
-    /// There is no place.
+    /// No place is known.
     case none
-    /// There is one, which is not to be relied on yet.
+    /// A place is reported, but it cannot be relied on yet.
     case wandering(Fix)
     case settled(Fix)
   }
 
   private var fixes: [Fix] = []
 
-  /// Seconds for which a receiver has to say much the same.
+  /// How long reports must agree, seconds.
   public static let window = 8.0
-  /// Seconds without a place after which it begins again.
+  /// After this long without a place, settling begins again, seconds.
   public static let patience = 5.0
-  /// Metres of accuracy that are good enough to find a vehicle by.
+  /// An accuracy good enough to find a vehicle, metres.
   public static let enough = 50.0
-  /// Metres that a place may wander by within the window.
+  /// How far places may wander within the window, metres.
   public static let drift = 5.0
 
   public init() {}
 
-  /// Takes what the receiver says.
+  /// Takes the receiver's report.
   ///
-  /// - Parameter fix: nil when it says that it has no place.
+  /// - Parameter fix: nil if the receiver reports no place.
   public mutating func take(_ fix: Fix?) {
     guard let fix else {
       fixes = []
@@ -58,11 +58,11 @@ public struct Settling: Equatable, Sendable {
     }
     if let last = fixes.last, !(0...Self.patience).contains(fix.time - last.time) { fixes = [] }
     fixes.append(fix)
-    // One that is older than the window stays, so that the others can be seen to fill it.
+    // One fix older than the window is kept, because it shows that the others fill the window.
     while fixes.count > 1, fix.time - fixes[1].time >= Self.window { fixes.removeFirst() }
   }
 
-  /// What can be said after the last fix.
+  /// The state after the last fix.
   public var state: State {
     guard let last = fixes.last, let first = fixes.first else { return .none }
     guard let accuracy = last.accuracy, accuracy <= Self.enough, fixes.count >= 4,
@@ -71,40 +71,40 @@ public struct Settling: Equatable, Sendable {
     return .settled(last)
   }
 
-  /// Whether somebody who moves as the receiver says can have come from there.
+  /// Whether the receiver can have come from there, at its reported speed.
   private func isPossible(_ fix: Fix, before last: Fix, _ accuracy: Double) -> Bool {
-    // Who walks is not always seen to move.
+    // A receiver does not always notice walking.
     let speed = max(fixes.compactMap(\.speed).max() ?? 0, 2)
     return fix.position.distance(to: last.position)
       <= max(Self.drift, accuracy / 2) + 1.2 * speed * (last.time - fix.time)
   }
 }
 
-/// The way from a place to another one.
+/// The way from one place to another.
 public struct Way: Equatable, Sendable {
-  /// Metres, and how far that can be off.
+  /// Metres, and the possible error.
   public let distance: Double
   public let accuracy: Double
-  /// Degrees clockwise from north, and how far that can be off; nil where it could be any direction.
+  /// The direction; nil if it could be any.
   public let direction: Direction?
-  /// Degrees to turn from the present course: clockwise, -180 up to 180; nil for who stands, and without a direction.
+  /// Degrees to turn clockwise from the present course, -180 up to 180; nil while standing, or without a direction.
   public let turn: Double?
 
-  /// Degrees clockwise from north, and by how many degrees that can be off.
+  /// Degrees clockwise from north, and the possible error in degrees.
   public struct Direction: Equatable, Sendable {
     public let bearing: Double
     public let accuracy: Double
   }
 
-  /// Metres a second below which a course says nothing.
+  /// Below this speed, a course is meaningless, metres per second.
   public static let walking = 0.7
-  /// Degrees beyond which a direction would lead astray.
+  /// With a larger error than this, a direction would mislead, degrees.
   public static let mostDeviation = 45.0
 
   public init(from fix: Fix, to goal: Coordinate) {
     distance = fix.position.distance(to: goal)
     accuracy = fix.accuracy ?? .infinity
-    // Seen from a place that is off by that much across the way.
+    // The angle under which a sideways error of that size is seen.
     let deviation = distance > 0 ? atan2(accuracy, distance) / radian : 180
     direction =
       deviation <= Self.mostDeviation

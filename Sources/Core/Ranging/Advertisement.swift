@@ -2,13 +2,13 @@ public import Domain
 
 /// One frame that a radio heard: its sender, its strength and its content.
 public struct Advertisement: Hashable, Sendable {
-  /// On the radio's clock: a capture's own, or the wall clock.
+  /// On the radio's clock: a capture's own clock, or the wall clock.
   public let time: UnixTime
-  /// The sender's address, which may be random and change: no identity.
+  /// The sender's address. It may be random and change, so it is no identity.
   public let address: DeviceAddress
-  /// dBm; nil when the controller could not tell.
+  /// In dBm; nil if the controller could not measure it.
   public let rssi: Int8?
-  /// AD structures (Core 5.4, Vol 3, Part C, 11), as they came.
+  /// AD structures (Core 5.4, Vol 3, Part C, 11), as received.
   public let data: [UInt8]
 
   public init(time: UnixTime, address: DeviceAddress, rssi: Int8?, data: [UInt8]) {
@@ -18,7 +18,7 @@ public struct Advertisement: Hashable, Sendable {
     self.data = data
   }
 
-  /// Copies AD structures that were lent.
+  /// Copies borrowed AD structures.
   public init(time: UnixTime, address: DeviceAddress, rssi: Int8?, copying data: Span<UInt8>) {
     self.init(time: time, address: address, rssi: rssi, data: data.withUnsafeBufferPointer { Array($0) })
   }

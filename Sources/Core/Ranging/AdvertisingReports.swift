@@ -1,20 +1,20 @@
 /// Reads advertising reports out of the HCI events of a Bluetooth controller.
 ///
-/// Two events carry them, with one report or more each: LE Advertising Report (Core 5.4, Vol 4, Part E, 7.7.65.2)
-/// and LE Extended Advertising Report (7.7.65.13), which also carries what older advertisers send.
+/// Two events carry them, each with one or more reports: LE Advertising Report (Core 5.4, Vol 4, Part E, 7.7.65.2) and
+/// LE Extended Advertising Report (7.7.65.13). The second also carries the advertisements of older devices.
 ///
-/// It remembers one thing from event to event: which advertisers are in the middle of data that comes in fragments,
-/// because it has more than 229 bytes. All fragments of such data are skipped. An iBeacon's 27 bytes fit into one
-/// report, and a fragment may begin inside an AD structure, where it would be misread.
+/// One thing is remembered from event to event: the advertisers of which only some fragments have come. Data of more
+/// than 229 bytes comes in fragments, and all of them are skipped. An iBeacon's 27 bytes fit into one report, and a
+/// fragment may begin inside an AD structure, where it would be misread.
 ///
-/// The code is inlined into its callers, closures included: calls from module to module take twice as long.
+/// The code is inlined into its callers, closures included: calls across modules take twice as long.
 public struct AdvertisingReports: Sendable {
   /// What an event turned out to be.
   public enum Outcome: Sendable {
     /// Advertising reports, all of them whole.
     case whole
-    /// Advertising reports, one of which is too short or too long. Those before it were handed over: each report
-    /// carries its own length, so damage behind a report does not affect it.
+    /// Advertising reports, one of which is too short or too long. The reports before it were passed on: each report
+    /// carries its own length, so later damage does not affect it.
     case torn
     /// Another event.
     case unrelated
@@ -23,22 +23,22 @@ public struct AdvertisingReports: Sendable {
   /// The advertisers in the middle of fragmented data: address, address type and advertising set, in 64 bits.
   @usableFromInline
   var unfinished: [UInt64] = []
-  /// How many of them are remembered: those that never finish give way to newer ones.
+  /// How many unfinished advertisers are remembered. If they never finish, newer ones replace them.
   private static let maximumUnfinished = 32
 
   public init() {}
 
-  /// Hands over every report of an event, in order, without allocating.
+  /// Passes every report of an event to `body`, in order, without allocating.
   ///
   /// - Parameters:
   ///   - event: an HCI event packet from its event code on (no H4 packet type).
-  ///   - body: gets the sender's address, the RSSI in dBm (nil when it is not available) and the AD structures, which
-  ///     are lent for the time of the call.
+  ///   - body: receives the sender's address, the RSSI in dBm (nil when it is not available) and the AD structures,
+  ///     which are borrowed for the duration of the call.
   @inlinable @inline(__always)
   public mutating func read(
     event: Span<UInt8>, _ body: (_ address: DeviceAddress, _ rssi: Int8?, _ data: Span<UInt8>) -> Void
   ) -> Outcome {
-    // Event code 0x3E, LE Meta; length of what follows; subevent; number of reports.
+    // Event code 0x3E, LE Meta; length of the rest; subevent; number of reports.
     guard event.count >= 4, event[unchecked: 0] == 0x3E else { return .unrelated }
     let length = 2 &+ Int(event[unchecked: 1])
     // A packet may be cut before its stated end. Bytes behind the stated end are ignored.
@@ -53,7 +53,7 @@ public struct AdvertisingReports: Sendable {
   }
 
   // The two functions below compare every index with `end`, which is at most the event's count. A plain subscript would
-  // check it a second time, and take half as long again.
+  // check it again and take half as long again.
 
   /// - Returns: where the last report ends, or -1 when one is torn.
   @inlinable @inline(__always)
@@ -128,8 +128,8 @@ public struct AdvertisingReports: Sendable {
     return DeviceAddress(UInt64(littleEndian: word))
   }
 
-  /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more: a controller that says
-  /// so does not know.
+  /// HCI gives -127 to +20 dBm, and 127 for "not available". No frame arrives at 0 dBm or more, so such a value means
+  /// that the controller does not know.
   @inlinable @inline(__always)
   static func rssi(_ byte: UInt8) -> Int8? {
     let value = Int8(bitPattern: byte)

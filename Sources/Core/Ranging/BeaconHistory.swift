@@ -3,15 +3,15 @@ import func Glibc.pow
 
 /// The last frames of one beacon: when each was heard, and at what level.
 ///
-/// A ring of fixed size, so that a frame costs little time and no memory.
+/// A ring of fixed size: a frame takes little time and allocates nothing.
 struct BeaconHistory: Sendable {
   private var times = [Double](repeating: 0, count: RangingModel.capacity)
   private var levels = [Double](repeating: 0, count: RangingModel.capacity)
   private var next = 0
   private var count = 0
-  /// The last frame's.
+  /// The last frame's minor.
   private(set) var minor: UInt16?
-  /// What the last frame's level is relative to, dBm.
+  /// The measured power that the last frame's level is relative to, dBm.
   private(set) var measuredPower: Int8?
   /// The minor before this one, and when it was last heard.
   private var former: (minor: UInt16, time: Double)?
@@ -34,10 +34,10 @@ struct BeaconHistory: Sendable {
   /// Seconds since the last frame; infinite when there was none.
   func age(at now: Double) -> Double { count == 0 ? .infinity : now - times[index(0)] }
 
-  /// Whether two beacons send in turns: a minor that was left comes back. One that rotates does not.
+  /// Whether two beacons send alternately: then an earlier minor comes back. A rotating minor does not.
   func isContested(at now: Double) -> Bool { now - lastContest < RangingModel.window }
 
-  /// How many frames are younger than a window, seconds.
+  /// How many frames arrived within the last `window` seconds.
   func frames(within window: Double, of now: Double) -> Int {
     var number = 0
     while number < count, times[index(number)] > now - window { number += 1 }
@@ -51,14 +51,14 @@ struct BeaconHistory: Sendable {
     scratch.sort()
   }
 
-  /// The mean level of some frames, counted back from the newest; there is at least one.
+  /// The mean level of some frames, indexed from the newest. The range must not be empty.
   func meanLevel(of frames: Range<Int>) -> Double {
     var sum = 0.0
     for back in frames { sum += levels[index(back)] }
     return sum / Double(frames.count)
   }
 
-  /// How many of the newest frames have at least a level.
+  /// How many of the newest frames have at least this level.
   func frames(newest number: Int, atLeast level: Double) -> Int {
     var strong = 0
     for back in 0..<number where levels[index(back)] >= level { strong += 1 }
@@ -78,8 +78,8 @@ package func interquartileMean(_ levels: [Double]) -> Double {
 
 /// The mean received power of sorted levels, in decibels.
 ///
-/// Fading only weakens, so the strong frames say most. The strongest counts as much as the second, so that a single
-/// burst of interference decides nothing.
+/// Fading only weakens, so the strong frames tell most. The strongest is limited to the second strongest, so that a
+/// single burst of interference decides nothing.
 func meanPower(_ levels: [Double]) -> Double {
   let top = levels[max(0, levels.count - 2)]
   var sum = 0.0

@@ -2,10 +2,10 @@
 ///
 /// It does not identify the sender: phones and some beacons change their address every few minutes.
 public struct DeviceAddress: Hashable, Sendable, CustomStringConvertible {
-  /// The address in its low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
+  /// The address in the low 48 bits: `C0:00:00:00:00:01` is 0xC000_0000_0001.
   public let value: UInt64
 
-  /// - Parameter value: bits above the 48th are dropped.
+  /// - Parameter value: all bits above the low 48 are dropped.
   @inlinable
   public init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
 

@@ -3,13 +3,13 @@ import Encoding
 
 /// A beacon's frame (Apple, Proximity Beacon Specification, release R1).
 public struct IBeacon: Hashable, Sendable {
-  /// The 16 bytes of its UUID in network order, high half and low half. They become a `UUID` only where one is needed:
-  /// that is another module's type, and would cost a call for each frame.
+  /// The UUID's 16 bytes in network order, as high half and low half. They become a `UUID` only when needed: that type
+  /// is in another module, and would cost a call for each frame.
   public let uuidHigh: UInt64
   public let uuidLow: UInt64
-  /// The step, in this project (`Step.major`).
+  /// In this project, the step (`Step.major`).
   public let major: UInt16
-  /// A number that is always the same, or that rotates (`Step.minor`).
+  /// A number that is fixed or rotates (`Step.minor`).
   public let minor: UInt16
   /// The RSSI at a receiver 1 m away, dBm.
   public let measuredPower: Int8
@@ -24,12 +24,12 @@ public struct IBeacon: Hashable, Sendable {
 
   public var uuid: Domain.UUID { Domain.UUID(high: uuidHigh, low: uuidLow) }
 
-  /// Finds the first iBeacon among AD structures, in whatever order they stand and with or without Flags.
+  /// Finds the first iBeacon among AD structures, in any order and with or without Flags.
   ///
-  /// The structures up to the beacon must be whole; what follows it is not looked at. A length of zero ends the
-  /// data early (Core 5.4, Vol 3, Part C, 11).
+  /// The structures up to the beacon must be whole; the rest is ignored. A length of zero ends the data early (Core
+  /// 5.4, Vol 3, Part C, 11).
   ///
-  /// - Returns: nil when there is none, or when a structure runs over the end before one was found.
+  /// - Returns: nil if there is none, or if a structure before it runs past the end.
   @inlinable @inline(__always)
   public init?(advertisingData data: Span<UInt8>) {
     var start = 0
@@ -37,9 +37,8 @@ public struct IBeacon: Hashable, Sendable {
       let length = Int(data[unchecked: start])
       let next = start &+ 1 &+ length
       guard length > 0, next <= data.count else { return nil }
-      // The 26 bytes behind the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company,
-      // Apple (0x004C); a type, proximity beacon (2), and the length of what follows it; UUID, major, minor, measured
-      // power.
+      // The 26 bytes after the length, all of them within `data`: AD type 0xFF, manufacturer specific; the company,
+      // Apple (0x004C); the type, proximity beacon (2); the length of the rest; UUID, major, minor, measured power.
       let bytes = data.bytes
       if length == 26,
         UInt32(bigEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start &+ 1, as: UInt32.self))
@@ -58,11 +57,12 @@ public struct IBeacon: Hashable, Sendable {
     return nil
   }
 
-  /// What makers state when nobody has measured, dBm at 1 m.
+  /// The value that makers state when nobody has measured it, dBm at 1 m.
   public static let usualMeasuredPower: Int8 = -59
 
-  /// The data of an advertisement with this frame: Flags, which say that the device is general discoverable and has
-  /// no BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that fit.
+  /// The data of an advertisement with this frame: Flags, which say that the device is general discoverable and does
+  /// not support BR/EDR (Core Specification Supplement, Part A, 1.3), and Apple's structure. 30 of the 31 bytes that
+  /// fit.
   public var advertisingData: [UInt8] {
     [0x02, 0x01, 0x06, 0x1A, 0xFF, 0x4C, 0x00, 0x02, 0x15]
       + uuidHigh.bigEndianBytes + uuidLow.bigEndianBytes + major.bigEndianBytes + minor.bigEndianBytes

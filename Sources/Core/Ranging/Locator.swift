@@ -2,16 +2,17 @@ public import Domain
 
 import func Glibc.hypot
 
-/// Which step the rider stands in front of, from what is heard of the vehicle's beacons.
+/// Decides which step the rider stands in front of, from the frames of the vehicle's beacons.
 ///
-/// Pure: time is passed in, seconds of any clock. Hearing a frame allocates nothing. RANGING.md derives the rules.
+/// It has no clock of its own: callers pass the time, in seconds of any clock. Hearing a frame allocates nothing.
+/// RANGING.md derives the rules.
 public struct Locator: Sendable {
   private let steps: [Step]
-  /// One for each step, as are the zones.
+  /// One for each step; so are `unlevelled` and `zones`.
   private var histories: [BeaconHistory]
-  /// When each beacon was last heard without a level. It is not silent then.
+  /// When each beacon was last heard without a level. Such a beacon is not silent.
   private var unlevelled: [Double]
-  /// The last decisions: it takes more to come to one than to stay with it.
+  /// The last decisions. A new decision needs more evidence than an old one needs to stay.
   private var zones: [Zone]
   private var facing: Int?
   private var facedSince = 0.0
@@ -27,8 +28,8 @@ public struct Locator: Sendable {
     scratch.reserveCapacity(RangingModel.capacity)
   }
 
-  /// Takes note of a frame of this vehicle. A frame is ignored if it has a major that no step has. One without a valid
-  /// RSSI, or with a measured power that no beacon can have, says only that its beacon is not silent.
+  /// Records a frame of this vehicle. A frame whose major belongs to no step is ignored. A frame without a valid RSSI,
+  /// or with a measured power that no beacon can have, shows only that its beacon is not silent.
   public mutating func hear(_ beacon: IBeacon, rssi: Int8?, at time: Double) {
     guard time.isFinite, let index = steps.firstIndex(where: { $0.major == beacon.major }) else { return }
     let now = advance(to: time)
@@ -40,7 +41,7 @@ public struct Locator: Sendable {
     histories[index].append(rssi: rssi, measuredPower: measuredPower, minor: beacon.minor, at: now)
   }
 
-  /// Decides what can be said at a time. Call it every half second: each answer builds on the one before.
+  /// Decides for a point in time. Call it every half second: each decision builds on the previous one.
   public mutating func decide(at time: Double) -> Location {
     let now = advance(to: time)
     let readings = steps.indices.map { reading(of: $0, at: now) }
@@ -50,7 +51,7 @@ public struct Locator: Sendable {
     facing = lead(powers, least: RangingModel.sideLeast, lone: RangingModel.sideLoneLevel, at: now).flatMap { lead in
       lead.difference >= (lead.index == last ? RangingModel.sideStay : RangingModel.sideBegin) ? lead.index : nil
     }
-    // Two senders claim to be one step's beacon, so nobody knows which of them is right.
+    // Two senders claim to be one step's beacon, and nobody knows which is genuine.
     let isContested = readings.contains(where: \.isContested)
     if isContested { facing = nil }
     if facing != last { facedSince = now }
@@ -61,7 +62,7 @@ public struct Locator: Sendable {
       missing: missing)
   }
 
-  /// Time runs backwards only when a clock was set back. Then all that was heard before is dropped.
+  /// Time goes backwards only if a clock was set back. Then everything heard before is dropped.
   private mutating func advance(to time: Double) -> Double {
     if time < clock - RangingModel.backwards { self = Locator(steps: steps) }
     clock = max(clock, time)
@@ -83,7 +84,7 @@ public struct Locator: Sendable {
     } else {
       history.sortedLevels(newest: used, in: &scratch)
       zones[index] = Self.zone(at: interquartileMean(scratch), after: zones[index])
-      // Of a rider who walks, the window knows the past. What is read now is the last moment's.
+      // If the rider walks, the window describes the past. The last moment gives the present level.
       let last = max(history.frames(within: RangingModel.momentWindow, of: now), RangingModel.least)
       history.sortedLevels(newest: last, in: &scratch)
       let level = interquartileMean(scratch)
@@ -91,7 +92,8 @@ public struct Locator: Sendable {
       if Self.levels(of: zones[index]).overlaps(level - error...level + error) { zone = zones[index] }
       distance = Self.distance(at: level, frames: last)
       let power = Double(history.measuredPower ?? 0)
-      // Other senders may have given other powers, and the sum may then be out of the range of an RSSI.
+      // The frames may come from senders with different measured powers, so the sum may be outside the range of an
+      // RSSI.
       rssi = min(max(Int((level + power + 0.5).rounded(.down)), -127), -1)
     }
     return Location.Reading(
@@ -101,7 +103,7 @@ public struct Locator: Sendable {
       isUnlevelled: isUnlevelled(index, at: now))
   }
 
-  /// Close to an edge the zone is unknown. A zone that was decided is kept until half the band is left.
+  /// Close to an edge the zone is unknown. The previous zone is kept until the level is past half of the band.
   private static func zone(at level: Double, after last: Zone) -> Zone {
     let clear = zone(at: level, bands: 1)
     return clear == .unknown && zone(at: level, bands: 0.5) == last ? last : clear
@@ -125,7 +127,7 @@ public struct Locator: Sendable {
     }
   }
 
-  /// The distance by the law of free space, and the interval that shadowing and the rest of the fading leave open.
+  /// The distance by the law of free space, with the interval that shadowing and fading leave open.
   private static func distance(at level: Double, frames: Int) -> Location.Distance {
     let half = hypot(RangingModel.shadowing80, RangingModel.error80(frames: frames))
     return Location.Distance(
@@ -135,10 +137,10 @@ public struct Locator: Sendable {
 
   // MARK: - Beacons against each other
 
-  /// What is received of a beacon: how many frames, their mean power as a level, and the level that is certain.
+  /// What is received of a beacon: the number of frames, their mean power as a level, and the certain level.
   private typealias Power = (frames: Int, level: Double, certain: Double)
 
-  /// Whether the beacon is heard without a level. Then too few frames with a level prove nothing.
+  /// Whether the beacon is heard without a level. Then few frames with a level do not show that it is weak.
   private func isUnlevelled(_ index: Int, at now: Double) -> Bool { now - unlevelled[index] <= RangingModel.silence }
 
   /// Nil when the beacon is not heard.
@@ -146,24 +148,24 @@ public struct Locator: Sendable {
     let history = histories[index]
     let frames = history.frames(within: RangingModel.window, of: now)
     guard frames > 0, history.age(at: now) <= RangingModel.silence else { return nil }
-    // For a rider who walks up, the window still holds frames from farther away: the better of both counts.
+    // If a rider walks up, the window still holds frames from farther away, so the greater of the two levels counts.
     let last = history.frames(within: RangingModel.momentWindow, of: now)
     let moment = last >= RangingModel.momentLeast && last < frames ? certainLevel(of: index, newest: last) : -.infinity
     let certain = max(moment, certainLevel(of: index, newest: frames))
     return (frames, meanPower(scratch), certain)
   }
 
-  /// The level that is certain by a beacon's newest frames, whose levels are left in `scratch`.
+  /// The certain level of a beacon's newest frames. Leaves the frames' levels in `scratch`.
   private mutating func certainLevel(of index: Int, newest frames: Int) -> Double {
     histories[index].sortedLevels(newest: frames, in: &scratch)
     return interquartileMean(scratch) - RangingModel.error80(frames: frames)
   }
 
-  /// The strongest beacon, the level that is certain of it, and the decibels by which it exceeds the next.
+  /// The strongest beacon, its certain level, and the decibels by which it exceeds the next.
   private typealias Lead = (index: Int, certain: Double, difference: Double)
 
   /// - Parameters:
-  ///   - least: how many frames the strongest needs. The others need what the side takes.
+  ///   - least: how many frames the strongest beacon needs. The others need `sideLeast`.
   ///   - lone: the level that a beacon needs before another's silence counts.
   private func lead(_ powers: [Power?], least: Int, lone: Double, at now: Double) -> Lead? {
     var strongest: (index: Int, power: Power)?
@@ -172,7 +174,7 @@ public struct Locator: Sendable {
     }
     guard let (index, own) = strongest, own.frames >= least else { return nil }
 
-    // A vehicle with one step has nothing to compare. Its beacon needs as much as where the others are silent.
+    // A vehicle with one step has nothing to compare. Its beacon needs as much as one whose neighbours are silent.
     guard powers.count > 1 || own.frames >= RangingModel.loneFrames && own.level >= lone else { return nil }
     var difference = Double.infinity
     for (other, power) in powers.enumerated() where other != index {
@@ -192,7 +194,7 @@ public struct Locator: Sendable {
     return (index, own.certain, difference)
   }
 
-  /// The first condition of being located that is not met. Only the step that is faced can be the one.
+  /// The first condition of being located that is not met. Only the faced step can be located.
   private mutating func missing(_ powers: [Power?], at now: Double) -> Location.Missing? {
     guard let lead = lead(powers, least: RangingModel.locatedLeast, lone: RangingModel.locatedLoneLevel, at: now) else {
       if steps.indices.contains(where: { isUnlevelled($0, at: now) }) { return .unlevelled }
@@ -214,14 +216,14 @@ public struct Locator: Sendable {
     return isSupported(lead.index, frames) && isSteady(lead.index, last, of: frames) ? nil : .steadiness
   }
 
-  /// Whether enough frames are strong, so that a burst of interference or of other senders' frames does not decide.
+  /// Whether enough frames are strong. This keeps a burst of interference, or of other senders' frames, from deciding.
   private func isSupported(_ index: Int, _ frames: Int) -> Bool {
     let strong = histories[index].frames(newest: frames, atLeast: RangingModel.supportLevel)
     return strong >= RangingModel.locatedLeast && Double(strong) >= RangingModel.locatedShare * Double(frames)
   }
 
-  /// Whether the rider is still there: the level has not fallen in the last moment, as it does when the rider walks
-  /// away, or is still that of a rider who has only turned.
+  /// Whether the rider is still there. The level falls when a rider walks away. A fall does not count if the level is
+  /// still so high that the rider can only have turned.
   private mutating func isSteady(_ index: Int, _ last: Int, of frames: Int) -> Bool {
     guard last < frames else { return true }
     let before = histories[index].meanLevel(of: last..<frames)

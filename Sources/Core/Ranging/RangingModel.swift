@@ -1,90 +1,90 @@
 import func Glibc.log10
 import func Glibc.pow
 
-/// The numbers behind the decisions. RANGING.md derives them and says what else was tried.
+/// The constants behind the decisions. RANGING.md derives them and tells what else was tried.
 ///
-/// A level is a frame's RSSI minus the measured power, in decibels. The measured power is the RSSI at 1 m: the one that
-/// the frame gives, unless it was measured on the vehicle.
+/// A level is a frame's RSSI minus the measured power, in decibels. The measured power is the RSSI at 1 m: the value
+/// measured on the vehicle, or else the value in the frame.
 package enum RangingModel {
   // Evidence.
 
-  /// How many frames of each beacon are kept. At 16 a second they fill the longest window.
+  /// How many frames of each beacon are kept. At 16 frames a second they fill the longest window.
   static let capacity = 128
-  /// What the zone rests on, seconds.
+  /// The window for the zone, seconds.
   package static let zoneWindow = 8.0
-  /// What the side and being located rest on, seconds.
+  /// The window for the side and for being located, seconds.
   package static let window = 6.0
-  /// What the distance and the RSSI rest on, seconds, and what the longer windows are compared with: half of it is by
-  /// how much a distance lags behind a rider who walks.
+  /// The window for the distance and the RSSI, seconds. The longer windows are compared with it. The distance lags
+  /// behind a walking rider by half of it.
   package static let momentWindow = 2.0
-  /// With fewer frames a beacon's zone is unknown.
+  /// With fewer frames, a beacon's zone is unknown.
   static let least = 2
-  /// With fewer frames a second it takes too long to locate the rider, and the user is told.
+  /// With fewer frames a second it takes too long to locate the rider, so the user is warned.
   package static let leastRate = 1.0
-  /// After this many seconds without a frame a beacon counts as not heard.
+  /// After this many seconds without a frame, a beacon counts as not heard.
   package static let silence = 5.0
-  /// A clock that goes back by more than this, seconds, was set.
+  /// A clock that goes back by more than this many seconds was set.
   static let backwards = 1.0
 
-  /// The RSSI that a beacon can have at 1 m, dBm. Other values come from beacons that nobody has set.
+  /// The RSSI that a beacon can have at 1 m, dBm. Any other value means that the beacon was never set up.
   package static let measuredPowers = -100.0 ... -20.0
 
-  // Zones: the levels at their edges, and half the widths of the bands in which two zones cannot be told apart.
+  // Zones: the levels at their edges, and half the widths of the bands around the edges in which the zone is unknown.
 
   static let immediateEdge = 6.0
   static let immediateBand = 1.5
   static let farEdge = -9.5
   static let farBand = 4.0
 
-  // The side: by how many decibels a beacon exceeds every other.
+  // The side: the number of decibels by which a beacon must exceed every other.
 
   static let sideBegin = 8.0
   static let sideStay = 3.0
   static let sideLeast = 2
 
-  // A beacon that is not heard, or hardly, is evidence only while another is heard well.
+  // A beacon that is not heard, or hardly, is evidence only while another one is heard well.
 
-  /// How many frames of the other are needed.
+  /// How many frames of the other beacon are needed.
   static let loneFrames = 8
   /// The RSSI that an unheard beacon counts as, dBm: just below what receivers hear.
   static let loneFloor = -90.0
-  /// The level of the other that is needed, for the side and to be located.
+  /// The level of the other beacon that is needed: for the side, and to be located.
   static let sideLoneLevel = -6.0
   static let locatedLoneLevel = 0.0
 
   // Located: the rider is in reach of this step, and of no other.
 
   package static let locatedLeast = 3
-  /// The certain level: the mean level minus the error that comes with few frames.
+  /// The certain level: the mean level minus its error, which is larger with fewer frames.
   static let locatedBeginLevel = -7.75
   static let locatedStayLevel = -12.0
-  /// How near a rider is told to come, metres: in free space a dozen frames are enough there.
+  /// How close a rider is told to come, metres: close enough in free space, with a dozen frames.
   package static let reach = 2.0
   static let locatedBeginDifference = 10.0
   static let locatedStayDifference = 6.0
-  /// The share of the frames that must have this level. There must also be `locatedLeast` of them.
+  /// At least this share of the frames must reach `supportLevel`, and at least `locatedLeast` frames.
   static let locatedShare = 0.3
   static let supportLevel = -10.0
-  /// When the rider walks away, the level falls in the last moment: how many frames that takes, and by how many
-  /// decibels their mean may lie below the one of the window's other frames.
+  /// When a rider walks away, the level falls in the last moment. These tell how many frames that needs, and by how
+  /// many decibels their mean may be below that of the window's earlier frames.
   static let momentLeast = 2
   static let momentFall = 7.0
-  /// The certain level of the last moment at which a fall does not count, 1 m in free space. The moment is a second old
-  /// on average, in which a rider who leaves walks another metre.
+  /// If the certain level of the last moment is this or more, a fall does not count: 1 m in free space. The moment's
+  /// frames are a second old on average, and a rider who leaves walks another metre in that time.
   static let momentNearLevel = 0.0
-  /// What a body takes that stands between: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
+  /// What a body between takes: 6 to 8 dB (ITU-R P.1238, effect of movement of objects).
   static let body = 8.0
 
   // Distance.
 
   /// The path loss exponent of free space.
   static let exponent = 2.0
-  /// 80 % of places lie within this many decibels of the law, and 80 % of single frames within this many of their
-  /// place.
+  /// 80 % of places lie within `shadowing80` decibels of the law. 80 % of single frames lie within `fading80` decibels
+  /// of their place's mean.
   static let shadowing80 = 8.2
   static let fading80 = 5.8
 
-  /// How many decibels the mean of some frames of one place may be wrong by, four times out of five.
+  /// The error of the mean of some frames from one place, decibels. It is not exceeded in four cases out of five.
   static func error80(frames: Int) -> Double { fading80 / Double(frames).squareRoot() }
 
   /// The distance at which free space gives a level, metres.

@@ -1,10 +1,10 @@
 import Encoding
 
-/// What a controller says of itself to a rider's program that asks (PROTOCOL.md, section 5.3).
+/// A controller's description of itself. It sends this to a rider's program that asks (PROTOCOL.md, section 5.3).
 public struct About: Sendable, Equatable {
-  /// Of its program: 1 to 64 characters of printable ASCII.
+  /// The version of the controller's program: 1 to 64 characters of printable ASCII.
   public let version: String
-  /// Its wall clock when it answered, milliseconds of Unix time.
+  /// The controller's wall clock when it answered, milliseconds of Unix time.
   public let time: Int64
 
   public init(version: String, time: Int64) { (self.version, self.time) = (version, time) }

@@ -1,13 +1,13 @@
 import Domain
 import Encoding
 
-/// The operator's answer to a device's request, in one text: the vehicle's code, a token, and a certificate for the
-/// broker. It contains no secret: the token is worth nothing without the device's private key.
+/// The operator's answer to a device's request, as one text: the vehicle's code, a token, and a certificate for the
+/// broker. It contains no secret: the token is useless without the device's private key.
 ///
-/// The text as a whole is not signed, and need not be. The operator has signed the code and the token; the authority in
-/// the code has signed the certificate. (PROTOCOL.md, section 9.2)
+/// The text as a whole does not need a signature. The operator has signed the code and the token; the authority in the
+/// code has signed the certificate. (PROTOCOL.md, section 9.2)
 public struct AccessFile: Sendable, Equatable {
-  /// Bytes.
+  /// In bytes.
   public static let maximumSize = 16_384
 
   /// The vehicle and its broker, as the operator signed them.
@@ -20,16 +20,17 @@ public struct AccessFile: Sendable, Equatable {
   public let tokenText: String
   /// DER (X.509). Only its size is checked here.
   public let certificate: [UInt8]
-  /// The text.
+  /// The access file as it was read.
   public let text: String
-  /// A notice of the operator's that lists the present key, by an earlier one: for riders who know only that.
+  /// A notice that lists the operator's present key and is signed by an earlier one, for riders who know only that
+  /// earlier key.
   private let notice: String?
 
   /// - Parameters:
   ///   - vehicle: the vehicle's code, signed by the operator.
   ///   - token: signed by the same key.
   ///   - certificate: DER.
-  ///   - notice: by the operator's key before this one, where there was one.
+  ///   - notice: signed by the operator's previous key, if there was one.
   public init(vehicle: String, token: String, certificate: [UInt8], notice: String? = nil) throws(ProtocolError) {
     var members: [JSON.Member] = [
       .init("vehicle", .string(vehicle)), .init("token", .string(token)),
@@ -39,10 +40,10 @@ public struct AccessFile: Sendable, Equatable {
     try self.init(parsing: JSON.object(members).text, now: nil)
   }
 
-  /// Reads an access file: code and token are by one key, and for one vehicle. Whether that key is the operator's, and
-  /// the token's times, are for the reader to judge.
+  /// Reads an access file. Checks that one key signed both the code and the token, and that both are for one vehicle.
+  /// The caller must check that this key is the operator's, and that the token is valid now.
   ///
-  /// - Parameter now: seconds of Unix time; nil where nobody knows the time.
+  /// - Parameter now: seconds of Unix time; nil if the time is unknown.
   public init(parsing text: String, now: Int64?) throws(ProtocolError) {
     guard text.utf8.count <= Self.maximumSize else { throw .malformed("larger than \(Self.maximumSize) bytes") }
     var members = try ObjectReader(parse(text.utf8, "the access file"), of: "the access file")
@@ -58,7 +59,7 @@ public struct AccessFile: Sendable, Equatable {
     self.text = text
   }
 
-  /// Whether the operator whose key is known has said that `operatorKey` counts as well.
+  /// Whether `known`, a key of the operator, vouches for `operatorKey`.
   public func isVouched(by known: VerificationKey) -> Bool {
     if known == operatorKey { return true }
     guard let notice, let read = try? Notice.read(Array(notice.utf8), verifiedBy: [known]) else { return false }

@@ -2,44 +2,43 @@ import Cryptography
 public import Domain
 import Encoding
 
-/// The key with which a rider's device calls the vehicle: a secret that only the two have, exported from the HPKE
-/// context of the device's question (RFC 9180 5.3).
+/// The key with which a rider's device calls the vehicle. It is a secret of these two, exported from the HPKE context
+/// of the device's question (RFC 9180 5.3).
 ///
-/// Somebody who reads the question and every answer to it cannot compute the key.
+/// Reading the question and all its answers is not enough to compute the key.
 public struct CallKey: Sendable, Equatable {
-  /// Bytes.
+  /// In bytes.
   private static let size = 32
   private static let exporterContext = Array("stepctl call".utf8)
   private let key: Secret
 
   init(_ exporter: HPKE.Exporter) { key = exporter.export(Self.exporterContext, count: Self.size) }
 
-  /// What the device advertises in a slot: a service UUID of version 4 (RFC 9562 5.4), that is 122 bits of
-  /// HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from one that is
-  /// random.
+  /// What the device advertises in a slot: a version 4 UUID (RFC 9562 5.4) as service UUID. Its 122 free bits come from
+  /// an HMAC-SHA-256 over the challenge and the slot's number. Without the key, nobody can tell it from a random one.
   ///
-  /// The challenge is there because a controller that was restarted takes an old question once more: then a recording
-  /// of the frames of that time must be worth nothing.
+  /// The challenge protects against replay: a controller that has restarted accepts an old question once more, and a
+  /// recording of the frames sent back then must be useless.
   public func frame(ofSlot slot: Int, challenge: [UInt8]) -> UUID {
     let code = HMAC.code(for: challenge + Int64(slot).bigEndianBytes, by: key)
     return .version4(high: UInt64(bigEndianBytes: code[..<8]), low: UInt64(bigEndianBytes: code[8..<16]))
   }
 }
 
-/// How a vehicle asks to be called, and where it hears the caller.
+/// How a vehicle asks a device to call, and the step at which the vehicle hears the device so far.
 ///
-/// A slot's frame is sent in that slot alone. The slots follow each other from the moment of the answer.
+/// Each slot's frame is sent in that slot only. The first slot begins with the answer; the others follow without a gap.
 public struct CallRequest: Sendable, Equatable {
-  /// Milliseconds that a slot can have.
+  /// The lengths that a slot can have, milliseconds.
   public static let slotLengths: ClosedRange<Int64> = 100...1_000
-  /// For how long a vehicle may have a device call, milliseconds. For more, the device has to ask again.
+  /// The longest call that a vehicle may ask for, milliseconds. To call for longer, the device must ask again.
   public static let longest: Int64 = 10_000
 
   /// The length of a slot, milliseconds.
   public let slot: Int64
   /// How many slots there are.
   public let slots: Int
-  /// The step in whose reach the vehicle hears the device, and in no other's; nil while that is not known.
+  /// The only step at which the vehicle hears the device; nil while that is not known.
   public let heard: StepID?
 
   public init(slot: Int64, slots: Int, heard: StepID? = nil) {

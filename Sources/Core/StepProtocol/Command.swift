@@ -2,15 +2,15 @@ import Cryptography
 public import Domain
 import Encoding
 
-/// What a rider asks of a step: a nested JWT (RFC 7519 5.2), signed by the rider's device, then encrypted to the
-/// controller, so that a broker learns neither who asks nor what.
+/// A rider's request to a step: a nested JWT (RFC 7519 5.2). The rider's device signs it and then encrypts it to the
+/// controller, so that a broker learns neither the sender nor the request.
 public struct Command: Sendable, Equatable {
-  /// The largest command that is read, bytes of its compact form.
+  /// The largest command that is accepted, bytes of its compact form.
   public static let maximumSize = 8192
-  /// Bytes.
+  /// In bytes.
   public static let nonceSize = 16
-  /// The sizes that claims are padded to, bytes, so that they tell neither the request nor the rider. The second is for
-  /// proofs with long texts.
+  /// Claims are padded to one of these sizes, in bytes, so that the size reveals neither the request nor the rider. The
+  /// second size is for proofs with long texts.
   static let paddedSizes = [2048, 4096]
 
   public let vehicle: UUID
@@ -20,31 +20,31 @@ public struct Command: Sendable, Equatable {
   public let nonce: [UInt8]
   /// The compact form of the rider's token.
   public let token: String
-  /// Whether a question also asks what the controller says of itself.
+  /// Whether a status request also asks for the controller's description of itself (`About`).
   public let asksAbout: Bool
 
-  /// What is asked.
+  /// What the rider asks for.
   public enum Request: Sendable, Equatable {
     /// "Tell me your status": moves nothing, and is answered with a challenge.
     case status
     /// "Hold the step where it is": needs neither a challenge nor a proof, because it starts nothing.
     ///
-    /// `epoch` is the controller's, from any statement of its present run.
+    /// `epoch` is the controller's, from any statement since its last start.
     case stop(epoch: [UInt8])
     case move(Move)
   }
 
-  /// A motion that is asked for, and what the rider needs for it in addition to the token.
+  /// A motion that the rider asks for, and what it requires in addition to the token.
   public struct Move: Sendable, Equatable {
-    /// Where the step is to go.
+    /// The position that the rider asks for.
     public enum Target: String, Sendable, CaseIterable { case open, close }
 
     public let target: Target
-    /// The controller's, from the answer to `status`.
+    /// The controller's epoch, from the answer to `status`.
     public let epoch: [UInt8]
     /// Single-use, from the same answer.
     public let challenge: [UInt8]
-    /// On the controller's clock, milliseconds: not to be begun at or after it.
+    /// On the controller's clock, milliseconds: the motion must begin before this time.
     public let deadline: Int64
     /// What shows that the rider is at the step.
     public let proof: Proof
@@ -75,7 +75,7 @@ public struct Command: Sendable, Equatable {
     self.asksAbout = asksAbout
   }
 
-  /// Signs and encrypts. Every call gives other bytes, because the encapsulated key is fresh.
+  /// Signs and encrypts. Each call returns different bytes, because the encapsulated key is fresh.
   public func sealed(by device: SigningKey, to controller: EncryptionKey) -> SealedCommand {
     let signed = SignedObject.sign(claims, as: .command, by: device)
     let (text, exporter) = EncryptedObject.seal(Array(signed.utf8), to: controller)
@@ -110,7 +110,7 @@ public struct Command: Sendable, Equatable {
   }
 }
 
-/// A command as it travels.
+/// A command in the form in which it is sent.
 public struct SealedCommand: Sendable {
   /// The compact form, ASCII.
   public let text: String
@@ -121,17 +121,17 @@ public struct SealedCommand: Sendable {
     self.exporter = exporter
   }
 
-  /// What is published.
+  /// The payload to publish.
   public var bytes: [UInt8] { Array(text.utf8) }
-  /// What an answer names the command by.
+  /// The digest by which an answer names the command.
   public var digest: CommandDigest { CommandDigest(of: bytes) }
-  /// By which the device can call that sent it. Only the controller can compute it too.
+  /// The key with which the device that sent the command can call. Only the controller can compute it as well.
   public var callKey: CallKey { CallKey(exporter) }
 }
 
 /// The SHA-256 of a command's compact form, as it was published.
 public struct CommandDigest: Hashable, Sendable {
-  /// Bytes.
+  /// In bytes.
   public static let size = 32
   /// `size` bytes.
   public let bytes: [UInt8]

@@ -1,18 +1,18 @@
 import Encoding
 
-/// A request of a rider's device to an operator: access for the device's key. It contains no secret, and no private key
-/// leaves the device.
+/// A request from a rider's device to an operator: access for the device's key. It contains no secret, and no private
+/// key leaves the device.
 ///
-/// A JWS that the device signs. Its header has the device's public key, as a vehicle's code has its operator's. It
-/// shows that the sender holds the private key, and not who the sender is. The operator has to know whose request it
-/// is. (PROTOCOL.md, section 9.2)
+/// A JWS that the device signs. Its header carries the device's public key, as the header of a vehicle's code carries
+/// the operator's. The signature shows that the sender holds the private key, but not who the sender is. The operator
+/// must know that some other way. (PROTOCOL.md, section 9.2)
 public struct DeviceRequest: Sendable, Equatable {
-  /// The most that a QR code holds, bytes.
+  /// The most that a QR code can hold, bytes.
   public static let maximumSize = VehicleCode.maximumSize
 
-  /// What the rider would like to be called: 1 to 128 bytes. The operator decides.
+  /// The name that the rider proposes: 1 to 128 bytes. The operator decides.
   public let name: String
-  /// A request for a certificate of the broker's authority: PKCS #10, DER. Only its size is checked here.
+  /// A request for a certificate from the broker's authority: PKCS #10, DER. It is not parsed here.
   public let certificateRequest: [UInt8]
   /// Seconds of Unix time.
   public let issued: Int64
@@ -30,7 +30,7 @@ public struct DeviceRequest: Sendable, Equatable {
     return SignedObject.sign(claims, as: .request, by: device)
   }
 
-  /// Reads a request, and checks that the holder of its key has signed it.
+  /// Reads a request, and verifies its signature with the key in its header.
   public init(verifying text: some StringProtocol) throws(ProtocolError) {
     guard text.utf8.count <= Self.maximumSize else { throw .malformed("larger than \(Self.maximumSize) bytes") }
     let object = try SignedObject(parsing: text, as: .request)

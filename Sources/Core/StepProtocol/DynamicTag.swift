@@ -3,12 +3,12 @@ public import Domain
 import Encoding
 import Tags
 
-/// What an NTAG 424 DNA says, which is new at each reading: the URI of its secure dynamic message (SDM).
+/// The content of an NTAG 424 DNA, new at each reading: the URI of its secure dynamic message (SDM).
 ///
 ///     stepctl:<vehicle uuid>/<step>?e=<32 hexadecimal digits>&c=<16 hexadecimal digits>
 ///
 /// The tag puts its encrypted UID and reading counter into `e`, and a MAC into `c` (NXP AN12196, "encrypted PICCData"
-/// with a CMAC over no further input). It writes digits in upper case only, so nothing else is read.
+/// with a CMAC over no further input). It writes digits in upper case only, so lower case is refused.
 public struct DynamicTag: Hashable, Sendable {
   public let vehicle: UUID
   public let step: StepID
@@ -17,18 +17,18 @@ public struct DynamicTag: Hashable, Sendable {
   /// `SDMMAC`.
   private let mac: [UInt8]
 
-  /// With its colon.
+  /// Including its colon.
   public static let scheme = "stepctl:"
   private static let encryptedSize = 16
   private static let macSize = 8
 
-  /// The two keys of a tag that verify it. Both are the tag's alone.
+  /// The two keys that verify a tag. Each tag has its own.
   public struct Keys: Hashable, Sendable {
-    /// Of each, bytes.
+    /// The size of each key, bytes.
     public static let size = 16
     /// `SDMMetaReadKey`: decrypts the UID and the counter.
     public let metaRead: [UInt8]
-    /// `SDMFileReadKey`: what the MAC's session key is derived from.
+    /// `SDMFileReadKey`: the MAC's session key is derived from it.
     public let fileRead: [UInt8]
 
     /// Nil unless each has 16 bytes.
@@ -39,10 +39,10 @@ public struct DynamicTag: Hashable, Sendable {
     }
   }
 
-  /// What a genuine tag said.
+  /// What a genuine tag reported.
   public struct Reading: Hashable, Sendable {
     public let uid: TagUID
-    /// How often it was read (`SDMReadCtr`), 24 bits; it never falls.
+    /// How often the tag was read (`SDMReadCtr`), 24 bits. It never decreases.
     public let counter: UInt32
 
     public init(uid: TagUID, counter: UInt32) {
@@ -51,11 +51,11 @@ public struct DynamicTag: Hashable, Sendable {
     }
   }
 
-  /// Why a text is not such a URI.
+  /// Why a text is not the URI of a dynamic tag.
   public enum ParsingError: Error, Equatable, CustomStringConvertible {
-    /// Another text.
+    /// A text of another kind.
     case notDynamicTag
-    /// Of the scheme, but not in its form.
+    /// It has the scheme, but the wrong form.
     case malformed(String)
 
     public var description: String {
@@ -66,12 +66,12 @@ public struct DynamicTag: Hashable, Sendable {
     }
   }
 
-  /// Whether a text is such a URI, if not perhaps a good one: of our scheme, with the query that a label does not have.
+  /// Whether a text is meant as such a URI, well formed or not: it has our scheme, and a query, which no label has.
   public static func isMeant(by text: String) -> Bool {
     text.utf8.starts(with: scheme.utf8) && text.utf8.contains(UInt8(ascii: "?"))
   }
 
-  /// Reads the URI as the tag gave it. Whether it is genuine only `reading(with:)` says.
+  /// Reads the URI as the tag gave it. Only `reading(with:)` tells whether it is genuine.
   public init(parsing text: String) throws(ParsingError) {
     guard Self.isMeant(by: text), text.utf8.count <= Proof.maximumContent else { throw .notDynamicTag }
     func split(_ text: Substring.UTF8View, at separator: Unicode.Scalar) -> [Substring.UTF8View] {
@@ -100,8 +100,9 @@ public struct DynamicTag: Hashable, Sendable {
     return bytes
   }
 
-  /// What to write to a tag: the URI with zeros where the tag will put its own digits, and where those are, counted in
-  /// bytes from the URI's beginning. The MAC is over no input: `SDMMACInputOffset` is `SDMMACOffset`.
+  /// The content to write to a tag: the URI with zeros where the tag will put its own digits, and the offsets of those
+  /// places, in bytes from the beginning of the URI. The MAC covers no input: `SDMMACInputOffset` equals
+  /// `SDMMACOffset`.
   public static func template(vehicle: UUID, step: StepID) -> (uri: String, encryptedOffset: Int, macOffset: Int) {
     func zeros(_ size: Int) -> String { String(repeating: "0", count: 2 * size) }
     let beforeEncrypted = "\(scheme)\(vehicle)/\(step)?e="
@@ -109,17 +110,17 @@ public struct DynamicTag: Hashable, Sendable {
     return (beforeMAC + zeros(macSize), beforeEncrypted.utf8.count, beforeMAC.utf8.count)
   }
 
-  /// The UID and the counter, if the tag that has these keys said so; nil for all that is forged or changed.
+  /// The UID and the counter, if the tag with these keys made the message; nil if it was forged or changed.
   public func reading(with keys: Keys) -> Reading? {
-    // PICCDataTag, UID, SDMReadCtr with its low byte first, and random bytes (AN12196, decryption of PICCData). The
-    // tag byte: UID and counter are both there, and the UID has 7 bytes.
+    // PICCDataTag, UID, SDMReadCtr (low byte first), random bytes (AN12196, decryption of PICCData). The PICCDataTag
+    // 0xC7 says that UID and counter are both present, and that the UID has 7 bytes.
     let data = AES128.decrypt(encrypted, keys.metaRead)
     let genuine = AES128.shortMAC([], Self.sessionKey(keys.fileRead, data[1..<11]))
     guard constantTimeEqual(genuine, mac), data[0] == 0xC7, let uid = TagUID(Array(data[1..<8])) else { return nil }
     return Reading(uid: uid, counter: UInt32(littleEndianBytes: data[8..<11]))
   }
 
-  /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter as they stand in the data.
+  /// `KSesSDMFileReadMAC`, from the session vector SV2 over the UID and the counter, in the byte order of the data.
   static func sessionKey(_ fileRead: [UInt8], _ uidAndCounter: ArraySlice<UInt8>) -> [UInt8] {
     AES128.mac([0x3C, 0xC3, 0x00, 0x01, 0x00, 0x80] + uidAndCounter, fileRead)
   }

@@ -4,8 +4,8 @@ import Encoding
 /// A compact JWE with HPKE integrated encryption (draft-ietf-jose-hpke-encrypt, `HPKE-4`): RFC 9180 base mode with
 /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and ChaCha20-Poly1305.
 ///
-/// `BASE64URL(header) . BASE64URL(enc) . . BASE64URL(ciphertext) .`: no initialization vector, and the tag is a part
-/// of the ciphertext. The ASCII of the first part is the additional data; `info` is empty.
+/// `BASE64URL(header) . BASE64URL(enc) . . BASE64URL(ciphertext) .`: there is no initialization vector, and the
+/// authentication tag is part of the ciphertext. The first part's ASCII is the additional data; `info` is empty.
 enum EncryptedObject {
   /// The type of an object, as its header's `typ`.
   enum Kind: String {
@@ -13,12 +13,12 @@ enum EncryptedObject {
     case event = "step-event+jwe"
   }
 
-  /// - Returns: the compact form, and what exports secrets that only the recipient has too.
+  /// - Returns: the compact form, and the exporter of secrets that this side shares with the recipient only.
   static func seal(
     _ content: [UInt8], to key: EncryptionKey, as kind: Kind = .command
   ) -> (text: String, exporter: HPKE.Exporter) {
     let header = header(for: key.thumbprint, as: kind)
-    // The key is not of low order: that was checked when it was read.
+    // The key is not of low order: `EncryptionKey` checked that.
     let sealed = HPKE.seal(content, to: key.key, additional: Array(header.utf8))!
     let (encapsulated, ciphertext) = (Base64URL.encode(sealed.encapsulatedKey), Base64URL.encode(sealed.ciphertext))
     return ("\(header).\(encapsulated)..\(ciphertext).", sealed.exporter)
@@ -34,13 +34,13 @@ enum EncryptedObject {
     try open(utf8: Array(text.utf8), with: key, usualHeader: []).content
   }
 
-  /// - Parameter usualHeader: one that is right, so that it need not be read.
-  /// - Returns: what was sealed, and what exports secrets that only the sender has too.
+  /// - Parameter usualHeader: a header known to be valid. If the text has this header, it is not parsed again.
+  /// - Returns: the content, and the exporter of secrets that this side shares with the sender only.
   static func open(
     utf8 text: [UInt8], as kind: Kind = .command, with key: DecryptionKey, usualHeader: [UInt8]
   ) throws(ProtocolError) -> (content: [UInt8], exporter: HPKE.Exporter) {
     let parts = compactParts(of: text)
-    // What costs least comes first: most of a flood ends before it is decoded.
+    // The cheapest checks come first: most messages of a flood are refused before they are decoded.
     guard parts.count == 5, parts[2].isEmpty, parts[4].isEmpty, parts[1].count == 43 else {
       throw .malformed("not a compact JWE with integrated encryption")
     }
@@ -69,6 +69,6 @@ enum EncryptedObject {
 }
 
 extension JSON {
-  /// A literal written where its bytes are needed.
+  /// Lets a literal be written where bytes are needed.
   fileprivate static func bytes(_ value: JSON) -> [UInt8] { value.bytes }
 }

@@ -3,9 +3,9 @@ public import Encoding
 
 /// Why a key cannot be used.
 public enum KeyError: Error, Equatable, CustomStringConvertible {
-  /// Not a JWK of the kind that is needed (RFC 7517, RFC 8037).
+  /// Not a JWK of the required kind (RFC 7517, RFC 8037).
   case notJWK(expected: String)
-  /// Not 32 bytes, or 32 bytes that no key agreement may use.
+  /// Not 32 bytes, or 32 bytes that must not be used as a key.
   case unusable(String)
 
   public var description: String {
@@ -16,7 +16,7 @@ public enum KeyError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// A JWK thumbprint (RFC 7638) with SHA-256: the name of a key in `kid` and in what people compare.
+/// A JWK thumbprint (RFC 7638) with SHA-256. It names a key in `kid`, and people compare it.
 public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
   /// Base64url.
   public let description: String
@@ -30,21 +30,21 @@ public struct Thumbprint: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A public Ed25519 key that checks signatures: of the operator, of a rider's device, of a controller.
+/// A public Ed25519 key, which verifies signatures of the operator, a rider's device or a controller.
 public struct VerificationKey: Hashable, Sendable {
   /// 32 bytes (RFC 8032).
   public let bytes: [UInt8]
   private let key: Ed25519.PublicKey
 
-  /// - Parameter bytes: the 32 bytes of RFC 8032. The points of small order are refused, because their signatures can
-  ///   be computed without a private key, and so is a number that is not below p, because each key has one name.
+  /// - Parameter bytes: the 32 bytes of RFC 8032. Points of small order are refused, because signatures by them can be
+  ///   computed without a private key. A coordinate not below p is refused too, so that each key has one encoding.
   public init(_ bytes: [UInt8]) throws(KeyError) {
     guard let key = Ed25519.PublicKey(bytes) else {
       throw .unusable("an Ed25519 key has 32 bytes")
     }
     let y = Array(bytes.dropLast()) + [bytes[31] & 0x7F]  // The top bit is the sign of x.
     guard isBelowPrime(y) else { throw .unusable("the Ed25519 key is not in its canonical form") }
-    // libcrypto multiplies whatever point it is given, and the equation of RFC 8032 5.1.7 holds for these by chance.
+    // libcrypto accepts any point, and for points of small order the equation of RFC 8032 5.1.7 can hold by chance.
     guard !smallOrder.contains(y) else {
       throw .unusable("the Ed25519 key is a point of low order, which protects nothing")
     }
@@ -55,7 +55,7 @@ public struct VerificationKey: Hashable, Sendable {
   /// The public JWK (RFC 8037 2).
   public init(jwk: JSON) throws(KeyError) { try self.init(publicBytes(of: jwk, curve: "Ed25519")) }
 
-  /// Public.
+  /// The public part.
   public var jwk: JSON { ["kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(bytes))] }
   public var thumbprint: Thumbprint { Thumbprint(curve: "Ed25519", publicKey: bytes) }
 
@@ -84,7 +84,7 @@ public struct SigningKey: Sendable {
     self.key = key
   }
 
-  /// With the private part.
+  /// Includes the private part.
   public var jwk: JSON {
     [
       "kty": "OKP", "crv": "Ed25519", "x": .string(Base64URL.encode(key.publicKey.bytes)),
@@ -92,14 +92,14 @@ public struct SigningKey: Sendable {
     ]
   }
 
-  /// The public key that belongs to it.
+  /// The matching public key.
   public var verificationKey: VerificationKey {
     // A public key that the library derived has the right length.
     try! VerificationKey(key.publicKey.bytes)
   }
 
-  /// 64 bytes (RFC 8032). Whoever signs something else than this module's objects gives it a type that none of them
-  /// has.
+  /// 64 bytes (RFC 8032). A caller that signs anything other than this module's objects must give it a type that none
+  /// of these objects has.
   package func signature(for bytes: [UInt8]) -> [UInt8] { key.signature(for: bytes) }
 }
 
@@ -109,14 +109,14 @@ public struct EncryptionKey: Hashable, Sendable {
   public let bytes: [UInt8]
   let key: X25519.PublicKey
 
-  /// - Parameter bytes: the 32 bytes of RFC 7748. The points that make every shared secret zero are refused, and so is
-  ///   a number that is not below p, because each key has one name.
+  /// - Parameter bytes: the 32 bytes of RFC 7748. Points that make every shared secret zero are refused. A number not
+  ///   below p is refused too, so that each key has one encoding.
   public init(_ bytes: [UInt8]) throws(KeyError) {
     guard let key = X25519.PublicKey(bytes) else {
       throw .unusable("an X25519 key has 32 bytes")
     }
     guard isBelowPrime(bytes) else { throw .unusable("the X25519 key is not in its canonical form") }
-    // Any private key shows it, because clamping makes all of them multiples of the cofactor (RFC 7748 5).
+    // Any private key reveals this, because clamping makes each private key a multiple of the cofactor (RFC 7748 5).
     guard X25519.PrivateKey().sharedSecret(with: key) != nil else {
       throw .unusable("the X25519 key is a point of low order, which protects nothing")
     }
@@ -159,7 +159,7 @@ public struct DecryptionKey: Sendable {
     self.init(key)
   }
 
-  /// With the private part.
+  /// Includes the private part.
   public var jwk: JSON {
     [
       "kty": "OKP", "crv": "X25519", "x": .string(Base64URL.encode(key.publicKey.bytes)),
@@ -167,16 +167,17 @@ public struct DecryptionKey: Sendable {
     ]
   }
 
-  /// The public key that belongs to it.
+  /// The matching public key.
   public var encryptionKey: EncryptionKey {
     // A public key that the library derived is neither short nor of low order.
     try! EncryptionKey(key.publicKey.bytes)
   }
 }
 
-/// What a step's rotating minor is computed from: known to the vehicle, and to a beacon of its own that has a clock.
+/// The secret that a step's rotating minor is computed from. Only the vehicle knows it, and the step's own beacon if
+/// that has a clock.
 public struct BeaconSecret: Sendable {
-  /// Bytes.
+  /// In bytes.
   public static let size = 32
   let bytes: [UInt8]
 
@@ -195,8 +196,8 @@ public struct BeaconSecret: Sendable {
   public var jwk: JSON { ["kty": "oct", "k": .string(Base64URL.encode(bytes))] }
 }
 
-/// The y coordinates, the low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and the
-/// two of order 8. Those of order 8 and of y = 0 come in pairs that differ in the sign of x.
+/// The y coordinates, low byte first, of the eight points of Ed25519 whose order divides 8: 0, 1, p - 1, and two of
+/// order 8. The points of order 8 and those with y = 0 come in pairs that differ in the sign of x.
 private let smallOrder: [[UInt8]] = [
   [UInt8](repeating: 0, count: 32),
   [1] + [UInt8](repeating: 0, count: 31),
@@ -211,7 +212,7 @@ private let smallOrder: [[UInt8]] = [
   ],
 ]
 
-/// Whether a number of 32 bytes, the low one first, is below p = 2^255 - 19.
+/// Whether a number of 32 bytes, low byte first, is below p = 2^255 - 19.
 private func isBelowPrime(_ number: [UInt8]) -> Bool {
   number[31] < 0x7F || number[31] == 0x7F && (number[0] < 0xED || number[1...30].contains { $0 != 0xFF })
 }

@@ -1,18 +1,18 @@
 public import Domain
 public import Encoding
 
-/// What the operator tells one vehicle's controller: which keys count, and which tokens and devices no longer do.
+/// What the operator tells one vehicle's controller: which keys are valid, and which tokens and devices are revoked.
 ///
-/// A JWT that the broker keeps (`TopicPrefix.notice`). A later notice replaces all earlier ones. Whoever can withhold a
-/// notice withholds a revocation, and the controller cannot tell: so tokens have to be short.
+/// A JWT that the broker retains (`TopicPrefix.notice`). A later notice replaces all earlier ones. An attacker who
+/// withholds a notice withholds its revocations, and the controller cannot detect this. So tokens must be short-lived.
 /// (PROTOCOL.md, section 9.1)
 public struct Notice: Sendable, Equatable {
-  /// Of the compact form, bytes. The vehicle's broker takes no larger packet than a command's.
+  /// The largest compact form, bytes. The vehicle's broker accepts no packet larger than a command.
   public static let maximumSize = Command.maximumSize
-  /// The present key, the next one, and the one before while its tokens last.
+  /// The present key, the next one, and the previous one as long as its tokens last.
   public static let maximumKeys = 4
 
-  /// What no longer counts.
+  /// What is revoked.
   public enum Subject: Hashable, Sendable {
     /// One token, by its `jti`.
     case token(String)
@@ -20,11 +20,11 @@ public struct Notice: Sendable, Equatable {
     case device(Thumbprint)
   }
 
-  /// A revocation, and for how long notices have to repeat it.
+  /// A revocation, and how long notices must repeat it.
   public struct Revocation: Hashable, Sendable {
-    /// What no longer counts.
+    /// What is revoked.
     public let subject: Subject
-    /// When the last token that it concerns ends, seconds of Unix time. Notices after that need not repeat it.
+    /// When the last affected token expires, seconds of Unix time. Later notices need not repeat the revocation.
     public let until: Int64
 
     public init(_ subject: Subject, until: Int64) {
@@ -34,16 +34,16 @@ public struct Notice: Sendable, Equatable {
   }
 
   public let vehicle: UUID
-  /// Greater than that of every earlier notice for the vehicle.
+  /// Greater than the number of every earlier notice for the vehicle.
   public let sequence: Int64
   /// When it was signed, seconds of Unix time.
   public let issued: Int64
-  /// The keys that tokens and later notices may be signed by, each once; the present one is the first.
+  /// The keys that may sign tokens and later notices, each once; the present one is first.
   public let keys: [VerificationKey]
   public let revoked: [Revocation]
-  /// What events are encrypted to; nil where the operator wants none.
+  /// The key that events are encrypted to; nil if the operator wants no events.
   public let eventKey: EncryptionKey?
-  /// The last event that the operator has received. The controller may forget it and all before it.
+  /// The last event that the operator has received. The controller may forget this event and all earlier ones.
   public let acknowledged: EventPlace?
 
   /// - Parameter keys: 1 to `maximumKeys`, each once.
@@ -62,9 +62,9 @@ public struct Notice: Sendable, Equatable {
     self.acknowledged = acknowledged
   }
 
-  /// Whether a token must be refused.
+  /// Whether this notice revokes a token.
   ///
-  /// `until` is not looked at: a controller's clock may be wrong, and a token that has ended is refused in any case.
+  /// `until` is ignored: a controller's clock may be wrong, and an expired token is refused anyway.
   public func revokes(_ token: Token) -> Bool {
     revoked.contains {
       switch $0.subject {
@@ -74,18 +74,18 @@ public struct Notice: Sendable, Equatable {
     }
   }
 
-  /// The compact form. It can be longer than what a reader takes (`maximumSize`).
+  /// The compact form. It can be larger than readers accept (`maximumSize`).
   public func signed(by operatorKey: SigningKey) -> String {
     SignedObject.sign(claims, as: .notice, by: operatorKey)
   }
 
-  /// Reads what came on the topic.
+  /// Reads a payload from the notice topic.
   ///
   /// - Parameters:
-  ///   - keys: those that count at present.
-  ///   - sequence: of the newest notice that is known.
-  /// - Returns: nil for one that is not newer than the known one, whoever has signed it.
-  /// - Throws: `unknownKey` when none of the keys is named in its header.
+  ///   - keys: the operator's keys that are valid at present.
+  ///   - sequence: the number of the newest known notice.
+  /// - Returns: nil if the notice is not newer than the known one, whether its signature is valid or not.
+  /// - Throws: `unknownKey` when its header names none of the keys.
   public static func read(
     _ payload: [UInt8], verifiedBy keys: [VerificationKey], after sequence: Int64? = nil
   ) throws(ProtocolError) -> Notice? {

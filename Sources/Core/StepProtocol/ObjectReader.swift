@@ -1,19 +1,19 @@
 import Domain
 import Encoding
 
-/// Reads the members of an object, each once, and then insists that none is left.
+/// Reads each member of an object once; `end` then fails if any is left.
 ///
-/// A member that a version 1 reader does not know could change the meaning of a message, so it is refused, not skipped.
-/// What may be skipped stands in `ext`; what may not, though it stands there, is named in `crit` (as in RFC 7515
+/// A member that version 1 does not know could change the meaning of a message, so it is refused, not skipped. Members
+/// that a reader may skip are in `ext`. If `crit` names one of them, the reader must not skip it (as in RFC 7515
 /// 4.1.11).
 struct ObjectReader {
   private var rest: [JSON.Member]
-  /// The value of `ext`, an object; nil where there is none.
+  /// The value of `ext`, an object; nil if there is none.
   let extensions: JSON?
 
-  /// - Parameter isExtensible: whether it may have `ext` and `crit`. The objects of other standards may not, nor
-  ///   labels.
-  /// - Throws: `malformed` also for a `crit` that names what this version does not understand.
+  /// - Parameter isExtensible: whether the object may have `ext` and `crit`. Labels and the objects of other standards
+  ///   may not.
+  /// - Throws: `malformed`, also if `crit` names an extension that this version does not understand.
   init(_ value: JSON, of what: String, isExtensible: Bool = true) throws(ProtocolError) {
     guard let members = value.object else { throw .malformed("\(what) is not an object") }
     rest = members
@@ -57,12 +57,12 @@ struct ObjectReader {
 
   mutating func bool(_ name: String) throws(ProtocolError) -> Bool { try take(name, "true or false") { $0.bool } }
 
-  /// A member that can have one value only.
+  /// A member that must have this value.
   mutating func constant(_ name: String, _ value: String) throws(ProtocolError) {
     _ = try take(name, value) { $0.string.flatMap { identical($0, value) ? $0 : nil } }
   }
 
-  /// A member that is an object, to be read by a reader of its own.
+  /// A member that is an object, which another reader will read.
   mutating func objectIfPresent(_ name: String) throws(ProtocolError) -> JSON? {
     try takeIfPresent(name, "an object") { $0.object == nil ? nil : $0 }
   }
@@ -84,7 +84,7 @@ struct ObjectReader {
     try takeIfPresent(name, "a whole number", ObjectReader.count)
   }
 
-  /// A whole number of milliseconds or seconds; negative times do not exist in this protocol.
+  /// A whole number of milliseconds or seconds. The protocol has no negative times.
   mutating func count(_ name: String) throws(ProtocolError) -> Int64 {
     try take(name, "a whole number", ObjectReader.count)
   }
@@ -95,7 +95,7 @@ struct ObjectReader {
     try take(name, "one of its words") { $0.string.flatMap(Word.init(exactly:)) }
   }
 
-  /// A word beside which later versions may have others.
+  /// A word from a list that later versions may extend.
   mutating func openWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word {
     try take(name, "a word", ObjectReader.openWord)
   }
@@ -104,7 +104,7 @@ struct ObjectReader {
     try takeIfPresent(name, "a word", ObjectReader.openWord)
   }
 
-  /// A word in `ext`; nil where it is not there.
+  /// A word in `ext`; nil if it is missing.
   func extensionWord<Word: OpenWord>(_ name: String, _ type: Word.Type) throws(ProtocolError) -> Word? {
     guard let value = extensions?[name] else { return nil }
     guard let word = Self.openWord(value) as Word? else { throw .malformed("\(name) is not a word") }
@@ -113,7 +113,7 @@ struct ObjectReader {
 
   private static func openWord<Word: OpenWord>(_ value: JSON) -> Word? { value.string.flatMap(Word.init(rawValue:)) }
 
-  /// Lower case only, so that one vehicle has one text.
+  /// Lower case only, so that each vehicle has one spelling.
   mutating func uuid(_ name: String) throws(ProtocolError) -> UUID {
     try take(name, "a UUID in lower case") { value in
       value.string.flatMap { text in UUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
@@ -130,7 +130,7 @@ struct ObjectReader {
     }
   }
 
-  /// A name from outside, short enough for a log's line.
+  /// A name from outside, shortened for a log line.
   private static func shown(_ name: String) -> String { String(name.unicodeScalars.prefix(32)) }
 
   private static func bytes(_ value: JSON, count: Int) -> [UInt8]? {
@@ -144,7 +144,7 @@ struct ObjectReader {
 }
 
 extension RawRepresentable where RawValue == String {
-  /// The word with just this text, and no equivalent one.
+  /// The case with exactly this text: Swift would also match a canonically equivalent one.
   init?(exactly text: String) {
     self.init(rawValue: text)
     guard identical(rawValue, text) else { return nil }

@@ -52,7 +52,7 @@ extension Proof {
       }
       proof = .beacon(zone: zone, isLocated: isLocated, beacons: beacons)
     case .nfc:
-      // Upper case only, so that one tag has one text.
+      // Upper case only, so that each tag has one spelling.
       let uid = try members.take("uid", "the 4, 7 or 10 bytes of a UID in upper case") { value in
         value.string.flatMap { text in TagUID(text).flatMap { identical($0.description, text) ? $0 : nil } }
       }

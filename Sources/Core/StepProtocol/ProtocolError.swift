@@ -1,14 +1,14 @@
-/// Why bytes are not the message that they claim to be. None of these says anything about a secret.
+/// Why bytes are not the message that they claim to be. No case reveals anything about a secret.
 public enum ProtocolError: Error, Equatable, CustomStringConvertible {
-  /// Not in the form that the protocol defines: which part.
+  /// Not in the form that the protocol defines. The text names the part.
   case malformed(String)
   /// For another key than ours.
   case unknownKey
-  /// Not encrypted to us, or changed on the way; there is only one such error, so that nobody can ask which.
+  /// Not encrypted to us, or changed on the way. One error covers both, so that a sender cannot learn which it was.
   case undecipherable
-  /// The signature is not by the key that it should be by.
+  /// Not signed by the expected key.
   case badSignature
-  /// Signed later than now, by more than clocks differ.
+  /// Signed later than now, by more than clocks may differ.
   case issuedInFuture
 
   public var description: String {

@@ -2,62 +2,61 @@ import Cryptography
 import Domain
 import Encoding
 
-/// What the controller makes of a payload on `set_position`, in the order in which it is checked: form, encryption,
-/// the operator's signature on the token, the device's signature on the command, and only then the claims.
+/// The controller's reading of a payload on `set_position`. It checks, in this order: form, encryption, the operator's
+/// signature on the token, the device's signature on the command, and only then the claims.
 ///
-/// Whoever cannot sign gets no answer, whatever they send; what is refused later is refused to a known rider.
+/// A sender whose signature fails gets no answer. Every later refusal is addressed to a known rider.
 public enum ReceivedCommand: Sendable, Equatable {
-  /// Nothing that a rider of this vehicle sent: not answered.
+  /// Not sent by a rider of this vehicle. It gets no answer.
   case unauthenticated(ProtocolError)
-  /// A rider's, but not a command as version 1 defines it; the nonce is there when it could be read.
+  /// From a rider, but not a command as version 1 defines it. The nonce is present if it could be read.
   case malformed(ProtocolError, token: Token, nonce: [UInt8]?)
-  /// A rider's command. Its vehicle, step, times, challenge and proof are still to be judged. A question has a key by
-  /// which the rider's device can call.
+  /// A rider's command. The caller must still check its vehicle, step, times, challenge and proof. A status request
+  /// comes with the key by which the rider's device can call.
   case command(Command, token: Token, call: CallKey?)
 
-  /// The words for what a command asks, its `position`.
+  /// The words of `position`: what a command asks for.
   enum Asked: String { case unknown, open, close, stop }
 
   public init(_ payload: [UInt8], controller: DecryptionKey, operatorKey: VerificationKey) {
     self.init(payload, controller: controller, operatorKeys: [operatorKey])
   }
 
-  /// - Parameter operatorKeys: those that count at present (`Notice.keys`).
+  /// - Parameter operatorKeys: the operator's keys that are valid at present (`Notice.keys`).
   public init(_ payload: [UInt8], controller: DecryptionKey, operatorKeys: [VerificationKey]) {
     var reader = CommandReader(controller: controller, operatorKeys: operatorKeys)
-    // Everybody is admitted.
+    // Every token is admitted.
     self = reader.read(payload) { _ in true }!
   }
 }
 
-/// Reads commands, and remembers whose tokens are good: the operator's signature on one is checked once.
+/// Reads commands, and remembers valid tokens, so that the operator's signature on each is checked only once.
 public struct CommandReader: Sendable {
-  /// How many tokens it remembers; the one that came least lately is forgotten first.
+  /// How many tokens are remembered. The least recently used one is forgotten first.
   static let remembered = 256
 
   private let controller: DecryptionKey
   private var operatorKeys: [VerificationKey]
   private let usualHeader: [UInt8]
-  /// By their bytes: equal strings may have different ones.
+  /// Keyed by bytes: equal strings can have different bytes.
   private var tokens: [[UInt8]: (token: Token, used: UInt64)] = [:]
   private var count: UInt64 = 0
 
-  /// - Parameter operatorKeys: those that tokens may be signed by.
+  /// - Parameter operatorKeys: the keys that may sign tokens.
   public init(controller: DecryptionKey, operatorKeys: [VerificationKey]) {
     self.controller = controller
     self.operatorKeys = operatorKeys
     usualHeader = Array(EncryptedObject.header(for: controller.thumbprint).utf8)
   }
 
-  /// From here on these keys count, and no others.
+  /// Accepts only these keys from now on.
   public mutating func trust(_ operatorKeys: [VerificationKey]) {
     self.operatorKeys = operatorKeys
     tokens = [:]
   }
 
-  /// What is wrong with a payload, as far as that shows without decoding or decrypting anything: its size, and the form
-  /// of a compact JWE with integrated encryption, `header.enc..ciphertext.`, where 32 bytes make 43 characters of
-  /// `enc`.
+  /// Finds what is wrong with a payload without decoding or decrypting it. Checks its size, and the form of a compact
+  /// JWE with integrated encryption, `header.enc..ciphertext.`. The 32 bytes of `enc` make 43 characters.
   package static func fault(of payload: UnsafeRawBufferPointer) -> ProtocolError? {
     guard payload.count <= Command.maximumSize else { return .malformed("larger than \(Command.maximumSize) bytes") }
     guard payload.reduce(UInt8(0), |) < 0x80 else { return .malformed("not ASCII") }
@@ -70,9 +69,9 @@ public struct CommandReader: Sendable {
 
   /// Reads a payload.
   ///
-  /// - Parameter admits: asked once the operator's signature shows whose token it is, and before the device's is
-  ///   checked. Nobody but the device, and the operator, has ever seen the token in the clear.
-  /// - Returns: nil when it was not admitted.
+  /// - Parameter admits: called after the operator's signature on the token is verified, and before the device's
+  ///   signature is. Only the device and the operator have ever seen the token in the clear.
+  /// - Returns: nil if the token was not admitted.
   public mutating func read(_ payload: [UInt8], admits: (Token) -> Bool) -> ReceivedCommand? {
     let claims: JSON
     let token: Token

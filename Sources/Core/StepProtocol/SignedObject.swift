@@ -1,8 +1,8 @@
 import Encoding
 
-/// A compact JWS (RFC 7515) with `Ed25519` (RFC 9864, RFC 8037), one explicit type (RFC 8725 3.11), and nothing else.
+/// A compact JWS (RFC 7515) that uses only `Ed25519` (RFC 9864, RFC 8037) and one explicit type (RFC 8725 3.11).
 ///
-/// There is no choice of algorithm to attack: a header with any other member or value is not one of ours.
+/// The header offers no choice of algorithm that could be attacked: one with any other member or value is refused.
 struct SignedObject {
   /// The type of an object, as its header's `typ`.
   enum Kind: String {
@@ -15,11 +15,11 @@ struct SignedObject {
     case keys = "step-keys+jwt"
     case request = "step-request+jwt"
 
-    /// How a reader learns which key has signed.
+    /// How a reader learns which key signed the object.
     enum KeyHint {
       /// The header names the key (`kid`).
       case name
-      /// The header has the key in it (`jwk`): who reads it may not know the key yet.
+      /// The header contains the key (`jwk`), because the reader may not know it yet.
       case key
       /// The claims name it.
       case none
@@ -36,15 +36,15 @@ struct SignedObject {
 
   /// What was signed: the claims.
   let payload: JSON
-  /// The `kid` of the header, in those kinds that have one.
+  /// The header's `kid`, in kinds that have one.
   private let keyID: String?
-  /// The `jwk` of the header, in those kinds that have one.
+  /// The header's `jwk`, in kinds that have one.
   let embeddedKey: VerificationKey?
 
   private let signingInput: [UInt8]
   private let signature: [UInt8]
 
-  /// Reads without checking the signature: the key is often named inside.
+  /// Reads without verifying the signature: the content often names the key.
   init(parsing text: some StringProtocol, as kind: Kind) throws(ProtocolError) {
     try self.init(utf8: Array(text.utf8), as: kind)
   }
@@ -72,13 +72,13 @@ struct SignedObject {
     signingInput = Array(text[..<parts[1].endIndex])
   }
 
-  /// Throws unless the header names that key, where it names one, and the signature is the key's.
+  /// Throws unless the signature is by this key, and the header's `kid`, if any, names it.
   func verify(by key: VerificationKey) throws(ProtocolError) {
     if let keyID, !identical(keyID, key.thumbprint.description) { throw .unknownKey }
     guard key.isValid(signature, for: signingInput) else { throw .badSignature }
   }
 
-  /// Throws unless the header names one of the keys, and the signature is that key's.
+  /// Throws unless the header names one of the keys, and the signature is by that key.
   func verify(by keys: [VerificationKey]) throws(ProtocolError) {
     guard let keyID, let key = keys.first(where: { identical(keyID, $0.thumbprint.description) }) else {
       throw .unknownKey
@@ -86,7 +86,7 @@ struct SignedObject {
     try verify(by: key)
   }
 
-  /// With spaces after it, which JSON allows, so that the size of what is encrypted later tells nothing.
+  /// Appends spaces, which JSON allows, so that the size of the encrypted text reveals nothing.
   private static func padded(_ payload: [UInt8], _ kind: Kind) -> [UInt8] {
     let sizes: [Int] =
       switch kind {
@@ -110,12 +110,12 @@ struct SignedObject {
   }
 }
 
-/// The parts of a compact form (RFC 7515 3.1): what stands between full stops.
+/// The parts of a compact form (RFC 7515 3.1), which full stops separate.
 func compactParts(of text: [UInt8]) -> [ArraySlice<UInt8>] {
   text.split(separator: 0x2E, omittingEmptySubsequences: false)
 }
 
-/// JSON, with the protocol's error; names of parts are ours, so nothing of the input is repeated.
+/// Parses JSON and throws the protocol's error. `what` is our own text, so the error repeats nothing of the input.
 func parse(_ bytes: some Sequence<UInt8>, _ what: String) throws(ProtocolError) -> JSON {
   do throws(JSON.SyntaxError) { return try JSON(parsing: bytes) } catch { throw .malformed("\(what) is \(error)") }
 }

@@ -1,35 +1,35 @@
 public import Domain
 import Encoding
 
-/// What the controller says of a step, signed: the only thing that a rider's program believes.
+/// What the controller says about a step, signed. A rider's program believes nothing else.
 public struct Statement: Sendable, Equatable {
-  /// Bytes.
+  /// In bytes.
   public static let epochSize = 16
-  /// Bytes.
+  /// In bytes.
   public static let challengeSize = 16
 
   public let vehicle: UUID
   public let step: StepID
-  /// The last one known to be reached; `unknown` after a motion that was interrupted.
+  /// The last position known to be reached; `unknown` after an interrupted motion.
   public let position: Position
   /// What the step is doing.
   public let phase: Phase
-  /// Why the step is at fault, when the phase is `fault`.
+  /// Why the step is at fault; nil unless the phase is `fault`.
   public let fault: Fault?
-  /// Rises by one with every statement of an epoch, over all steps.
+  /// Increases by one with every statement of an epoch, for all steps together.
   public let sequence: Int64
   /// Random at each start of the controller.
   public let epoch: [UInt8]
-  /// Milliseconds since that start, from a clock that is never set.
+  /// Milliseconds since that start, on a monotonic clock.
   public let clock: Int64
-  /// In an answer, what it answers. A statement without it tells a change of state.
+  /// What the statement answers; nil in a statement that reports a change of state.
   public let answer: Answer?
 
-  /// Which command a statement answers, and how.
+  /// The command that a statement answers, and the outcome.
   public struct Answer: Sendable, Equatable {
-    /// The command that is answered.
+    /// Which command it answers.
     public let command: CommandDigest
-    /// The command's; nil when a malformed command had none.
+    /// The command's nonce; nil if a malformed command had none.
     public let nonce: [UInt8]?
     /// What the controller did with the command.
     public let outcome: Outcome
@@ -40,21 +40,21 @@ public struct Statement: Sendable, Equatable {
       self.outcome = outcome
     }
 
-    /// Why the command is not obeyed, if it is not.
+    /// Why the controller did not obey; nil if it did.
     public var refusal: Refusal? { if case .refused(let refusal) = outcome { refusal } else { nil } }
   }
 
   /// The answer to a `status` request.
   public struct Challenge: Sendable, Equatable {
-    /// May be used once, by the same device, for this step, soon.
+    /// Can be used once, by the same device, for this step, within a short time.
     public let bytes: [UInt8]
-    /// Which proofs a command of this rider for this step may give.
+    /// Which proofs this rider's command for this step may use.
     public let policy: PresencePolicy
-    /// Where the vehicle wants to hear the device: how, and where it does so far.
+    /// How the vehicle asks the device to call, and at which step it hears the device so far.
     public let call: CallRequest?
-    /// What the vehicle's guard knows of the road beside the step; nil where there is no guard.
+    /// What the vehicle's guard knows about the road beside the step; nil if there is no guard.
     public let watch: Watch?
-    /// What the controller says of itself, where the question asked for that.
+    /// The controller's description of itself, if the request asked for it.
     public let about: About?
 
     public init(
@@ -68,10 +68,10 @@ public struct Statement: Sendable, Equatable {
     }
   }
 
-  /// What has become of a command.
+  /// What became of a command.
   public enum Outcome: Sendable, Equatable {
     case challenge(Challenge)
-    /// The command is obeyed; the phase says how far that has come.
+    /// The command is obeyed; the phase tells its progress.
     case obeyed
     case refused(Refusal)
   }
@@ -91,7 +91,7 @@ public struct Statement: Sendable, Equatable {
     self.answer = answer
   }
 
-  /// The payload on `status`: the signed statement, and beside it a courtesy to simple clients.
+  /// The payload on `status`: the signed statement, and next to it an unsigned copy of the state for simple clients.
   public func payload(signedBy key: SigningKey) -> [UInt8] {
     let signed = SignedObject.sign(claims, as: .status, by: key)
     return JSON.object(state + [.init("statement", .string(signed))]).bytes
@@ -135,7 +135,7 @@ public struct Statement: Sendable, Equatable {
     return .object(members)
   }
 
-  /// Reads a payload on `status` and checks the controller's signature. The plain fields beside it are not read.
+  /// Reads a payload on `status` and verifies the controller's signature. The unsigned copy of the state is ignored.
   public init(payload: [UInt8], verifiedBy key: VerificationKey) throws(ProtocolError) {
     guard let signed = try parse(payload, "the status")["statement"]?.string else {
       throw .malformed("statement is missing")
@@ -228,7 +228,8 @@ extension PresencePolicy {
     return .object(members)
   }
 
-  /// A method that is not known here cannot be used from here, and a zone that is not known is taken for the nearest.
+  /// Unknown methods are dropped, because this version cannot use them. An unknown zone counts as `immediate`, the
+  /// strictest.
   fileprivate init(_ value: JSON) throws(ProtocolError) {
     var members = try ObjectReader(value, of: "policy")
     let methods = try members.take("proofs", "a list of words") { value -> [ProofMethod]? in

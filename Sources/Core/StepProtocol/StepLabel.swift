@@ -1,14 +1,15 @@
 public import Domain
 import Encoding
 
-/// What is written on a step, as the Text record of an NFC tag or as a QR code:
+/// The label of a step, written as the Text record of an NFC tag or as a QR code:
 ///
 ///     stepctl:5f3c1c0e-7a0b-4f57-9a55-1f0f6c1b2a90/left
 ///
-/// A telephone shows this as it is, and a program may register for the scheme; no telephone goes to a web page that is
-/// not there. Labels written before are JSON, and are read as well: `{"uuid":"…","stepId":"left"}`.
+/// A telephone shows this text as it is, and a program may register for the scheme. A web address instead would send
+/// telephones to a page that does not exist. Older labels are JSON, which is read as well:
+/// `{"uuid":"…","stepId":"left"}`.
 ///
-/// It names the step and proves nothing by itself: whoever has seen it can copy it.
+/// A label names the step and proves nothing by itself: anyone who has seen it can copy it.
 public struct StepLabel: Hashable, Sendable {
   public let vehicle: UUID
   public let step: Name
@@ -27,9 +28,9 @@ public struct StepLabel: Hashable, Sendable {
 
   /// Why a text is not a step's label.
   public enum ParsingError: Error, Equatable, CustomStringConvertible {
-    /// Something else: another text, another JSON object.
+    /// Something else: another text or another JSON object.
     case notLabel
-    /// Meant as a label, but not in its form.
+    /// Meant as a label, but malformed.
     case malformed(String)
 
     public var description: String {
@@ -46,7 +47,7 @@ public struct StepLabel: Hashable, Sendable {
       try self.init(json: text)
       return
     }
-    // A copy of what a dynamic tag said is no label.
+    // A copy of a dynamic tag's content is not a label.
     guard text.utf8.count <= Proof.maximumContent, !DynamicTag.isMeant(by: text) else { throw .notLabel }
     let path: StepPath
     do throws(StepPath.Flaw) { path = try StepPath(text.utf8.dropFirst(DynamicTag.scheme.utf8.count)) } catch {
@@ -71,7 +72,7 @@ public struct StepLabel: Hashable, Sendable {
     }
   }
 
-  /// The content to write: one form for one label, and JSON where the step has a number.
+  /// The content to write, in one canonical form. It is JSON if the step has a number.
   public var text: String {
     switch step {
     case .id(let id): "\(DynamicTag.scheme)\(vehicle)/\(id)"
@@ -80,9 +81,9 @@ public struct StepLabel: Hashable, Sendable {
     }
   }
 
-  /// The step that it names; nil when that is another vehicle's, or none.
+  /// The step that the label names; nil if it names no step of this vehicle.
   ///
-  /// A number is the step whose id it is, and else the step whose major it is.
+  /// A number means the step with that id, or else the step with that major.
   public func step(in vehicle: Vehicle) -> Step? {
     guard vehicle.uuid == self.vehicle else { return nil }
     switch step {
@@ -119,7 +120,7 @@ struct StepPath {
     let names = text.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map {
       String(decoding: $0, as: UTF8.self)
     }
-    // One vehicle has one text, so the UUID is in lower case.
+    // Each vehicle has one spelling, so the UUID is in lower case.
     guard names.count == 2, let vehicle = UUID(names[0]), identical(vehicle.description, names[0]) else {
       throw Flaw(reason: "expected a vehicle's UUID in lower case, a slash and a step")
     }

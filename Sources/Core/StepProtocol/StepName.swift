@@ -2,7 +2,7 @@ public import Domain
 import Encoding
 public import Tags
 
-/// The step that a tag or a code names: by a label, or a tag also by the URI of a dynamic tag.
+/// The step that a tag or a code names. Both can hold a label; a tag can hold the URI of a dynamic tag instead.
 public struct StepName: Hashable, Sendable {
   /// How the step is named.
   public enum Form: Hashable, Sendable {
@@ -10,12 +10,12 @@ public struct StepName: Hashable, Sendable {
     case dynamicTag(DynamicTag)
   }
 
-  /// Why a tag or a code does not say at which step the rider is: what it does, to be put behind `the tag` or `the
+  /// Why a tag or a code does not tell which step the rider is at. The description follows the words `the tag` or `the
   /// code`.
   public enum Problem: Error, Equatable, CustomStringConvertible {
     case isEmpty
     case namesNoStep
-    /// Meant as a step's name, but not in its form.
+    /// Meant as a step's name, but malformed.
     case malformed(String)
     case otherVehicle(UUID, notOf: String)
     case noSuchStep(vehicle: String)
@@ -32,10 +32,10 @@ public struct StepName: Hashable, Sendable {
   }
 
   public let form: Form
-  /// What was read, unchanged, as a proof gives it.
+  /// The text as it was read, for the proof.
   public let content: String
 
-  /// Reads a QR code. Only a label counts there: the URI of a dynamic tag in a code is a copy.
+  /// Reads a QR code. Only labels are accepted: in a code, the URI of a dynamic tag is a copy.
   public init(code: [UInt8]) throws(Problem) {
     guard let text = String(validating: code, as: UTF8.self), let name = try StepName(text: text) else {
       throw .namesNoStep
@@ -43,7 +43,7 @@ public struct StepName: Hashable, Sendable {
     self = name
   }
 
-  /// Reads a tag: the first record that is meant to name a step.
+  /// Reads a tag: its first record that is meant to name a step.
   public init(tag message: NDEFMessage) throws(Problem) {
     if message.isEmpty { throw .isEmpty }
     for record in message.records {
@@ -54,7 +54,7 @@ public struct StepName: Hashable, Sendable {
     throw .namesNoStep
   }
 
-  /// Reads a record of a tag; nil when it is not meant to name a step.
+  /// Reads one record of a tag; nil if it is not meant to name a step.
   public init?(record: NDEFRecord) throws(Problem) {
     let text: String?
     let uri: String?
@@ -72,14 +72,14 @@ public struct StepName: Hashable, Sendable {
       }
       self.init(.dynamicTag(tag), content: uri)
     } else if let uri, uri.utf8.starts(with: DynamicTag.scheme.utf8) {
-      // A label that another program has written, as the URI that it is.
+      // Another program wrote the label as a URI record.
       try self.init(text: uri)
     } else {
       return nil
     }
   }
 
-  /// Nil for a text that is not meant as a label.
+  /// Nil if the text is not meant as a label.
   private init?(text: String) throws(Problem) {
     let label: StepLabel
     do throws(StepLabel.ParsingError) { label = try StepLabel(parsing: text) } catch {
@@ -101,10 +101,10 @@ public struct StepName: Hashable, Sendable {
     }
   }
 
-  /// Whether the content is new at each reading, so that a copy of it is worth little.
+  /// Whether the content is new at each reading, so that a copy is worth little.
   public var isDynamic: Bool { if case .dynamicTag = form { true } else { false } }
 
-  /// The step of this vehicle that is named.
+  /// The named step, if it belongs to this vehicle.
   public func step(in vehicle: Vehicle) throws(Problem) -> Step {
     guard self.vehicle == vehicle.uuid else { throw .otherVehicle(self.vehicle, notOf: vehicle.name) }
     let step =

@@ -2,13 +2,13 @@ import Cryptography
 public import Domain
 import Encoding
 
-/// A signed permission: who may move which steps of which vehicle, from when to when, with which device.
+/// A signed permission: who may move which steps of which vehicle, during which time, with which device.
 ///
-/// A JWT (RFC 7519) that names the rider's device key as its confirmation (RFC 7800), checked without a network.
+/// A JWT (RFC 7519) whose confirmation is the rider's device key (RFC 7800). It can be verified offline.
 public struct Token: Sendable, Equatable {
   /// The operator who signed it: the thumbprint of the operator's key.
   public let issuer: String
-  /// The rider, as the operator calls them: 1 to 128 bytes.
+  /// The rider's name at the operator: 1 to 128 bytes.
   public let subject: String
   public let vehicle: UUID
   /// The steps that the rider may move, each once.
@@ -17,12 +17,12 @@ public struct Token: Sendable, Equatable {
   public let notBefore: Int64
   /// Seconds of Unix time, exclusive.
   public let expires: Int64
-  /// The token's own name, random.
+  /// The token's own id, random.
   public let id: String
-  /// What the rider's commands must be signed by.
+  /// The key that must sign the rider's commands.
   public let device: VerificationKey
-  /// When it was signed, seconds of Unix time; nil where nobody says so. A rider's program tells by it which of two
-  /// tokens is newer (`iat` in `ext`).
+  /// When it was signed, seconds of Unix time (`iat` in `ext`); nil if missing. A rider's program uses it to find the
+  /// newer of two tokens.
   public let issued: Int64?
 
   /// - Parameter id: random if none is given.
@@ -52,19 +52,20 @@ public struct Token: Sendable, Equatable {
     return SignedObject.sign(.object(claims), as: .token, by: operatorKey)
   }
 
-  /// Reads a token and checks the operator's signature; its times and its vehicle are for the reader to judge.
+  /// Reads a token and verifies the operator's signature. The caller must check its times and its vehicle.
   public init(verifying text: some StringProtocol, by operatorKey: VerificationKey) throws(ProtocolError) {
     try self.init(verifying: text, by: [operatorKey])
   }
 
-  /// Reads a token where several of the operator's keys count: the header names the one that signed it.
+  /// Reads a token when several keys of the operator are valid: the header names the one that signed it.
   public init(verifying text: some StringProtocol, by operatorKeys: [VerificationKey]) throws(ProtocolError) {
     let object = try SignedObject(parsing: text, as: .token)
     try object.verify(by: operatorKeys)
     try self.init(claims: object.payload)
   }
 
-  /// Reads a token without checking its signature: for its own rider, to whom it is only a letter to pass on.
+  /// Reads a token without verifying its signature. Use it only for the rider who holds the token and just passes it
+  /// on.
   public init(unverified text: some StringProtocol) throws(ProtocolError) {
     try self.init(claims: SignedObject(parsing: text, as: .token).payload)
   }

@@ -1,29 +1,29 @@
 public import Domain
 import Encoding
 
-/// All of a vehicle file that is the same for every rider, signed by the operator: what a rider scans once.
+/// The part of a vehicle file that is the same for every rider, signed by the operator. Riders scan it once.
 ///
 /// A compact JWS whose header carries the operator's public key (`jwk`, RFC 7515 4.1.3), because the first reader has
-/// no other way to know it. The signature proves which key signed the code, and that nothing was changed since. People
-/// compare whether that key is the operator's (`Thumbprint.grouped`). The code contains no secret.
+/// no other way to learn it. The signature proves which key signed the code, and that nothing has changed since. People
+/// must check that this key is the operator's (`Thumbprint.grouped`). The code contains no secret.
 public struct VehicleCode: Sendable, Equatable {
-  /// The most that a QR code holds (ISO/IEC 18004, version 40, level L), bytes.
+  /// The most that a QR code can hold (ISO/IEC 18004, version 40, level L), bytes.
   public static let maximumSize = 2953
-  /// How far ahead of a reader's clock a code may be signed, seconds. Later codes would be taken for older than this
-  /// one.
+  /// How far ahead of a reader's clock a code may be signed, seconds. A code from the future would make all later codes
+  /// seem older than it.
   static let longestLead: Int64 = 86_400
 
-  /// With measured powers and fixed minors, and without the tags of the steps.
+  /// Includes measured powers and fixed minors, but not the steps' tags.
   public let vehicle: Vehicle
   public let topic: TopicPrefix
   /// The broker's name or address.
   public let host: String
   public let port: UInt16
-  /// The certificate that the broker's must be from, DER (X.509). Only its size is checked here.
+  /// The authority that must have issued the broker's certificate, DER (X.509). It is not parsed here.
   public let authority: [UInt8]
-  /// What commands are encrypted to.
+  /// The key that commands are encrypted to.
   public let encryptionKey: EncryptionKey
-  /// What statements are signed with.
+  /// The key that verifies statements.
   public let signingKey: VerificationKey
   /// When it was signed, seconds of Unix time.
   public let issued: Int64
@@ -57,11 +57,11 @@ public struct VehicleCode: Sendable, Equatable {
   /// Reads a code.
   ///
   /// - Parameters:
-  ///   - text: one code and nothing else; white space around it is not part of it.
-  ///   - pinned: the operator's key, where it is known already.
-  ///   - now: seconds of Unix time; nil where nobody knows the time.
+  ///   - text: exactly one code, without white space around it.
+  ///   - pinned: the operator's key, if it is already known.
+  ///   - now: seconds of Unix time; nil if the time is unknown.
   /// - Returns: the code, and the key that signed it.
-  /// - Throws: `unknownKey` when another operator than the pinned one has signed it, `issuedInFuture`.
+  /// - Throws: `unknownKey` if the pinned key did not sign it; `issuedInFuture`.
   public static func verify(
     _ text: some StringProtocol, pinned: VerificationKey? = nil, now: Int64? = nil
   ) throws(ProtocolError) -> (code: VehicleCode, operatorKey: VerificationKey) {
@@ -109,7 +109,7 @@ public struct VehicleCode: Sendable, Equatable {
     }
   }
 
-  /// Letters, digits, points, hyphens, and the colons of IPv6: what can be written anywhere without being quoted.
+  /// Letters, digits, points, hyphens, and the colons of IPv6: text that needs no quoting anywhere.
   private static func host(_ text: String) -> String? {
     let allowed = text.utf8.allSatisfy { $0.isASCIIAlphanumeric || ".-:".utf8.contains($0) }
     return allowed && (1...253).contains(text.utf8.count) ? text : nil
@@ -117,7 +117,7 @@ public struct VehicleCode: Sendable, Equatable {
 }
 
 extension Thumbprint {
-  /// For people to compare: the same text in groups of four.
+  /// For people to compare: the thumbprint in groups of four characters.
   public var grouped: String {
     let characters = Array(description)
     return stride(from: 0, to: characters.count, by: 4)

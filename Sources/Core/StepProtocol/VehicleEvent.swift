@@ -2,16 +2,16 @@ import Cryptography
 public import Domain
 public import Encoding
 
-/// What a vehicle's controller did or refused, for its operator: signed by the controller, and chained to the event
-/// before it, so that nobody can change, leave out or reorder events without that being seen.
+/// What a vehicle's controller did or refused, for its operator. The controller signs each event and chains it to the
+/// previous one, so that changed, missing or reordered events are detected.
 ///
-/// It names no person: the token's `jti` is enough for the operator who issued it. (PROTOCOL.md, section 9.3)
+/// It names no person: the operator who issued the token recognizes its `jti`. (PROTOCOL.md, section 9.3)
 public struct VehicleEvent: Sendable, Equatable {
-  /// To these sizes payloads are filled with spaces, so that a broker cannot tell by its size what an event says.
+  /// Payloads are padded with spaces to these sizes, so that a broker cannot infer the content from the size.
   static let paddedSizes = [640, 1024]
-  /// Of an event that is encrypted, bytes.
+  /// The largest encrypted event, bytes.
   public static let maximumSize = 4096
-  /// How many events after the last acknowledged one a controller publishes. For the next, the operator acknowledges.
+  /// How many events a controller publishes after the last acknowledged one. The operator must acknowledge to get more.
   public static let window = 64
 
   /// What has happened.
@@ -20,7 +20,7 @@ public struct VehicleEvent: Sendable, Equatable {
     case started
     /// A motion began.
     case began
-    /// A motion ended: where the step came to rest, and why it did not end where it should.
+    /// A motion ended. The event tells where the step came to rest and, if that is not the target, why.
     case ended
     /// A rider stopped a motion.
     case stopped
@@ -28,7 +28,7 @@ public struct VehicleEvent: Sendable, Equatable {
     case refused
     /// Something is wrong with a step that does not move.
     case fault
-    /// A notice of the operator's is in force.
+    /// A notice from the operator is in force.
     case notice
     case other(String)
 
@@ -48,28 +48,28 @@ public struct VehicleEvent: Sendable, Equatable {
     }
   }
 
-  /// Where a step came to rest, or what was asked for.
+  /// Where a step came to rest, or what the command asked for.
   public enum Position: String, Sendable { case open, close, unknown, stop }
 
-  /// What happened. The controller decides it; its place in the chain comes later.
+  /// What happened. The controller decides this first; the event gets its place in the chain later.
   public struct Content: Sendable, Equatable {
     public var kind: Kind
-    /// By the vehicle's clock, which may be wrong: seconds of Unix time.
+    /// On the vehicle's clock, which may be wrong: seconds of Unix time.
     public var time: Int64
-    /// The step that it happened to; nil for what concerns the whole vehicle.
+    /// The step concerned; nil if the event concerns the whole vehicle.
     public var step: StepID?
-    /// Where the step came to rest, or where it was to go.
+    /// Where the step came to rest, or its target.
     public var position: Position?
     /// The `jti` of the rider's token.
     public var token: String?
     /// The word of the refusal or of the fault.
     public var code: String?
-    /// Which check failed, where `code` does not say it: a word.
+    /// A word that names the failed check, if `code` does not.
     public var cause: String?
-    /// How presence was proved, and the zone that the proof says: words of the protocol.
+    /// The proof's method and the zone that it states: words of the protocol.
     public var method: String?
     public var zone: String?
-    /// How many refusals have no event of their own since the last event of this kind.
+    /// How many refusals since the last event of this kind have no event of their own.
     public var untold: Int64?
     /// The `seq` of the notice.
     public var notice: Int64?
@@ -94,9 +94,9 @@ public struct VehicleEvent: Sendable, Equatable {
   }
 
   public let vehicle: UUID
-  /// Greater than that of the event before. A number that is left out is an event that could not be written.
+  /// Greater than the number of the previous event. A gap means that an event could not be written.
   public let sequence: Int64
-  /// The digest of the event before; random in the first of a chain, so that no two chains are alike.
+  /// The digest of the previous event. In the first event it is random, so that no two chains are alike.
   public let previous: EventDigest
   /// What happened.
   public let content: Content
@@ -108,7 +108,7 @@ public struct VehicleEvent: Sendable, Equatable {
     self.content = content
   }
 
-  /// The compact form, which the controller keeps and the next event names.
+  /// The compact form, which the controller stores. The next event names its digest.
   public func signed(by controllerKey: SigningKey) -> String {
     SignedObject.sign(claims, as: .event, by: controllerKey)
   }
@@ -120,7 +120,7 @@ public struct VehicleEvent: Sendable, Equatable {
     try self.init(claims: object.payload)
   }
 
-  /// Reads what the controller itself has written, without checking the signature.
+  /// Reads an event that the controller itself wrote, without verifying the signature.
   public init(unverified text: [UInt8]) throws(ProtocolError) {
     try self.init(claims: SignedObject(utf8: text, as: .event).payload)
   }
@@ -165,16 +165,16 @@ public struct VehicleEvent: Sendable, Equatable {
     return .object(members)
   }
 
-  // MARK: - On its way
+  // MARK: - Encryption
 
-  /// What is published of a compact form: nobody but the operator can read it.
+  /// The payload to publish: the compact form, encrypted so that only the operator can read it.
   public static func sealed(_ signed: [UInt8], to operatorKey: EncryptionKey) -> [UInt8] {
     Array(EncryptedObject.seal(signed, to: operatorKey, as: .event).text.utf8)
   }
 
-  /// The compact form in what came on the topic. Its signature is still to be checked.
+  /// Decrypts a payload and returns the compact form. The caller must still verify its signature.
   ///
-  /// - Parameter keys: the operator's, the present one and those before it.
+  /// - Parameter keys: the operator's present key and earlier ones.
   public static func opened(_ payload: [UInt8], with keys: [DecryptionKey]) throws(ProtocolError) -> [UInt8] {
     guard payload.count <= maximumSize else { throw .malformed("larger than \(maximumSize) bytes") }
     for key in keys {
@@ -190,7 +190,7 @@ public struct VehicleEvent: Sendable, Equatable {
 
 /// The SHA-256 of an event's compact form.
 public struct EventDigest: Hashable, Sendable {
-  /// Bytes.
+  /// In bytes.
   public static let size = 32
   /// `size` bytes.
   public let bytes: [UInt8]
@@ -200,14 +200,14 @@ public struct EventDigest: Hashable, Sendable {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// A digest that is of no event, for the first event of a chain to name.
+  /// A random digest that belongs to no event. The first event of a chain names it.
   public static func random() -> EventDigest { EventDigest(randomBytes(size)) }
 
   /// Base64url.
   public var text: String { Base64URL.encode(bytes) }
 }
 
-/// An event's place in a chain: its number, and what it says.
+/// An event's place in a chain: its number and its digest.
 public struct EventPlace: Hashable, Sendable {
   public let sequence: Int64
   public let digest: EventDigest

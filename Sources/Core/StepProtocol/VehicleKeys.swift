@@ -1,18 +1,18 @@
 import Encoding
 
-/// The public keys of a vehicle whose private ones were made on it, for its operator. It contains no secret.
+/// The public keys of a vehicle that made its own private keys. They go to its operator, and contain no secret.
 ///
-/// A JWS that the vehicle's controller signs. Its header has the key that statements will be signed with. It shows that
-/// the sender holds the private key, and not whose vehicle it is. (PROTOCOL.md, section 9.4)
+/// A JWS that the vehicle's controller signs. Its header carries the key that will sign statements. The signature shows
+/// that the sender holds the private key, but not which vehicle it is. (PROTOCOL.md, section 9.4)
 public struct VehicleKeys: Sendable, Equatable {
-  /// The most that a QR code holds, bytes.
+  /// The most that a QR code can hold, bytes.
   public static let maximumSize = VehicleCode.maximumSize
 
-  /// What commands are encrypted to.
+  /// The key that commands are encrypted to.
   public let encryption: EncryptionKey
-  /// What statements and events are signed with.
+  /// The key that verifies statements and events.
   public let signing: VerificationKey
-  /// A request for the controller's certificate for the broker: PKCS #10, DER. Only its size is checked here.
+  /// A request for the controller's certificate for the broker: PKCS #10, DER. It is not parsed here.
   public let certificateRequest: [UInt8]
   /// Seconds of Unix time.
   public let issued: Int64
@@ -29,7 +29,7 @@ public struct VehicleKeys: Sendable, Equatable {
     return SignedObject.sign(claims, as: .keys, by: signing)
   }
 
-  /// Reads a text, and checks that the holder of its key has signed it.
+  /// Reads a text, and verifies its signature with the key in its header.
   public init(verifying text: some StringProtocol) throws(ProtocolError) {
     guard text.utf8.count <= Self.maximumSize else { throw .malformed("larger than \(Self.maximumSize) bytes") }
     let object = try SignedObject(parsing: text, as: .keys)

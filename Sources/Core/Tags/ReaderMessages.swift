@@ -1,17 +1,17 @@
 package import Domain
 package import Encoding
 
-/// A tag as it presents itself when it is selected (ISO 14443-3, 6.5).
+/// A tag's answers to being selected (ISO 14443-3, 6.5).
 package struct NFCTarget: Hashable, Sendable {
-  /// The answer to the request, as the chip gives it: two bytes.
+  /// The answer to the request, in the chip's byte order: two bytes.
   package let atqa: [UInt8]
   /// The answer to the selection.
   package let sak: UInt8
   package let uid: TagUID
-  /// The answer of an ISO 14443-4 tag to its activation, without its length; empty for others.
+  /// The answer of an ISO 14443-4 tag to its activation, without the length byte; empty for other tags.
   package let ats: [UInt8]
 
-  /// Nil for what no tag can say.
+  /// Nil for values that no tag can send.
   package init?(atqa: [UInt8], sak: UInt8, uid: [UInt8], ats: [UInt8]) {
     guard atqa.count == 2, let uid = TagUID(uid), ats.count <= 254 else { return nil }
     self.atqa = atqa
@@ -24,30 +24,30 @@ package struct NFCTarget: Hashable, Sendable {
   package var speaksISODEP: Bool { sak & 0x20 != 0 }
 }
 
-/// What stepctl asks of `stepctl-nfc`, each as a message of `Frames`. Each request gets one `NFCReply` before the next
-/// is sent. At the end of its input, stepctl-nfc switches off the field and ends.
+/// A request from stepctl to `stepctl-nfc`, each a message of `Frames`. Each request gets one `NFCReply` before the
+/// next is sent. At the end of its input, stepctl-nfc switches off the field and exits.
 package enum NFCRequest: Equatable, Sendable {
-  /// Says which reader libnfc takes where none is named. Answered with `found` or `nothing`.
+  /// Asks which reader libnfc picks by default. Answered with `found` or `nothing`.
   case find
   /// Opens a reader by its connection string, and switches on the field. Answered with `opened` or `failed`.
   case open(connection: String)
   /// Looks for one tag, ISO 14443 A at 106 kbit/s. Answered with `selected`, `nothing` or `failed`.
   case select
-  /// Sends a command to the tag that was selected last. Answered with `received` or `failed`.
+  /// Sends a command to the tag selected last. Answered with `received` or `failed`.
   case exchange(command: [UInt8], Framing)
 
-  /// How a command goes to the tag.
+  /// How a command is sent to the tag.
   package enum Framing: UInt8, Sendable {
-    /// The chip speaks the tag's protocol (PN532 User Manual 7.3.8, InDataExchange): ISO 14443-4 blocks, and the short
+    /// The chip handles the tag's protocol (PN532 User Manual 7.3.8, InDataExchange): ISO 14443-4 blocks, and the short
     /// acknowledgements of Type 2 tags.
     case easy
-    /// The bytes as they are, with a CRC (7.3.9, InCommunicateThru).
+    /// The bytes unchanged, with a CRC (7.3.9, InCommunicateThru).
     case raw
   }
 
-  /// Bytes of the longest command: as many as libnfc can send without writing beyond its buffer, rounded down.
+  /// The longest command, bytes: the most that libnfc can send without overrunning its buffer, rounded down.
   package static let longestCommand = 256
-  /// Bytes of the longest request: a connection string, which libnfc limits to 1024 bytes with its NUL.
+  /// The longest request, bytes: a connection string, which libnfc limits to 1024 bytes with its NUL.
   package static let longest = 1024
 
   private enum Kind: UInt8 {
@@ -84,9 +84,9 @@ package enum NFCRequest: Equatable, Sendable {
   }
 }
 
-/// What `stepctl-nfc` answers.
+/// A reply of `stepctl-nfc`.
 package enum NFCReply: Equatable, Sendable {
-  /// Bytes of the longest reply: a connection string, which libnfc limits to 1024 bytes with its NUL.
+  /// The longest reply, bytes: a connection string, which libnfc limits to 1024 bytes with its NUL.
   package static let longest = 1024
 
   /// The connection string of a reader.
@@ -97,12 +97,12 @@ package enum NFCReply: Equatable, Sendable {
   case selected(NFCTarget)
   /// There is no reader, or no tag.
   case nothing
-  /// What the tag answered.
+  /// The tag's answer.
   case received([UInt8])
-  /// The error code that libnfc gave (nfc.h), which is negative.
+  /// The error code of libnfc (nfc.h), which is negative.
   case failed(code: Int8)
 
-  /// NFC_ERFTRANS: the tag refused the command, or is gone. The reader itself is well.
+  /// NFC_ERFTRANS: the tag refused the command, or is gone. The reader itself works.
   package static let transmissionFailed: Int8 = -20
   /// NFC_ENOTSUCHDEV: the reader cannot be opened.
   package static let noSuchDevice: Int8 = -4

@@ -2,38 +2,39 @@ import Domain
 import Encoding
 import Geography
 
-/// What a bridge knows of the road, and what each of its clients is to get of it.
+/// The bridge's knowledge of the road, and its choice of what each client gets.
 ///
-/// Pure: time is passed in, seconds since 1970 on the bridge's clock. FEED.md has the rules. Of a client it knows the
-/// last place, as long as that counts.
+/// It has no clock of its own: callers pass the time, in seconds since 1970 on the bridge's clock. FEED.md has the
+/// rules. It stores no more of a client's movements than the last place.
 public struct Bridge: Sendable {
   private let map: RoadMap?
-  /// The newest frame of each section, in the order in which the sections were first published.
+  /// The newest frame of each section. The sections are in the order in which they were first published.
   private var frames: [RenderedFrame] = []
-  /// The part of each frame that decides which clients get it. It holds plain values, because the bridge reads it for
-  /// each client and each frame.
+  /// For each frame, the values that decide which clients get it. They are plain values, because the bridge reads them
+  /// for each client and each frame.
   private var news: [News] = []
   private var places: [String: Int] = [:]
   private var serial: UInt64 = 0
 
-  /// Seconds for which a client's place counts.
+  /// How long a client's place counts, seconds.
   public static let locationMemory = 5.0
-  /// Seconds after which a frame is no news any more.
+  /// The age at which a frame is no longer sent, seconds.
   public static let freshness = 1.0
 
-  /// - Parameter map: nil where each client gets every section.
+  /// - Parameter map: nil if each client gets every section.
   public init(map: RoadMap?) { self.map = map }
 
   private struct News {
-    /// Counts all frames, and those of the section.
+    /// `serial` counts all frames, and `number` those of the section.
     var serial: UInt64
     var number: Int
     var received: Double
   }
 
-  /// Takes a section's newest frame.
+  /// Accepts a section's newest frame.
   ///
-  /// - Returns: false where it is longer than `FeedFrame.longest` as clients would get it; then nothing changes.
+  /// - Returns: false if the frame, in the form that clients get, is longer than `FeedFrame.longest`; then nothing
+  ///   changes.
   @discardableResult
   public mutating func take(_ frame: FeedFrame, at now: Double) -> Bool {
     let rendered = RenderedFrame(frame, serial: serial + 1, received: now)
@@ -52,20 +53,20 @@ public struct Bridge: Sendable {
 
   // MARK: - Clients
 
-  /// A client, as far as the bridge has to know it.
+  /// What the bridge must know about a client.
   public struct Client: Sendable {
-    /// The sections that it may see; nil for all.
+    /// The sections that the client may see; nil for all.
     fileprivate let allowed: Set<String>?
     fileprivate var location: ClientLocation?
     fileprivate var heard = -Double.infinity
-    /// The echo as it is sent: the client's stamp, and when it came.
+    /// The rendered echo: the client's stamp, and when it arrived.
     fileprivate var echo: [UInt8] = []
-    /// The sections around it; nil for all.
+    /// The sections around the client; nil for all.
     fileprivate var around: Set<String>?
     /// For each section, in the bridge's order: whether the client gets it, and the number of the last frame it got.
     fileprivate var sections: [(isWanted: Bool, seen: Int)] = []
     fileprivate var rate = RateLimit(perSecond: 10, burst: 20)
-    /// How many frames it was too slow for.
+    /// How many frames the client was too slow for.
     public fileprivate(set) var dropped = 0
 
     public init(allowed: Set<String>?) { self.allowed = allowed }
@@ -75,9 +76,9 @@ public struct Bridge: Sendable {
     }
   }
 
-  /// Takes what a client says of its place.
+  /// Records a client's place.
   ///
-  /// - Returns: false when it says so more often than ten times a second.
+  /// - Returns: false if the client sends it more often than ten times a second.
   public func place(_ client: inout Client, at location: ClientLocation, now: Double) -> Bool {
     guard client.rate.take(at: now) else { return false }
     client.around = map?.sections(at: location.position, radius: location.radius)
@@ -94,12 +95,12 @@ public struct Bridge: Sendable {
     return true
   }
 
-  /// Whether there is a frame that a client is to get.
+  /// Whether there is a frame that the client should get.
   public func hasNews(for client: inout Client, now: Double) -> Bool { next(for: &client, now: now) != nil }
 
-  /// Writes a frame that a client is to get: of those that it does not have, the oldest.
+  /// Writes the oldest frame that the client should get and does not have.
   ///
-  /// - Returns: whether there is one more; nil where there was none.
+  /// - Returns: whether there is another one; nil if there was none.
   public func write(for client: inout Client, now: Double, to outgoing: inout OutgoingFrame) -> Bool? {
     guard let next = next(for: &client, now: now), let location = client.location else { return nil }
     outgoing.write(frames[next.place], around: location, echo: client.echo, sent: now)
@@ -109,10 +110,10 @@ public struct Bridge: Sendable {
     return next.count > 1
   }
 
-  /// The place of that frame, and how many there are that a client is to get.
+  /// The index of that frame, and the number of frames that the client should get.
   private func next(for client: inout Client, now: Double) -> (place: Int, count: Int)? {
     let age = now - client.heard
-    // A clock that was set back makes it negative.
+    // The age is negative if the clock was set back.
     guard age >= 0, age <= Self.locationMemory else { return nil }
     while client.sections.count < frames.count {
       client.sections.append((client.wants(frames[client.sections.count].section), 0))
@@ -128,14 +129,14 @@ public struct Bridge: Sendable {
   }
 }
 
-/// A frame on its way out. Clients that get the same frame get the same bytes but for the stamps at its end, so those
-/// alone are written for each.
+/// A frame that is being sent. Clients that get the same frame get the same bytes, except for the stamps at the end. So
+/// only the stamps are written for each client.
 public struct OutgoingFrame: Sendable {
-  /// The frame, behind the free space.
+  /// The free space, and the frame behind it.
   public private(set) var bytes: [UInt8]
-  /// Bytes at the beginning that are left to whoever sends it.
+  /// The bytes that are left free at the beginning, for the sender.
   private let space: Int
-  /// Which whole frame is in `bytes`, and where its stamps begin.
+  /// The frame in `bytes`, if it is a whole one, and where its stamps begin.
   private var whole: (serial: UInt64, end: Int)?
 
   public init(space: Int) {
@@ -143,15 +144,15 @@ public struct OutgoingFrame: Sendable {
     bytes = [UInt8](repeating: 0, count: space)
   }
 
-  /// - Parameter body: gets the frame, in front of which there is the free space.
-  /// - Returns: what that returns.
+  /// - Parameter body: receives the frame. The free space is in front of it.
+  /// - Returns: the result of `body`.
   public mutating func withPayload(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int32) -> Int32 {
     let length = bytes.count - space
-    // A library asks for some space, so the array is not empty and has an address.
+    // The sending library asks for some free space, so the array is not empty and has an address.
     return bytes.withUnsafeMutableBufferPointer { body($0.baseAddress! + space, length) }
   }
 
-  /// - Parameter echo: what follows the time of sending, to the end.
+  /// - Parameter echo: the rest of the frame, after the time of sending.
   fileprivate mutating func write(
     _ frame: RenderedFrame, around location: ClientLocation, echo: [UInt8], sent: Double
   ) {
@@ -167,13 +168,13 @@ public struct OutgoingFrame: Sendable {
   }
 }
 
-/// A frame as it is sent: each object was written once, whoever gets it.
+/// A frame in its form on the wire. Each object is rendered once for all clients.
 private final class RenderedFrame: Sendable {
   let section: String
   let serial: UInt64
   private let head: [UInt8]
   private let objects: [UInt8]
-  /// Where each object is, and where it is in `objects`, with the comma behind it.
+  /// For each object: its position, and its bytes in `objects` with the comma after them.
   private let places: [(position: Coordinate, bytes: Range<Int>)]
   private let tail: [UInt8]
 
@@ -201,10 +202,10 @@ private final class RenderedFrame: Sendable {
     self.tail = tail + ",\"sent\":".utf8
   }
 
-  /// The bytes of the whole, and of the longest stamps behind it.
+  /// The size of the whole frame with the longest possible stamps, bytes.
   var most: Int { head.count + objects.count + tail.count + 160 }
 
-  /// Appends all up to the time of sending.
+  /// Appends everything before the time of sending.
   func write(around location: ClientLocation, to bytes: inout [UInt8]) {
     bytes += head
     let begin = bytes.count
@@ -214,18 +215,18 @@ private final class RenderedFrame: Sendable {
     } else {
       bytes += objects
     }
-    // The last comma.
+    // Removes the last comma.
     if bytes.count > begin { bytes.removeLast() }
     bytes += tail
   }
 }
 
 extension [UInt8] {
-  /// Appends seconds to the microsecond, as `1700000000.250000`.
+  /// Appends seconds with six decimals, such as `1700000000.250000`.
   fileprivate mutating func append(stamp time: Double) {
     var left = UInt64(Swift.max(0, (time * 1e6).rounded()))
     var begin = count
-    // From its end on.
+    // Written from the last digit to the first.
     for place in 0... {
       if place == 6 { append(UInt8(ascii: ".")) }
       append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: left % 10))
@@ -241,7 +242,7 @@ extension [UInt8] {
   }
 }
 
-/// How often something may be done: a bucket that fills up steadily, and out of which each time takes some.
+/// A limit on how often something may happen: a token bucket that fills steadily.
 public struct RateLimit: Sendable {
   private let perSecond: Double
   private let burst: Double
@@ -255,8 +256,8 @@ public struct RateLimit: Sendable {
   }
 
   /// - Parameters:
-  ///   - amount: how much of it is done at once.
-  ///   - now: seconds. A clock that was set back takes nothing away.
+  ///   - amount: how many tokens to take.
+  ///   - now: seconds. A clock that was set back removes no tokens.
   public mutating func take(_ amount: Double = 1, at now: Double) -> Bool {
     left = min(burst, left + max(0, now - last) * perSecond)
     last = now
@@ -266,12 +267,12 @@ public struct RateLimit: Sendable {
   }
 }
 
-/// What a certificate's common name lets its holder do at a bridge: `publisher:S40-50,S50-60`, `client`, or
+/// What a certificate's common name allows its holder at a bridge: `publisher:S40-50,S50-60`, `client`, or
 /// `client:S40-50`.
 public enum BridgeRole: Equatable, Sendable {
-  /// Publishes these sections.
+  /// May publish these sections.
   case publisher(Set<String>)
-  /// Gets these sections; nil for all.
+  /// May receive these sections; nil for all.
   case client(Set<String>?)
 
   public init?(commonName name: String) {
@@ -286,14 +287,14 @@ public enum BridgeRole: Equatable, Sendable {
     }
   }
 
-  /// What a request is for.
+  /// The purpose of a request.
   public enum Place: Equatable, Sendable {
     case publisher(of: String)
     case client(Set<String>?)
   }
 
-  /// - Parameter path: of the request: `/traffic` for clients, `/publish/SECTION` for publishers.
-  /// - Returns: nil for a path that does not exist, or that the role may not use.
+  /// - Parameter path: the request's path: `/traffic` for clients, `/publish/SECTION` for publishers.
+  /// - Returns: nil if the path does not exist or the role may not use it.
   public func place(at path: String) -> Place? {
     switch self {
     case .client(let sections): return path == "/traffic" ? .client(sections) : nil

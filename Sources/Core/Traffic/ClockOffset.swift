@@ -1,9 +1,9 @@
-/// How far another clock is ahead of this one, from the four stamps of a question and its answer (RFC 5905, 8).
+/// How far another clock is ahead of this one, from the four stamps of a request and its response (RFC 5905, 8).
 ///
-/// Of the samples of the last minute the one with the shortest way there and back counts: where nothing waited in a
-/// queue, the two ways are most alike.
+/// The sample of the last minute with the shortest round trip counts: without waiting in queues, the two ways are most
+/// alike.
 public struct ClockOffset: Sendable {
-  /// Seconds that the other clock is ahead, and how far that can be off: half the time of both ways.
+  /// How many seconds the other clock is ahead, and how far this can be off: half the round trip.
   public struct Estimate: Equatable, Sendable {
     public let offset: Double
     public let uncertainty: Double
@@ -13,35 +13,35 @@ public struct ClockOffset: Sendable {
       self.uncertainty = uncertainty
     }
 
-    /// For stamps of this clock.
+    /// For stamps of this computer's own clock.
     public static let none = Estimate(offset: 0, uncertainty: 0)
   }
 
   private var samples: [(time: Double, estimate: Estimate)] = []
 
-  /// Seconds.
+  /// How long a sample counts, seconds.
   public static let window = 60.0
 
   public init() {}
 
-  /// Takes the stamps of a frame that came.
+  /// Records the stamps of a frame.
   ///
-  /// - Parameter time: when it came, seconds since 1970 on this clock.
+  /// - Parameter time: when the frame arrived, seconds since 1970 on this clock.
   public mutating func take(_ stamps: BridgeStamps, at time: Double) {
     guard let echo = stamps.echo, let echoReceived = stamps.echoReceived else { return }
     let both = (time - echo) - (stamps.sent - echoReceived)
-    // Less than no time: a clock was set, or the bridge makes its stamps up.
+    // A negative round trip: a clock was set, or the bridge invents its stamps.
     guard both >= 0, both < 10 else { return }
     let offset = ((echoReceived - echo) + (stamps.sent - time)) / 2
     samples.removeAll { abs(time - $0.time) > Self.window }
-    // Two samples that differ by more than their uncertainties mean that a clock was set in between: drop the old one.
+    // If two samples differ by more than their uncertainties, a clock was set in between, so the old sample is dropped.
     samples.removeAll { abs($0.estimate.offset - offset) > $0.estimate.uncertainty + both / 2 + 0.001 }
     let estimate = Estimate(offset: offset, uncertainty: both / 2)
-    // Older and worse than this one: it never counts again.
+    // An older and less certain sample can never count again.
     samples.removeAll { $0.estimate.uncertainty >= estimate.uncertainty }
     samples.append((time, estimate))
   }
 
-  /// Nil while nothing was measured.
+  /// Nil until there is a measurement.
   public var estimate: Estimate? { samples.min { $0.estimate.uncertainty < $1.estimate.uncertainty }?.estimate }
 }

@@ -2,7 +2,7 @@ public import Encoding
 
 import func Glibc.erfc
 
-/// How late a feed's frames are.
+/// The delays of a feed's frames.
 public struct DelayStatistics: Equatable, Sendable {
   public let count: Int
   /// Seconds.
@@ -13,42 +13,41 @@ public struct DelayStatistics: Equatable, Sendable {
   public let p95: Double
   public let p99: Double
   public let most: Double
-  /// The mean difference of a delay and the one before in its section, without its sign.
+  /// The mean absolute difference between a frame's delay and the previous one's in the same section.
   public let jitter: Double
-  /// How often there was no frame of a section for more than three times the usual time, and the longest of these
-  /// waits, seconds.
+  /// How often a section had no frame for more than three times its usual interval, and the longest such wait, seconds.
   public let gaps: Int
   public let longestGap: Double
-  /// How many frames are missing between the others of their sections, by their stamps.
+  /// How many frames are missing within their sections, judged by the stamps.
   public let dropped: Int
-  /// The trend of the delay, and the p-value of a test against no trend; nil for fewer than 30 frames.
+  /// The trend of the delay, and the p-value of a test for it; nil for fewer than 30 frames.
   public let slope: Slope?
   public let histogram: Histogram
 
-  /// Seconds a second, and the likelihood (0 to 1) that chance alone gives as much.
+  /// Seconds per second, and the likelihood (0 to 1) that chance alone gives as much.
   public struct Slope: Equatable, Sendable {
     public let value: Double
     public let p: Double
   }
 
-  /// How many delays fall into each of some bars.
+  /// How many delays fall into each bar.
   public struct Histogram: Equatable, Sendable {
-    /// Seconds: where the first bar begins, and how wide each one is.
+    /// Where the first bar begins, and the width of each bar, seconds.
     public let begin: Double
     public let width: Double
     public let counts: [Int]
   }
 
   /// - Parameters:
-  ///   - frames: for each, when it came and what it is stamped with; seconds on the same clock, as they came.
-  ///   - sections: the section of each; none where all are of one.
-  /// - Returns: nil for fewer than two.
+  ///   - frames: each frame's arrival and stamp, seconds on the same clock, in order of arrival.
+  ///   - sections: each frame's section; empty if all frames are of one section.
+  /// - Returns: nil for fewer than two frames.
   public init?(_ frames: [(arrival: Double, stamp: Double)], of sections: [String] = []) {
     guard frames.count >= 2 else { return nil }
     let delays = frames.map { $0.arrival - $0.stamp }
     let sorted = delays.sorted()
     func quantile(_ part: Double) -> Double {
-      // Between the two nearest ranks (Hyndman and Fan 1996, type 7).
+      // Interpolates between the two nearest ranks (Hyndman and Fan 1996, type 7).
       let place = part * Double(sorted.count - 1)
       let index = min(Int(place), sorted.count - 2)
       return sorted[index] + (sorted[index + 1] - sorted[index]) * (place - Double(index))
@@ -73,8 +72,7 @@ public struct DelayStatistics: Equatable, Sendable {
       longestGap = max(longestGap, long.max() ?? 0)
       let steps = pairs.map { $0.stamp - $1.stamp }.filter { $0 > 0 }
       let usualStep = steps.isEmpty ? 0 : steps.sorted()[steps.count / 2]
-      // What is a year apart was not dropped.
-      // One that is stamped late makes one step long, and the next one short.
+      // An hour's step is a changed clock, not a loss. A late stamp makes one step long and the next one short.
       let missing = steps.filter { usualStep > 0 && $0 < 3600 }.map { Int(($0 / usualStep).rounded()) - 1 }
       dropped += max(0, missing.reduce(0, +))
     }
@@ -84,8 +82,7 @@ public struct DelayStatistics: Equatable, Sendable {
     histogram = Self.histogram(sorted)
   }
 
-  /// The line of least squares, and a test of its slope. With 30 values, Student's distribution is as good as the
-  /// normal.
+  /// A least-squares line, and a test of its slope. With 30 values, the normal distribution is as good as Student's.
   private static func slope(of delays: [Double], over times: [Double], _ mean: Double, _ squares: Double) -> Slope? {
     let number = Double(delays.count)
     let middle = times.reduce(0, +) / number
@@ -99,7 +96,7 @@ public struct DelayStatistics: Equatable, Sendable {
 
   private static func histogram(_ sorted: [Double]) -> Histogram {
     let (least, most) = (sorted[0], sorted[sorted.count - 1])
-    // At most 20 bars of 1, 2 or 5 times a power of ten.
+    // At most 20 bars, each 1, 2 or 5 times a power of ten wide.
     var width = 0.001
     for factor in [2, 2.5, 2].cycled(9) where (most - least) / width > 19 { width *= factor }
     let begin = (least / width).rounded(.down) * width
@@ -108,9 +105,9 @@ public struct DelayStatistics: Equatable, Sendable {
     return Histogram(begin: begin, width: width, counts: counts)
   }
 
-  /// How far something goes in that time, metres.
+  /// How far an object moves in this time, metres.
   ///
-  /// - Parameter speed: km/h.
+  /// - Parameter speed: in km/h.
   public static func distance(at speed: Double, within delay: Double) -> Double { speed / 3.6 * delay }
 
   public var json: JSON {

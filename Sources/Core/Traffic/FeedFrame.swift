@@ -5,11 +5,11 @@ public import Geography
 /// A feed's message about one section of a road at one moment. FEED.md describes it.
 public struct FeedFrame: Equatable, Sendable {
   public var section: String
-  /// When the objects were where it says, on the feed's clock.
+  /// When the objects were at these places, on the feed's clock.
   public var time: UnixTime
-  /// Ids are unique.
+  /// The ids are unique.
   public var objects: [RoadObject]
-  /// What the bridge that passed it on says of time; nil where it says nothing.
+  /// The time stamps of the bridge that passed the frame on; nil if it sends none.
   public var bridge: BridgeStamps?
 
   public init(section: String, time: UnixTime, objects: [RoadObject], bridge: BridgeStamps? = nil) {
@@ -19,16 +19,16 @@ public struct FeedFrame: Equatable, Sendable {
     self.bridge = bridge
   }
 
-  /// Bytes of the longest frame, and how many objects one may have.
+  /// The longest frame, bytes, and the most objects in one.
   public static let longest = 1 << 20
   public static let mostObjects = 2000
 
-  /// In which order a feed gives the two numbers of a position.
+  /// The order in which a feed gives the two numbers of a position.
   public enum Axes: String, Sendable, CaseIterable {
     case latlon, lonlat
   }
 
-  /// - Throws: `FeedFlaw`, for everything that FEED.md does not allow. Unknown members are passed over.
+  /// - Throws: `FeedFlaw`, for everything that FEED.md does not allow. Unknown members are ignored.
   public init(parsing bytes: [UInt8], axes: Axes = .latlon) throws(FeedFlaw) {
     guard bytes.count <= Self.longest else { throw FeedFlaw("frame", "at most 1 MiB") }
     let json: JSON
@@ -66,16 +66,16 @@ public struct FeedFrame: Equatable, Sendable {
 
 /// An object on the road.
 public struct RoadObject: Equatable, Sendable {
-  /// Names it within its section.
+  /// The object's name within its section.
   public var id: String
   public var category: Category
   /// The middle of its box.
   public var position: Coordinate
-  /// Metres a second to the north (x) and to the east (y).
+  /// Metres per second, to the north (x) and to the east (y).
   public var velocity: Vector
-  /// Where its length points to: radians clockwise from north, from 0 up to 2π.
+  /// The direction of its length: radians clockwise from north, from 0 up to 2π.
   public var heading: Double
-  /// Metres; nil where it is not known.
+  /// Metres; nil if unknown.
   public var length: Double?
   public var width: Double?
   public var scenarios: Scenarios
@@ -94,24 +94,24 @@ public struct RoadObject: Equatable, Sendable {
     self.scenarios = scenarios
   }
 
-  /// Nobody walks as fast as 2.5 m/s: at about 2 m/s people begin to run. What a feed calls a pedestrian and is faster
-  /// may be a bicycle.
+  /// Nobody walks as fast as 2.5 m/s: at about 2 m/s people begin to run. A faster object that a feed calls a
+  /// pedestrian may be a bicycle.
   private static let fastestWalk = 2.5
 
-  /// Whether it is somebody on foot, as the rider is. Whoever runs is not.
+  /// Whether it is a person on foot, as the rider is. A person who runs does not count.
   public var isWalking: Bool { category == .pedestrian && velocity.length <= Self.fastestWalk }
 
-  /// Below 0.3 m/s: the feed's speed of what stands is not quite 0.
+  /// Below 0.3 m/s: feeds give standing objects a speed that is not quite 0.
   var isStanding: Bool { velocity.length < 0.3 }
 
-  /// The kind of object. Any other word is `other`.
+  /// The kind of object. Any unknown word is `other`.
   public enum Category: String, Sendable, CaseIterable {
     case bus, car, truck, motorcycle, bicycle, pedestrian, other
 
-    /// With its article, as a sentence has it.
+    /// With an article, for use in a sentence.
     public var phrase: String { self == .other ? "something" : "a \(rawValue)" }
 
-    /// Length and width in metres, where a feed does not know them: rather large ones.
+    /// Assumed length and width in metres if a feed does not know them. They are rather large.
     public var usualSize: Vector {
       switch self {
       case .bus: Vector(x: 12, y: 2.55)
@@ -124,10 +124,10 @@ public struct RoadObject: Equatable, Sendable {
     }
   }
 
-  /// What the feed has noticed about it.
+  /// What the feed has noticed about the object.
   public struct Scenarios: Equatable, Sendable {
     public var wrongWay = false
-    /// 0 keeps its distance, 3 is far too near.
+    /// From 0, keeps its distance, to 3, far too near.
     public var tailGateLevel = 0
     public var speeding = false
     public var standing = false
@@ -140,7 +140,7 @@ public struct RoadObject: Equatable, Sendable {
 
     public init() {}
 
-    /// What an object does that endangers others.
+    /// Behaviour that endangers others.
     public enum Kind: String, Sendable, CaseIterable {
       case wrongWay = "wrong way"
       case standing
@@ -190,7 +190,7 @@ public struct RoadObject: Equatable, Sendable {
     let speed = try reader.object("speed")
     velocity = Vector(x: try speed.number("x", in: -100...100), y: try speed.number("y", in: -100...100))
     guard velocity.length <= 100 else { throw FeedFlaw(speed.place, "at most 100 m/s") }
-    // 2π, rounded up by whoever wrote it, is allowed.
+    // The limit leaves room for a rounded 2π.
     heading = try speed.number("z", in: -6.3...6.3)
     if heading < 0 { heading += 2 * .pi } else if heading >= 2 * .pi { heading -= 2 * .pi }
     let shape = try reader.object("shape")
@@ -204,11 +204,11 @@ public struct RoadObject: Equatable, Sendable {
   }
 
   public var json: JSON {
-    // Rounding must not lift a speed above 100 m/s: readers refuse that.
+    // Rounding must not lift a speed above 100 m/s, because readers refuse that.
     let speed = velocity.length > 99.999 ? velocity * (99.999 / velocity.length) : velocity
     var members: [JSON.Member] = [
       .init("id", .string(id)), .init("category", .string(category.rawValue)),
-      // A degree's eighth decimal is a millimetre.
+      // The eighth decimal of a degree is about a millimetre.
       .init(
         "position",
         [
@@ -228,13 +228,13 @@ public struct RoadObject: Equatable, Sendable {
   }
 }
 
-/// What a bridge of ours says of time: seconds since 1970 on its clock, but for `echo`.
+/// Times that our bridges add: seconds since 1970 on the bridge's clock, except `echo`.
 public struct BridgeStamps: Equatable, Sendable {
-  /// When the publisher's frame came to the bridge.
+  /// When the publisher's frame arrived at the bridge.
   public var received: Double
-  /// When this frame left it.
+  /// When this frame left the bridge.
   public var sent: Double
-  /// The `timestamp` of the client's last message, on the client's clock, and when that came to the bridge.
+  /// The `timestamp` of the client's last message, on the client's clock, and when that message arrived at the bridge.
   public var echo: Double?
   public var echoReceived: Double?
 
@@ -262,7 +262,7 @@ public struct BridgeStamps: Equatable, Sendable {
   }
 }
 
-/// What a client tells the bridge: where it is.
+/// A client's message to the bridge: its place.
 public struct ClientLocation: Equatable, Sendable {
   /// Seconds since 1970 on the client's clock.
   public var time: Double
@@ -271,10 +271,10 @@ public struct ClientLocation: Equatable, Sendable {
   public var accuracy: Double
   /// Degrees clockwise from north.
   public var course: Double
-  /// Metres a second.
+  /// Metres per second.
   public var speed: Double
   public var speedAccuracy: Double
-  /// Metres around the position; nil for whole sections.
+  /// The radius around the position, metres; nil for whole sections.
   public var radius: Double?
 
   public init(
@@ -290,7 +290,7 @@ public struct ClientLocation: Equatable, Sendable {
     self.radius = radius
   }
 
-  /// Bytes of the longest message.
+  /// The longest message, bytes.
   public static let longest = 4096
   public static let radii = 10.0...1000
 
@@ -302,7 +302,7 @@ public struct ClientLocation: Equatable, Sendable {
     time = try reader.number("timestamp", in: FeedReader.times)
     position = try reader.coordinate()
     accuracy = try reader.number("locationAccuracy", in: 0...1e6)
-    // Phones say -1 where they do not know these three.
+    // Phones send -1 for those of these three that they do not know.
     course = try reader.number("course", in: -1...360)
     speed = try reader.number("speed", in: -1...100)
     speedAccuracy = try reader.number("speedAccuracy", in: -1...100)
@@ -320,7 +320,7 @@ public struct ClientLocation: Equatable, Sendable {
   }
 }
 
-/// A frame and when it was received: a line of a recording.
+/// A frame and the time of its arrival: one line of a recording.
 public struct RecordedFrame: Equatable, Sendable {
   public let received: UnixTime
   public let frame: FeedFrame

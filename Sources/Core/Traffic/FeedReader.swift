@@ -2,9 +2,9 @@ public import Domain
 import Encoding
 import Geography
 
-/// Where a message of a feed is not as FEED.md has it, and what was expected.
+/// Where a feed's message violates FEED.md, and what was expected.
 public struct FeedFlaw: Failure, Equatable {
-  /// As in `vehicles[3].speed.x`.
+  /// Such as `vehicles[3].speed.x`.
   public let place: String
   public let expected: String
 
@@ -22,24 +22,24 @@ public struct FeedFlaw: Failure, Equatable {
   public var exitStatus: ExitStatus { .badData }
 }
 
-/// Reads an object of a feed's message, whose numbers may be text.
+/// Reads an object in a feed's message. Its numbers may be strings.
 struct FeedReader {
   private let json: JSON
   private let outer: String
   private let name: String
 
-  /// Seconds since 1970 that a clock may show: until the year 2100, so that arithmetic with them is exact enough.
+  /// The range of clock times, seconds since 1970: up to the year 2100, so that arithmetic is exact enough.
   static let times = 0.0...4_102_444_800
 
   /// - Parameters:
-  ///   - outer: what errors call it, or, with a name, the object that it is a member of.
+  ///   - outer: the object's name in errors or, if there is a `name`, the name of the object that contains it.
   init(_ json: JSON, _ outer: String, name: String = "") {
     self.json = json
     self.outer = outer
     self.name = name
   }
 
-  /// What errors call it. There are few: it is put together when it is asked for.
+  /// The object's name in errors. Errors are rare, so it is computed on demand.
   var place: String { name.isEmpty ? outer : "\(outer).\(name)" }
 
   private func path(_ name: String) -> String { "\(place).\(name)" }
@@ -58,7 +58,7 @@ struct FeedReader {
     return FeedReader(value, place, name: name)
   }
 
-  /// A name: 1 to 64 bytes of text, or an integer, which some publishers write.
+  /// A name: 1 to 64 bytes of text, or an integer, which some publishers send.
   func text(_ name: String) throws(FeedFlaw) -> String {
     switch try member(name) {
     case .string(let text) where (1...64).contains(text.utf8.count): return text
@@ -104,15 +104,15 @@ struct FeedReader {
     return number
   }
 
-  /// Seconds and nanoseconds, each a member. The one text that holds both is not read: publishers forget to fill its
-  /// nanoseconds up with zeros.
+  /// Seconds and nanoseconds, from two members. The string that holds both is not read: publishers forget to pad its
+  /// nanoseconds with zeros.
   func time() throws(FeedFlaw) -> UnixTime {
     let seconds = try integer("timestampSecs", in: Int64(Self.times.lowerBound)...Int64(Self.times.upperBound))
     let nanoseconds = try integer("timestampNsecs", in: 0...999_999_999)
     return UnixTime(microseconds: seconds * 1_000_000 + nanoseconds / 1000)
   }
 
-  /// A number, or a text that is one and nothing else.
+  /// A number, or a string that contains one number and nothing else.
   private func number(_ name: String) throws(FeedFlaw) -> JSON {
     let value = try member(name)
     guard let text = value.string else { return value }

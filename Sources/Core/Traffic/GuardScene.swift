@@ -5,24 +5,24 @@ import Geography
 import func Glibc.exp
 import func Glibc.log
 
-/// A vehicle beside a recorded road, to try a guard there.
+/// A vehicle beside a recorded road, for trying a guard.
 public struct GuardScene: Equatable, Sendable {
   public var site: TrafficGuard.Site
   public var worsening: Worsening
 
-  /// By how much the feed is to be worse than it was recorded.
+  /// How the feed is made worse than the recording.
   public struct Worsening: Equatable, Sendable {
-    /// Seconds that each frame comes later.
+    /// The additional delay of each frame, seconds.
     public var delay = 0.0
-    /// Standard deviation of what is added to each axis of a position, metres.
+    /// The standard deviation of the error added to each axis of a position, metres.
     public var noise = 0.0
-    /// Seconds for which an error of position lasts; 0 when each frame has another one.
+    /// How long an error of position lasts, seconds; 0 if each frame has a new one.
     public var correlation = 0.0
-    /// Whether what stands is free of that error, as where a feed holds it.
+    /// Whether standing objects have no such error, as in feeds that hold their positions.
     public var holdsStanding = false
-    /// Metres that every position is off, in a direction that the seed says.
+    /// The constant error of all positions, metres. The seed determines its direction.
     public var bias = 0.0
-    /// The part of the objects that a frame lacks.
+    /// The share of objects that each frame lacks.
     public var dropouts = 0.0
     public var seed: UInt64 = 1
 
@@ -34,7 +34,7 @@ public struct GuardScene: Equatable, Sendable {
     self.worsening = worsening
   }
 
-  /// Reads it from JSON, as FEED.md has it.
+  /// Reads a scene from JSON in the form of FEED.md.
   public init(parsing bytes: [UInt8]) throws(FeedFlaw) {
     let json: JSON
     do { json = try JSON(parsing: bytes, maximumDepth: 6) } catch { throw FeedFlaw("scene", error) }
@@ -77,12 +77,12 @@ public struct GuardScene: Equatable, Sendable {
     if feed.has("seed") { worsening.seed = UInt64(try feed.integer("seed", in: 0...Int64.max)) }
   }
 
-  /// Whether something in a frame is within 50 km. Where nothing is, the feed's axes may be swapped.
+  /// Whether a frame has an object within 50 km. If none has, the feed's axes may be swapped.
   public func isNear(_ frame: RecordedFrame) -> Bool {
     frame.frame.objects.contains { $0.position.distance(to: site.position) < 50_000 }
   }
 
-  /// Tries the guard on a recording, whose stamps and positions are taken for the truth.
+  /// Tries the guard on a recording. The recorded stamps and positions count as the truth.
   public func score(_ recording: [RecordedFrame]) -> [StepScore] {
     let road = Road(recording, site: site)
     return site.steps.map { step in
@@ -94,7 +94,7 @@ public struct GuardScene: Equatable, Sendable {
     }
   }
 
-  /// What the guard says at each frame's time, and every 0.02 s since the frame before.
+  /// The guard's verdicts at each frame's time, and every 0.02 s since the previous frame.
   private func verdicts(
     for step: TrafficGuard.StepPlace, _ recording: [RecordedFrame]
   ) -> [[TrafficGuard.Verdict]] {
@@ -107,7 +107,7 @@ public struct GuardScene: Equatable, Sendable {
     var before: Double?
     return recording.map { moment in
       let now = Double(moment.frame.time.microseconds) / 1e6
-      // Of a longer pause, the last second counts.
+      // Of a longer pause, only the last second is asked about.
       let questions = Int(min(max(((now - (before ?? now)) / 0.02).rounded(), 1), 50))
       before = now
       return (0..<questions).map { now - 0.02 * Double(questions - 1 - $0) }.map { time in
@@ -123,26 +123,27 @@ public struct GuardScene: Equatable, Sendable {
   }
 }
 
-/// How a guard did at one step.
+/// How well a guard did at one step.
 public struct StepScore: Equatable, Sendable {
   public let step: StepID
-  /// How often something came within 0.75 m of the step, and how often of these the guard did not hold all the 2 s
+  /// How often something came within 0.75 m of the step, and how often the guard had not held throughout the 2 s
   /// before.
   public var approaches = 0
   public var gaps = 0
-  /// Approaches and gaps of what had stood within 3 s before: nothing tells that it will pull out.
+  /// Approaches and gaps of objects that had stood within the last 3 s: nothing shows that such an object will pull
+  /// out.
   public var departures = 0
   public var departureGaps = 0
-  /// Of each departure, for how many seconds the guard had held, without a break, when it came near; 0 where it did
-  /// not.
+  /// For each departure, how long the guard had held without a break when the object came near, seconds; 0 if it did
+  /// not hold.
   public var departureWarnings: [Double] = []
-  /// When the gaps ended: seconds after the recording's beginning.
+  /// When each gap ended, seconds after the recording's beginning.
   public var gapTimes: [Double] = []
-  /// Seconds.
+  /// In seconds; so are the three below.
   public var time = 0.0
   public var held = 0.0
   public var blind = 0.0
-  /// Held, though nothing comes within 1.5 m in the next 8 s.
+  /// The time during which the guard held although nothing comes within 1.5 m in the next 8 s.
   public var needless = 0.0
 
   init(step: StepID) { self.step = step }
@@ -151,12 +152,12 @@ public struct StepScore: Equatable, Sendable {
     _ verdicts: [[TrafficGuard.Verdict]], _ distances: [[Road.Nearness]], times: [Double]
   ) {
     guard times.count > 1 else { return }
-    // The first seconds are the guard's, to begin with.
+    // The guard gets the first seconds to start up.
     let begin = times[0] + 5
     var near: [String: Double] = [:]
     var stood: [String: Double] = [:]
     var nextNear = Double.infinity
-    // Backward, so that what comes is known.
+    // Backwards, so that the future is known.
     for index in times.indices.reversed() {
       if distances[index].contains(where: { $0.distance < 1.5 }) { nextNear = times[index] }
       guard times[index] >= begin, index > 0 else { continue }
@@ -211,7 +212,7 @@ public struct StepScore: Equatable, Sendable {
   }
 }
 
-/// What really was on the road.
+/// What was really on the road.
 private struct Road {
   let times: [Double]
   private let objects: [[(id: String, box: Box, isStanding: Bool)]]
@@ -226,7 +227,7 @@ private struct Road {
     let plane = LocalPlane(at: site.position)
     let pose = Pose(position: .zero, heading: site.heading)
     times = recording.map { Double($0.frame.time.microseconds) / 1e6 }
-    // The vehicle itself does not come. It is what stands, in the mean, within the vehicle's body.
+    // Excludes the vehicle itself: the objects whose mean standing place is within the vehicle's body.
     var standing: [[String]: (sum: Vector, count: Double)] = [:]
     for recorded in recording {
       for object in recorded.frame.objects where object.isStanding {
@@ -258,7 +259,7 @@ private struct Road {
   }
 }
 
-/// Makes a feed worse, the same each time.
+/// Makes a feed worse, in a reproducible way.
 private struct WorseFeed {
   private let worsening: GuardScene.Worsening
   private let plane: LocalPlane
@@ -280,7 +281,7 @@ private struct WorseFeed {
     for var object in frame.objects where dice.next() >= worsening.dropouts {
       var error = dice.gaussian() * worsening.noise
       if worsening.correlation > 0, let last = errors[object.id] {
-        // A Gauss-Markov process, whose variance stays.
+        // A Gauss-Markov process with a constant variance.
         let kept = exp(-frame.time.seconds(since: last.time) / worsening.correlation)
         error = last.error * kept + error * (1 - kept * kept).squareRoot()
       }
@@ -293,7 +294,7 @@ private struct WorseFeed {
   }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): numbers that are the same everywhere.
+/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine.
 private struct Dice {
   var state: UInt64
 
@@ -306,7 +307,7 @@ private struct Dice {
     return Double((bits ^ (bits >> 31)) >> 11) / Double(1 << 53)
   }
 
-  /// Two numbers of the normal distribution (Box and Muller 1958).
+  /// Two normally distributed numbers (Box and Muller 1958).
   mutating func gaussian() -> Vector {
     Vector(direction: 2 * .pi * next()) * (-2 * log(1 - next())).squareRoot()
   }

@@ -1,9 +1,9 @@
 import Encoding
 public import Geography
 
-/// Where the sections of a road are. A section is taken as straight, from one end to the other.
+/// The places of a road's sections. A section counts as straight from one end to the other.
 public struct RoadMap: Equatable, Sendable {
-  /// A straight part of a road, by the name that the feed gives it.
+  /// A straight part of a road, with its name in the feed.
   public struct Section: Equatable, Sendable {
     public var name: String
     public var from: Coordinate
@@ -18,17 +18,17 @@ public struct RoadMap: Equatable, Sendable {
 
   private let sections: [Section]
 
-  /// Metres from a section within which a client is on it.
+  /// The distance within which a client is on a section, metres.
   public static let reach = 500.0
-  /// Metres between two ends at which one section goes on in another.
+  /// The distance within which the ends of two sections join, metres.
   public static let joint = 30.0
-  /// Metres from a section's line to the outermost lane of a wide road.
+  /// The distance from a section's line to the outermost lane of a wide road, metres.
   public static let halfWidth = 30.0
   public static let mostSections = 1000
 
   public init(_ sections: [Section]) { self.sections = sections }
 
-  /// Reads it from JSON, as FEED.md has it.
+  /// Reads a map from JSON in the form of FEED.md.
   public init(parsing bytes: [UInt8]) throws(FeedFlaw) {
     let json: JSON
     do { json = try JSON(parsing: bytes, maximumDepth: 5) } catch { throw FeedFlaw("map", error) }
@@ -47,9 +47,9 @@ public struct RoadMap: Equatable, Sendable {
     self.sections = sections
   }
 
-  /// What is to be shown to someone at a place.
+  /// The sections to show to a client at a place.
   ///
-  /// - Parameter radius: metres around it; nil for the section that is there and those that join it.
+  /// - Parameter radius: metres around the place; nil for the section there and those that join it.
   public func sections(at place: Coordinate, radius: Double?) -> Set<String> {
     let plane = LocalPlane(at: place)
     let lines = sections.map { (from: plane.point(of: $0.from), to: plane.point(of: $0.to)) }
@@ -68,7 +68,7 @@ public struct RoadMap: Equatable, Sendable {
       }.map { sections[$0].name })
   }
 
-  /// Metres from the origin to the nearest point of a line.
+  /// The distance from the origin to the nearest point of a line, metres.
   private static func distance(from: Vector, to: Vector) -> Double {
     let way = to - from
     let square = way.along(way)

@@ -3,27 +3,27 @@ import Geography
 import func Glibc.cos
 import func Glibc.sin
 
-/// One object as the frames so far show it, in a local plane.
+/// The state of one object in a local plane, estimated from the frames so far.
 ///
-/// A Kalman filter of position and velocity. Its two axes have the same noise, so they share one covariance.
+/// A Kalman filter of position and velocity. Both axes have the same noise, so they share one covariance.
 struct Track: Sendable {
   private(set) var category: RoadObject.Category
   /// Half of length and width.
   private(set) var half: Vector
   private(set) var forward: Vector
-  /// How many frames had it.
+  /// How many frames contained the object.
   private(set) var frames = 1
-  /// Of the last frame that had it, on the feed's clock.
+  /// The time of the last frame that contained it, on the feed's clock.
   private(set) var time: Double
   private(set) var position: Vector
   private(set) var velocity: Vector
-  /// Metres squared, metres squared a second, metres squared a second squared.
+  /// In m², m²/s and m²/s².
   private var positionVariance: Double
   private var covariance = 0.0
   private var velocityVariance: Double
   private var turn: Turn
 
-  /// How well a feed knows speeds, m/s: a tenth of what a pedestrian has, and what trackers of radar and lidar reach.
+  /// The accuracy of a feed's speeds, m/s: a tenth of a pedestrian's speed, and what radar and lidar trackers reach.
   private static let velocityNoise = 0.3
   /// How fast speeds change: (1 m/s²)² for 1 s.
   private static let agility = 1.0
@@ -45,29 +45,30 @@ struct Track: Sendable {
     return Vector(x: (object.length ?? usual.x) / 2, y: (object.width ?? usual.y) / 2)
   }
 
-  /// Where its length points to. Whatever has wheels goes along its length, give or take 30 degrees in a tight bend: a
-  /// heading that is further off is wrong, unless the speed may be.
+  /// The direction of the object's length. Wheeled vehicles move along their length, within 30 degrees even in a tight
+  /// bend. So a heading that differs more from the direction of motion is wrong, unless the speed is too uncertain to
+  /// tell.
   private static func forward(of object: RoadObject, at velocity: Vector) -> Vector {
     let heading = Vector(direction: object.heading)
     let aside = abs(velocity.x * heading.y - velocity.y * heading.x)
     return aside > max(velocity.length / 2, 3 * velocityNoise) ? velocity * (1 / velocity.length) : heading
   }
 
-  /// Follows the object to the next frame.
+  /// Updates the track with the object in the next frame.
   ///
   /// - Parameter noise: standard deviation of a position in the feed, metres.
-  /// - Returns: how far the position is from where the one before and the feed's speed would have it; nil when this
-  ///   cannot be the same object: its id was given to another one.
+  /// - Returns: the measured position minus the predicted one; nil if this cannot be the same object, because its id
+  ///   now belongs to another one.
   mutating func follow(_ object: RoadObject, at measured: Vector, time: Double, noise: Double) -> Vector? {
     let step = time - self.time
-    // It is predicted,
+    // Predict,
     position = position + velocity * step
     positionVariance += step * (2 * covariance + step * velocityVariance) + Self.agility * step * step * step / 3
     covariance += step * velocityVariance + Self.agility * step * step / 2
     velocityVariance += Self.agility * step
     let residual = measured - position
     guard residual.length < 3 + 5 * (positionVariance + noise * noise).squareRoot() else { return nil }
-    // corrected by the position,
+    // correct by the position,
     var innovation = positionVariance + noise * noise
     let (gain, drag) = (positionVariance / innovation, covariance / innovation)
     position = position + residual * gain
@@ -75,7 +76,7 @@ struct Track: Sendable {
     velocityVariance -= drag * covariance
     covariance *= 1 - gain
     positionVariance *= 1 - gain
-    // and by the speed.
+    // and correct by the speed.
     innovation = velocityVariance + Self.velocityNoise * Self.velocityNoise
     let (pull, push) = (covariance / innovation, velocityVariance / innovation)
     let error = object.velocity - velocity
@@ -96,21 +97,21 @@ struct Track: Sendable {
   /// Standard deviation of the position, metres.
   var uncertainty: Double { max(0, positionVariance).squareRoot() }
 
-  /// Below 0.3 m/s: the feed's speed of what stands is not quite 0.
+  /// Below 0.3 m/s: feeds give standing objects a speed that is not quite 0.
   var isStanding: Bool { velocity.length < 0.3 }
 
-  /// How fast the way that it goes turns, radians a second, positive clockwise; nil where nothing shows that it does.
+  /// How fast the direction of motion turns, radians per second, positive clockwise; nil if no turn is evident.
   var turnRate: Double? {
-    // 4 m/s² to the side is more than anybody takes a bend with, but for races.
+    // Except in races, nobody takes a bend with more than 4 m/s² to the side.
     turn.rate.map { min(max($0, -4 / velocity.length), 4 / velocity.length) }
   }
 
   /// The box that an object will be in if it goes on turning: first on an arc, then straight on.
   ///
-  /// The arc ends once the object has turned as far again as it has turned so far: a turn that has lasted some time is
-  /// expected to last that time again.
+  /// The arc ends when the object has turned by as much again as it has turned so far: a turn is expected to last as
+  /// long again as it has lasted.
   ///
-  /// - Parameter rate: of the turn, radians a second, positive clockwise.
+  /// - Parameter rate: the turn's rate, radians per second, positive clockwise.
   func box(later: Double, turning rate: Double, doubt: Double) -> Box {
     var box = box(later: later, doubt: doubt)
     let most = min(abs(turn.turned), .pi / 2)
@@ -124,43 +125,43 @@ struct Track: Sendable {
     return Box(center: box.center, forward: Vector(direction: forward.direction + angle), half: box.half)
   }
 
-  /// The box that it will be in, with what may be wrong about that.
+  /// The box that the object will be in, enlarged by the possible error.
   ///
   /// - Parameters:
-  ///   - later: seconds after the last frame that had it.
+  ///   - later: seconds after the last frame that contained the object.
   ///   - doubt: metres added to each side.
   func box(later: Double, doubt: Double) -> Box {
-    // It may brake or speed up by 0.5 m/s², and drift sideways at 0.25 m/s.
+    // The object may brake or accelerate by 0.5 m/s², and drift sideways at 0.25 m/s.
     let margin = Vector(x: doubt + 0.25 * later * later, y: doubt + 0.25 * later)
     return Box(center: position + velocity * later, forward: forward, half: half + margin)
   }
 
-  /// The box as it was in the last frame.
+  /// The box in the last frame.
   var box: Box { Box(center: position, forward: forward, half: half) }
 }
 
-/// Which way something goes, and how fast that turns: a Kalman filter of an angle and its rate.
+/// The direction of motion and its rate: a Kalman filter of an angle and its rate.
 private struct Turn {
   private var direction: Double
   private var speed: Double
   private var turning = 0.0
-  /// By how much it has turned since it began to.
+  /// The angle since the turn began.
   private(set) var turned = 0.0
-  /// Radians squared, radians squared a second, radians squared a second squared.
+  /// In rad², rad²/s and rad²/s².
   private var directionVariance = 0.0
   private var covariance = 0.0
   private var turningVariance = Self.unknown
 
-  /// Whoever turns on the spot does so by about 0.3 radians a second.
+  /// The variance of an unknown rate: an object that turns on the spot turns at about 0.3 radians per second.
   private static let unknown = 0.09
-  /// How fast the rate changes: a bend of 50 m begins within two seconds for a bicycle, (0.05 rad/s)² or so.
+  /// How fast the rate changes: a bicycle enters a bend of 50 m within two seconds, which is about (0.05 rad/s)².
   private static let agility = 0.001
-  /// Metres a second from which there is a way that something goes.
+  /// The least speed at which motion has a direction, metres per second.
   private static let leastSpeed = 1.0
 
   init(_ velocity: Vector) { (direction, speed) = (velocity.direction, 0) }
 
-  /// Radians a second; nil where it is within two standard deviations of none.
+  /// Radians per second; nil if it is within two standard deviations of zero.
   var rate: Double? {
     speed >= Self.leastSpeed && turning * turning > 4 * turningVariance ? turning : nil
   }
@@ -190,7 +191,7 @@ private struct Turn {
     covariance *= 1 - gain
     directionVariance *= 1 - gain
     guard let rate else {
-      // Noise alone may hide it for a moment.
+      // Noise alone may hide the turn for a moment.
       turned -= turned * min(step, 1)
       return
     }

@@ -1,21 +1,22 @@
 public import Domain
 public import Geography
 
-/// Whether something on the road comes at a step.
+/// Judges whether something on the road is moving towards a step.
 ///
-/// Pure: time is passed in, seconds since 1970 on this computer's clock. FEED.md derives the rules.
+/// It has no clock of its own: callers pass the time, in seconds since 1970 on this computer's clock. FEED.md derives
+/// the rules.
 public struct TrafficGuard: Sendable {
   /// Where the vehicle stands, and where its steps are.
   public struct Site: Equatable, Sendable {
     /// The middle of the vehicle.
     public var position: Coordinate
-    /// Where it points to: radians clockwise from north.
+    /// The direction that it points in: radians clockwise from north.
     public var heading: Double
     /// Metres.
     public var length: Double
     public var width: Double
     public var steps: [StepPlace]
-    /// Metres that the position may be off, and may differ from the feed's for good.
+    /// The error of the vehicle's place, and its constant difference from the feed's positions, metres.
     public var error: Double
 
     public init(
@@ -30,7 +31,7 @@ public struct TrafficGuard: Sendable {
       self.error = error
     }
 
-    /// A step that is out, in the vehicle's frame.
+    /// The area of an open step, in the vehicle's frame.
     public func box(of step: StepPlace, margin: Double = 0) -> Box {
       let reach = step.reach + margin
       let side = step.side == .right ? 1.0 : -1
@@ -45,14 +46,14 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  /// Where a step is at the vehicle, and what it takes up when it is open.
+  /// The place of a step on the vehicle, and the space that the open step takes.
   public struct StepPlace: Equatable, Sendable {
     public var id: StepID
     public var side: Side
-    /// Where it begins and ends, metres behind the vehicle's front.
+    /// Where the step begins and ends, metres behind the vehicle's front.
     public var from: Double
     public var to: Double
-    /// How far it comes out, metres.
+    /// How far the open step sticks out, metres.
     public var reach: Double
 
     public init(id: StepID, side: Side, from: Double, to: Double, reach: Double) {
@@ -64,14 +65,14 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  /// What is known of the road beside a step.
+  /// What is known about the road beside a step.
   public enum Verdict: Equatable, Sendable {
     case clear
-    /// Something will be at the step, after this many seconds.
+    /// Something will reach the step after this many seconds.
     case approaching(RoadObject.Category, seconds: Double)
     /// Something stands at the step.
     case obstructed(RoadObject.Category)
-    /// Too little is known to say any of these.
+    /// Too little is known for any other verdict.
     case blind(Blindness)
 
     public var holds: Bool {
@@ -100,11 +101,11 @@ public struct TrafficGuard: Sendable {
   private var pose: Pose
   private var tracks: [Key: Track] = [:]
   private var sections: [String: Section] = [:]
-  /// The newest stamp of all sections, on the feed's clock.
+  /// The newest stamp in all sections, on the feed's clock.
   private var newest = -Double.infinity
-  /// When the last frame came, on this clock.
+  /// When the last frame arrived, on this clock.
   private var last: Double?
-  /// When something in a frame found no room, on this clock.
+  /// When something in a frame last found no room, on this clock.
   private var overflow = -Double.infinity
   private var lateness = 0.0
   private var clock = ClockOffset.Estimate.none
@@ -113,22 +114,23 @@ public struct TrafficGuard: Sendable {
   private struct Key: Hashable {
     let section: String
     let id: String
-    /// An id may have two tracks: one of an object that it was taken away from, or that one frame shows elsewhere.
+    /// An id may have two tracks, if it moved to another object, or if one frame shows it elsewhere.
     var isSecond = false
   }
 
   private struct Section {
-    /// The newest stamp, on the feed's clock. Only frames that are in time count: one wrong stamp from the future would
+    /// The newest stamp, on the feed's clock, among frames that were in time: one wrong stamp from the future would
     /// hide everything after it.
     var newest = -Double.infinity
-    /// When the last frames came, and the last one that was in time, on this clock; none where it was forgotten.
+    /// The arrivals within the last second, and the last arrival that was in time, on this clock. Empty after the
+    /// section was forgotten.
     var arrivals: [Double] = []
     var lastInTime = -Double.infinity
-    /// Whether the section showed something near the vehicle, the vehicle itself included. Only such a section can tell
-    /// what is here.
+    /// Whether the section showed something near the vehicle, or the vehicle itself. Only such a section covers this
+    /// place.
     var isHere = false
     var noise: PositionNoise
-    /// Of each step, the frames in a row in which nothing came at it.
+    /// For each step, the number of consecutive frames in which nothing moved towards it.
     var clearFrames: [Int]
 
     init(steps: Int, noise: PositionNoise = PositionNoise()) {
@@ -139,34 +141,34 @@ public struct TrafficGuard: Sendable {
 
   private struct State {
     var verdict = Verdict.blind(.beginning)
-    /// Of each section, the frames in a row in which something came that has another id in each.
+    /// For each section, the number of consecutive frames with an approaching object whose id is new in each frame.
     var strangeFrames: [String: Int] = [:]
   }
 
-  /// Seconds ahead that matter: a step takes about that long to come out and to be stood upon.
+  /// How far ahead the guard looks, seconds. A step takes about as long to come out and be stood upon.
   public static let horizon = 4.0
-  /// Seconds that a frame may be late, and that there may be none.
+  /// How late a frame may be, and how long there may be no frame, seconds.
   public static let oldest = 0.7
   public static let silence = 0.3
-  /// Frames a second that it takes, and the seconds over which they are counted.
+  /// The least frames per second, counted over the last second.
   public static let leastRate = 10.0
-  /// Seconds that an object goes on which is in no frame any more.
+  /// How long an object that is missing from the frames is carried on, seconds.
   public static let memory = 1.5
-  /// Seconds without a frame after which a section is forgotten.
+  /// A section without a frame for this long is forgotten, seconds.
   public static let sectionMemory = 60.0
-  /// Frames from which on it counts what they show: of one place alone nobody knows how good it is.
+  /// An object counts once this many frames contain it: nobody knows how accurate a single position is.
   public static let leastFrames = 3
-  /// Metres beside a step that have to be free.
+  /// The space beside a step that must be free, metres.
   public static let clearance = 1.0
-  /// Metres by which the vehicle's place and the feed's positions may disagree for good, where that was surveyed.
+  /// The constant difference that a surveyed place and the feed's positions may have, metres.
   public static let survey = 0.25
-  /// Metres that the vehicle's place may be off.
+  /// The largest usable error of the vehicle's place, metres.
   public static let mostPlaceError = 10.0
-  /// Metres from the vehicle within which what stands counts as near.
+  /// The distance from the vehicle within which objects count as near, metres.
   public static let nearby = 60.0
-  /// Metres of error from which nobody can tell at which side of the vehicle something passes.
+  /// With a larger error than this, nobody can tell on which side of the vehicle something passes, metres.
   public static let sidesError = 1.0
-  /// What a feed may have: a hostile one must not take all of the processor.
+  /// The most sections and tracks: a hostile feed must not take all the processor time.
   public static let mostSections = 16
   public static let mostTracks = 400
 
@@ -177,26 +179,26 @@ public struct TrafficGuard: Sendable {
     states = site.steps.map { _ in State() }
   }
 
-  /// Says where the vehicle is now. What is known of the road stays known.
+  /// Sets the vehicle's present place. Knowledge of the road is kept.
   public mutating func place(at position: Coordinate, heading: Double, error: Double) {
     let point = plane.point(of: position)
     (site.position, site.heading, site.error) = (position, heading, error)
-    // The plane is good for some hundred metres.
+    // The plane is accurate for some hundred metres.
     if point.length < 200 { pose = Pose(position: point, heading: heading) } else { self = TrafficGuard(site) }
   }
 
   // MARK: - Frames
 
-  /// Takes a frame that came.
+  /// Takes a frame from the feed.
   ///
   /// - Parameters:
-  ///   - time: when it came.
+  ///   - time: when the frame arrived.
   ///   - clock: how far the feed's clock is ahead of this one.
   public mutating func take(_ frame: FeedFrame, at time: Double, clock: ClockOffset.Estimate) {
     let stamp = Double(frame.time.microseconds) / 1e6
     sleep(at: time)
     var section = sections[frame.section] ?? Section(steps: site.steps.count)
-    // One that overtook another, or a clock that stands: what it says is known, or was never new.
+    // The frame was overtaken, or its clock stands still: it has nothing new.
     guard stamp > max(section.newest, newest - Self.sectionMemory) else { return }
     self.clock = clock
     lateness = time + clock.offset - stamp
@@ -204,7 +206,7 @@ public struct TrafficGuard: Sendable {
     // This clock may have been set back.
     section.arrivals.removeAll { $0 <= time - 1 || $0 > time }
     section.arrivals.append(time)
-    // A frame that is late says that, too.
+    // A late frame shows this, too.
     if !section.isHere {
       section.isHere = frame.objects.contains { [plane, pose] in
         (plane.point(of: $0.position) - pose.position).length < Self.nearby
@@ -216,7 +218,7 @@ public struct TrafficGuard: Sendable {
       newest = max(newest, stamp)
     }
     if isInTime || section.isHere, !keep(section, frame.section) { overflow = time }
-    // What was on its way still comes: a neighbouring section whose clock is wrong must not hide it.
+    // Keeps the tracks: a neighbouring section whose clock is wrong must not hide approaching objects.
     guard isInTime else {
       for index in states.indices { begin(index) }
       return
@@ -225,7 +227,7 @@ public struct TrafficGuard: Sendable {
     for object in frame.objects where !object.isWalking {
       follow(object, in: frame.section, at: stamp, time)
     }
-    // What changes its id in each frame must not take all the room: what too few frames have shown goes first.
+    // Objects whose id changes in each frame must not take all the room. Tracks with too few frames go first.
     let isFilling = tracks.count > Self.mostTracks / 2
     tracks = tracks.filter { key, track in
       let memory = isFilling && track.frames < Self.leastFrames ? 0 : Self.memory
@@ -234,7 +236,7 @@ public struct TrafficGuard: Sendable {
     for index in states.indices { settle(index, in: frame.section, at: time) }
   }
 
-  /// Forgets the sections that have been silent for a while. Their position noise is kept.
+  /// Forgets sections that have been silent for a while, but keeps their position noise.
   private mutating func sleep(at time: Double) {
     for (name, section) in sections {
       guard let last = section.arrivals.last, abs(time - last) > Self.sectionMemory else { continue }
@@ -242,7 +244,7 @@ public struct TrafficGuard: Sendable {
     }
   }
 
-  /// - Returns: false where there are too many.
+  /// - Returns: false if there are too many sections.
   private mutating func keep(_ section: Section, _ name: String) -> Bool {
     if sections[name] == nil, sections.count >= Self.mostSections {
       guard let asleep = sections.first(where: { $0.value.arrivals.isEmpty })?.key else { return false }
@@ -259,7 +261,7 @@ public struct TrafficGuard: Sendable {
 
   private mutating func follow(_ object: RoadObject, in section: String, at stamp: Double, _ time: Double) {
     let point = plane.point(of: object.position)
-    // Nothing beyond gets here within the horizon, even where it speeds up.
+    // Nothing farther away can arrive within the horizon, even if it accelerates.
     guard (point - pose.position).length < Self.nearby + 2 * Self.horizon * object.velocity.length else { return }
     let noise = sections[section]?.noise.deviation ?? PositionNoise().deviation
     var place = Key(section: section, id: object.id)
@@ -272,7 +274,7 @@ public struct TrafficGuard: Sendable {
       let before = track.uncertainty
       if let residual = track.follow(object, at: point, time: stamp, noise: noise) {
         tracks[key] = track
-        // Many feeds hold the position of a standing object, or average it. That error is no measure of a moving one's.
+        // Many feeds hold or average a standing object's position. Its error tells nothing about moving objects.
         if !track.isStanding { sections[section]?.noise.take(residual, predictedWithin: before) }
         return
       }
@@ -287,7 +289,7 @@ public struct TrafficGuard: Sendable {
 
   private mutating func settle(_ index: Int, in section: String, at time: Double) {
     var threat = threat(at: index, at: time)
-    // A feed that calls the same bicycle something else in each frame does not hide it.
+    // If a feed gives the same bicycle another id in each frame, the bicycle must still count.
     let stranger = threat == nil ? self.threat(at: index, at: time, ofNew: section) : nil
     let strangeFrames = stranger == nil ? 0 : states[index].strangeFrames[section, default: 0] + 1
     states[index].strangeFrames[section] = strangeFrames == 0 ? nil : strangeFrames
@@ -296,7 +298,7 @@ public struct TrafficGuard: Sendable {
       for name in sections.keys { sections[name]?.clearFrames[index] = 0 }
       states[index].verdict = threat
     } else if stranger != nil {
-      // It does not hold yet. But the frame is not clear, either.
+      // The stranger does not hold the step yet, but the frame is not clear either.
       sections[section]?.clearFrames[index] = 0
     } else {
       sections[section]?.clearFrames[index] += 1
@@ -307,7 +309,7 @@ public struct TrafficGuard: Sendable {
 
   // MARK: - Judging
 
-  /// What is known now about a step. A step that the site does not have is clear.
+  /// The present verdict for a step. A step that the site does not have is clear.
   public func verdict(for step: StepID, at time: Double) -> Verdict {
     guard let index = site.steps.firstIndex(where: { $0.id == step }) else { return .clear }
     if let threat = threat(at: index, at: time) { return threat }
@@ -330,10 +332,11 @@ public struct TrafficGuard: Sendable {
     return here.contains { Double($0.arrivals.count) < Self.leastRate } ? .slow : nil
   }
 
-  /// The worst threat to a step. Where the position is too vague to tell the sides apart, the worst threat to any step.
+  /// The worst threat to a step. If the vehicle's place is too vague to tell the sides apart, the worst threat to any
+  /// step.
   ///
-  /// - Parameter section: looks only at objects in this section's last frame that too few frames have shown so far; nil
-  ///   looks at the objects that enough frames have shown.
+  /// - Parameter section: if set, considers only the objects in this section's last frame that are in too few frames so
+  ///   far; nil considers the objects that are in enough frames.
   private func threat(at index: Int, at time: Double, ofNew section: String? = nil) -> Verdict? {
     guard site.error > Self.sidesError else { return threat(to: site.steps[index], at: time, ofNew: section) }
     var worst: Verdict?
@@ -349,7 +352,7 @@ public struct TrafficGuard: Sendable {
     return worst
   }
 
-  /// What comes first at a step, if anything does.
+  /// The first threat to a step, if any.
   private func threat(to step: StepPlace, at time: Double, ofNew section: String?) -> Verdict? {
     let area = area(of: step)
     let now = time + clock.offset
@@ -363,7 +366,7 @@ public struct TrafficGuard: Sendable {
         guard track.frames >= Self.leastFrames else { continue }
       }
       let age = now - track.time
-      // While there are frames, one that vanished has left. When there are none, nobody knows.
+      // If frames still come, an object missing from them has left. If none come, nobody knows.
       guard age >= -Self.oldest, age <= Self.horizon else { continue }
       if track.isStanding {
         if track.box.touches(area), !isOwn(track) { standing = track.category }
@@ -375,19 +378,20 @@ public struct TrafficGuard: Sendable {
     return standing.map(Verdict.obstructed)
   }
 
-  /// What has to stay free, in the plane.
+  /// The area that must stay free, in the plane.
   private func area(of step: StepPlace) -> Box {
     let box = site.box(of: step, margin: Self.clearance)
     return Box(center: pose.outer(point: box.center), forward: pose.outer(way: box.forward), half: box.half)
   }
 
-  /// The feed shows the vehicle itself, too. Another object is not nearer to the body than half its own width.
+  /// Whether the object is the vehicle itself, which the feed also shows. Another object's middle cannot be nearer to
+  /// the body than half its own width.
   private func isOwn(_ track: Track) -> Bool {
     let overlap = min(track.half.x, track.half.y) - Self.survey - 2 * track.uncertainty
     return site.body.distance(to: pose.inner(point: track.position)) <= max(0, site.error - Self.survey, overlap)
   }
 
-  /// Seconds until an object may touch an area; nil when it does not within the horizon.
+  /// Seconds until an object may touch an area; nil if it cannot within the horizon.
   private func arrival(of track: Track, at area: Box, after age: Double) -> Double? {
     let doubt = 2 * track.uncertainty + max(site.error, Self.survey)
     let reach = area.half.length + track.half.length + 2 * doubt + 12
@@ -398,7 +402,7 @@ public struct TrafficGuard: Sendable {
     var later = 0.0
     while later <= Self.horizon {
       if track.box(later: age + later, doubt: doubt).touches(area) { return later }
-      // A bend may go on, or end.
+      // The bend may go on, or end.
       if let rate, track.box(later: age + later, turning: rate, doubt: doubt).touches(area) { return later }
       later += 0.1
     }
@@ -406,20 +410,20 @@ public struct TrafficGuard: Sendable {
   }
 }
 
-/// How far a feed's positions are off, from how far they are off what was predicted.
+/// The error of a feed's positions, estimated from their distance to the predictions.
 struct PositionNoise: Sendable {
-  /// Of one axis. It begins with that of a good feed, as if it had been seen 100 times.
+  /// Per axis, m². It begins with the value of a good feed, weighted as 100 samples.
   private var variance = 0.25
   private var count = 100.0
 
   var deviation: Double { variance.squareRoot() }
 
-  /// - Parameter uncertainty: standard deviation of what was predicted.
+  /// - Parameter uncertainty: the prediction's standard deviation, metres.
   mutating func take(_ residual: Vector, predictedWithin uncertainty: Double) {
     let square = (residual.x * residual.x + residual.y * residual.y) / 2 - uncertainty * uncertainty
     // About a minute of a street with ten objects.
     count = min(count + 1, 10_000)
-    // One that is far off says that something happened, not how it is measured.
+    // An outlier shows that something happened; it says little about the accuracy.
     variance += (min(max(square, 0), 16 * variance + 0.01) - variance) / count
     variance = max(variance, 0.01)
   }

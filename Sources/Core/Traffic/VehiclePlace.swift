@@ -1,15 +1,15 @@
 public import Geography
 
-/// Where the vehicle stands, as far as that is known: as it was surveyed, as a receiver says, or as the feed shows it.
+/// The vehicle's place, as far as it is known: surveyed, from a receiver, or from the feed.
 ///
-/// The vehicle's own box in the feed is best: whatever the feed is off for good, it is off for the vehicle, too.
+/// The vehicle's own box in the feed is best: any constant error of the feed affects this box, too.
 public struct VehiclePlace: Sendable {
-  /// Where the vehicle stands, and which way it points.
+  /// The place and the heading of the vehicle.
   public struct Place: Equatable, Sendable {
     public let position: Coordinate
     /// Radians clockwise from north.
     public let heading: Double
-    /// Metres that the position may be off.
+    /// The position's error, metres.
     public let error: Double
 
     public init(position: Coordinate, heading: Double, error: Double) {
@@ -17,12 +17,12 @@ public struct VehiclePlace: Sendable {
     }
   }
 
-  /// What a receiver of a satellite system says.
+  /// What a satellite receiver reports.
   public struct Fix: Equatable, Sendable {
     public let position: Coordinate
     /// Metres.
     public let error: Double
-    /// Radians clockwise from north; nil where the receiver does not say it, or does not move.
+    /// Radians clockwise from north; nil if the receiver does not report it or does not move.
     public let course: Double?
 
     public init(position: Coordinate, error: Double, course: Double?) {
@@ -30,19 +30,19 @@ public struct VehiclePlace: Sendable {
     }
   }
 
-  /// Seconds for which a fix is good.
+  /// How long a fix is valid, seconds.
   public static let fixMemory = 10.0
-  /// Metres by which the size of the vehicle's box in the feed may differ from the vehicle's.
+  /// How much the size of the vehicle's box in the feed may differ from the vehicle's, metres.
   public static let sizeError = 0.5
-  /// Metres from its mean place beyond which a box has moved. Boxes nearer to one another are one vehicle.
+  /// A box farther than this from its mean place has moved, metres. Two boxes closer than this are one vehicle.
   private static let samePlace = 1.5
-  /// Seconds after its first frame for which all that a section shows is compared: each has shown its boxes by then.
+  /// How long after its first frame a section's boxes are compared, seconds. By then the section has shown them all.
   private static let beginning = TrafficGuard.oldest
-  /// Frames that the own box is seen in before it counts, and over which its place is averaged: ten seconds.
+  /// How many frames must show the own box before it counts, and over how many its place is averaged: ten seconds.
   private static let frames = (least: 3, most: 250)
 
-  /// The least length of the mean of the own box's headings, each of length 1: some 40 degrees of noise, or one of ten
-  /// headings the other way around. Below that, the heading is not known.
+  /// The least length of the mean of the own box's headings, each taken as a unit vector. It allows about 40 degrees of
+  /// noise, or one reversed heading in ten. Below it, the heading is unknown.
   private static let leastAgreement = 0.8
 
   private struct Candidate {
@@ -52,7 +52,7 @@ public struct VehiclePlace: Sendable {
     let heading: Double
   }
 
-  /// The vehicle's box, and the mean of where it was.
+  /// The vehicle's box, and its mean place.
   private struct OwnBox {
     let section: String
     let id: String
@@ -69,7 +69,7 @@ public struct VehiclePlace: Sendable {
       forward = Vector(direction: candidate.heading)
     }
 
-    /// - Returns: false where the box has moved away.
+    /// - Returns: false if the box has moved away.
     mutating func take(_ candidate: Candidate, at stamp: Double) -> Bool {
       let point = plane.point(of: candidate.position)
       guard (point - mean).length < VehiclePlace.samePlace else { return false }
@@ -90,21 +90,22 @@ public struct VehiclePlace: Sendable {
   private var course: Double?
   private var fixTime = -Double.infinity
   private var own: OwnBox?
-  /// What may be the vehicle, of each section: since when, and when last, it was looked at.
+  /// The boxes that may be the vehicle, for each section, with the first and the last time that the section was
+  /// searched.
   private var candidates: [String: (begun: Double, time: Double, boxes: [Candidate])] = [:]
   private var hasTwins = false
 
   /// - Parameters:
-  ///   - given: where it was surveyed; nil where a receiver says it.
-  ///   - heading: of a vehicle that has not driven yet; nil where only driving shows it.
-  ///   - isInFeed: whether the vehicle is looked for in the feed, near that place.
+  ///   - given: the surveyed place; nil if a receiver reports the place.
+  ///   - heading: the heading of a vehicle that has not driven yet; nil if only driving will show it.
+  ///   - isInFeed: whether to look for the vehicle in the feed, near that place.
   public init(length: Double, width: Double, given: Place?, heading: Double?, isInFeed: Bool) {
     (self.length, self.width, self.given, self.isInFeed) = (length, width, given, isInFeed)
     usesReceiver = given == nil
     course = heading
   }
 
-  /// Takes what a receiver says; nil where it has no fix.
+  /// Takes a receiver's report; nil if it has no fix.
   ///
   /// - Parameter time: seconds, on the clock of `current`.
   public mutating func take(_ fix: Fix?, at time: Double) {
@@ -114,13 +115,13 @@ public struct VehiclePlace: Sendable {
     fixTime = time
   }
 
-  /// Where to look for what comes, and where the vehicle is only roughly: for the bridge.
+  /// The vehicle's rough place, for the bridge and as the area to search.
   public func rough(at time: Double) -> Place? {
     guard !usesReceiver || abs(time - fixTime) <= Self.fixMemory else { return nil }
     return given
   }
 
-  /// Where the vehicle is; nil where that is not known.
+  /// The vehicle's place; nil if it is unknown.
   public func current(at time: Double) -> Place? {
     guard let rough = rough(at: time) else { return nil }
     guard isInFeed else { return !usesReceiver || course != nil ? rough : nil }
@@ -128,19 +129,19 @@ public struct VehiclePlace: Sendable {
       own.forward.length >= Self.leastAgreement, let position = own.plane.place(of: own.mean)
     else { return nil }
     let heading = own.forward.direction
-    // Sensors beside a road do not always know the front from the rear. Of two that say otherwise nobody knows which
-    // one is right: what comes at one side then holds both.
+    // Roadside sensors sometimes mistake the rear for the front. If feed and receiver disagree, nobody knows which one
+    // is right. The larger error makes a threat to one side hold both.
     let isReversed = course.map { Vector(direction: $0).along(Vector(direction: heading)) < 0 } ?? false
     return Place(
       position: position, heading: heading, error: TrafficGuard.survey + (isReversed ? TrafficGuard.sidesError : 0))
   }
 
-  /// Why it is not known.
+  /// Why the place is unknown.
   public var blindness: TrafficGuard.Blindness { hasTwins ? .twins : .place }
 
-  /// Looks for the vehicle in a frame: a box of its size that stands near where it has to be.
+  /// Looks for the vehicle in a frame: a standing box of its size near its rough place.
   ///
-  /// - Parameter time: when it came, seconds, on the clock of `current`.
+  /// - Parameter time: when the frame arrived, seconds, on the clock of `current`.
   public mutating func look(in frame: FeedFrame, at time: Double) {
     guard isInFeed else { return }
     guard let rough = rough(at: time) else { return forget() }
@@ -166,7 +167,8 @@ public struct VehiclePlace: Sendable {
         isKnown = true
       }
       if isKnown, let own = self.own, abs(time - own.seen) <= TrafficGuard.memory {
-        // Whoever parks beside it changes nothing. What a section shows from its beginning may be the vehicle itself.
+        // A vehicle that parks nearby later changes nothing. A box that a section shows from its beginning may be the
+        // vehicle.
         let isRivalled =
           abs(time - begun) < Self.beginning
           && boxes.contains { (own.plane.point(of: $0.position) - own.mean).length > Self.samePlace }

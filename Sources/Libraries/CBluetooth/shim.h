@@ -1,4 +1,4 @@
-// sys/socket.h and sys/ioctl.h first: bluetooth.h uses their types without including them.
+// sys/socket.h and sys/ioctl.h come first: bluetooth.h uses their types without including them.
 #include <sys/socket.h>
 #include <sys/ioctl.h>
 #include <bluetooth/bluetooth.h>

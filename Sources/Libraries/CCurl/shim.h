@@ -1,7 +1,7 @@
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 
-// Nothing links the library: it is loaded when it is needed. These are the types of its functions.
+// The library is not linked: it is loaded when needed. These are the types of its functions.
 #define FUNCTION(name) typedef __typeof__(name) *name##_f
 FUNCTION(curl_global_init);
 FUNCTION(curl_easy_init);
@@ -19,7 +19,7 @@ FUNCTION(curl_multi_info_read);
 FUNCTION(curl_multi_cleanup);
 #undef FUNCTION
 
-// Swift cannot call functions of variable arguments: one for each kind of argument.
+// Swift cannot call variadic functions, so there is one function for each kind of argument.
 typedef CURLcode (*shim_setopt_f)(CURL *, CURLoption, ...);
 typedef CURLcode (*shim_getinfo_f)(CURL *, CURLINFO, ...);
 typedef size_t (*shim_data_f)(char *, size_t, size_t, void *);

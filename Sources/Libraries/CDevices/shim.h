@@ -1,5 +1,5 @@
-// The kernel's interfaces to GPIO lines, I2C devices and watchdogs, as functions: Swift can neither call ioctl(2), which
-// is variadic, nor read the macros that name its requests. All return -1 and set errno when they fail.
+// The kernel's interfaces to GPIO lines, I2C devices and watchdogs, as functions. Swift cannot call ioctl(2), which is
+// variadic, or read the macros that name its requests. All functions return -1 and set errno if they fail.
 #include <linux/gpio.h>
 #include <linux/i2c-dev.h>
 #include <linux/i2c.h>
@@ -17,8 +17,8 @@ static inline int gpio_count_lines(int chip) {
   return ioctl(chip, GPIO_GET_CHIPINFO_IOCTL, &info) == -1 ? -1 : (int)info.lines;
 }
 
-// Takes a line as an input whose changes are events on the descriptor that is returned. It is pulled to its inactive
-// level, where the chip can do that.
+// Requests a line as an input. The returned descriptor delivers its changes as events. The line is pulled to its
+// inactive level if the chip can do that.
 static inline int gpio_take_input(int chip, unsigned line, int is_active_low) {
   struct gpio_v2_line_request request = {0};
   request.offsets[0] = line;
@@ -40,8 +40,8 @@ static inline int gpio_became_active(const struct gpio_v2_line_event *event) {
   return event->id == GPIO_V2_LINE_EVENT_RISING_EDGE;
 }
 
-// Devices on I2C buses, by SMBus's transfers (Linux, Documentation/i2c/dev-interface.rst), which every adapter that
-// drives hobby boards can do.
+// Devices on I2C buses, by SMBus transfers (Linux, Documentation/i2c/dev-interface.rst). Every adapter that drives
+// hobby boards can do these.
 
 static inline int i2c_select(int bus, int address) { return ioctl(bus, I2C_SLAVE, (unsigned long)address); }
 
@@ -60,7 +60,7 @@ static inline int i2c_write_register(int bus, int reg, int value) {
   return i2c_transfer(bus, I2C_SMBUS_WRITE, reg, I2C_SMBUS_BYTE_DATA, &data);
 }
 
-// Writes registers that follow one another in one transfer.
+// Writes consecutive registers in one transfer.
 static inline int i2c_write_registers(int bus, int reg, const uint8_t *values, int count) {
   union i2c_smbus_data data = {0};
   data.block[0] = (uint8_t)count;
@@ -72,7 +72,7 @@ static inline int i2c_write_registers(int bus, int reg, const uint8_t *values, i
 
 static inline int watchdog_set_timeout(int device, int seconds) { return ioctl(device, WDIOC_SETTIMEOUT, &seconds); }
 
-// Whether a file is one of the kernel's own (sysfs, proc), whose changes inotify(7) does not tell.
+// Whether a file is on one of the kernel's own file systems (sysfs, proc). inotify(7) does not report changes there.
 static inline int is_kernel_file(int file) {
   struct statfs system;
   if (fstatfs(file, &system) == -1) return -1;

@@ -1,4 +1,4 @@
-// Headers of the C library that the Glibc module leaves out.
+// C library headers that the Glibc module leaves out.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-// The C library has these with _GNU_SOURCE only, without which the Glibc module is made.
+// The C library declares these only with _GNU_SOURCE, and the Glibc module is built without it.
 extern int pipe2(int descriptors[2], int flags);
 extern int close_range(unsigned first, unsigned last, int flags);
 
@@ -24,8 +24,8 @@ static inline int control_process(int option, unsigned long first, unsigned long
   return prctl(option, first, second, 0, 0);
 }
 
-// capset(2), which the C library has no function for, with three empty sets. A service that systemd confines may be
-// killed for that call, so it is not made where the sets are empty already (capget(2)).
+// capset(2) with three empty sets; the C library has no function for it. systemd may kill a confined service for this
+// call, so it is skipped if the sets are already empty (capget(2)).
 static inline int drop_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -38,16 +38,16 @@ static inline int drop_capabilities(void) {
   return any ? (int)syscall(SYS_capset, &header, sets) : 0;
 }
 
-// The capabilities that programs inherit which this one starts (PR_CAP_AMBIENT in prctl(2)): none from here on.
+// Clears the capabilities that this program's children inherit (PR_CAP_AMBIENT in prctl(2)).
 static inline int clear_ambient_capabilities(void) {
   return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-// pidfd_open(2), which the C library has no function for: readable when the process has ended.
+// pidfd_open(2), for which the C library has no function: readable when the process has ended.
 static inline int open_process(pid_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
 
-// What seccomp_data has as `arch` for the system calls of this program; 0 where nobody has checked
-// that the calls of Confinement.computeOnly are the right ones.
+// The value of `arch` in seccomp_data for this program's system calls; 0 if nobody has checked that the calls of
+// Confinement.computeOnly are right for this architecture.
 static inline unsigned own_audit_architecture(void) {
 #if defined(__x86_64__)
   return AUDIT_ARCH_X86_64;

@@ -1,6 +1,6 @@
 #include <systemd/sd-bus.h>
 
-// Nothing links the library: it is loaded when it is needed. These are the types of its functions.
+// The library is not linked: it is loaded when needed. These are the types of its functions.
 #define FUNCTION(name) typedef __typeof__(name) *name##_f
 FUNCTION(sd_bus_open_system);
 FUNCTION(sd_bus_close_unref);

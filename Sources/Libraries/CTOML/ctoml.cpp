@@ -3,11 +3,11 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_MAX_NESTED_VALUES 8
-// Malformed input breaks assertions of toml++ 3.3 (marzer/tomlplusplus#294) and is an error soon after. So they are not
-// checked, and, by leaving NDEBUG undefined, not given to the optimizer as promises either.
+// Malformed input violates assertions of toml++ 3.3 (marzer/tomlplusplus#294) and becomes an error soon after. So the
+// assertions are not checked. NDEBUG stays undefined, so that the optimizer does not rely on them either.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_cast<void>(0)
-// Letters outside of strings reach an "unreachable" case (#190, #295); the answer there is false (fixed in #305).
+// Letters outside strings reach an "unreachable" case (#190, #295). There the answer must be false (fixed in #305).
 // toml++ 3.4 (Debian 13) calls these headers .hpp.
 #if __has_include(<toml++/impl/preprocessor.hpp>)
 #include <toml++/impl/preprocessor.hpp>
@@ -31,8 +31,8 @@
 
 namespace {
 
-// toml++ frees what it parsed by recursion and limits the depth of values only, so that a key of 30,000 dots would
-// exhaust the stack. A line of this length holds at most 512 levels.
+// toml++ frees its result by recursion, and limits only the depth of values. A key with 30,000 dots would exhaust the
+// stack. A line of this length has at most 512 levels.
 constexpr size_t maximum_line = 1024;
 
 ctoml_text text(std::string_view view) { return {view.data(), view.size()}; }
@@ -99,7 +99,7 @@ extern "C" ctoml_document *ctoml_parse(const char *bytes, size_t count) {
     return document;
   }
 
-  // Breadth first: the children of a node come to stand side by side.
+  // Breadth first, so that the children of a node are adjacent.
   std::vector<ctoml_node> &nodes = document->nodes;
   std::vector<const toml::node *> values = {&document->result.table()};
   nodes.push_back(describe(*values[0], {}));

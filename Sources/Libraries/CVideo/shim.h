@@ -1,6 +1,6 @@
 #include <linux/videodev2.h>
 
-// Swift does not import macros that compute.
+// Swift does not import macros with computed values.
 static const unsigned long video_query_capabilities = VIDIOC_QUERYCAP;
 static const unsigned long video_enumerate_formats = VIDIOC_ENUM_FMT;
 static const unsigned long video_set_format = VIDIOC_S_FMT;

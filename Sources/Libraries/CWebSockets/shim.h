@@ -13,24 +13,24 @@
 
 // Macros that Swift does not import.
 static inline size_t space_before_payload(void) { return LWS_PRE; }
-// TLS, and the certificate's chain, name and time checked: nothing more is allowed. A redirection could lead to http.
+// TLS that checks the certificate's chain, name and time, and allows nothing else. A redirection could lead to http.
 static inline int use_tls(void) { return LCCSCF_USE_SSL | LCCSCF_HTTP_NO_FOLLOW_REDIRECT; }
-// Mutual TLS: without a certificate that an authority vouches for, the handshake fails.
+// Mutual TLS: the handshake fails without a certificate from a trusted authority.
 static inline uint64_t serve_mutual_tls(void) {
   return LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_REQUIRE_VALID_OPENSSL_CLIENT_CERT |
          LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND;
 }
 static inline long no_old_tls(void) { return SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1 | SSL_OP_NO_RENEGOTIATION; }
 
-// What is wrong with the certificate that the other side has shown; NULL where nothing is, or where there is none.
+// What is wrong with the peer's certificate; NULL if nothing is, or if there is no certificate.
 static inline const char *certificate_problem(struct lws *wsi) {
   SSL *tls = wsi ? (SSL *)lws_get_ssl(wsi) : NULL;
   long problem = tls ? SSL_get_verify_result(tls) : X509_V_OK;
   return problem == X509_V_OK ? NULL : X509_verify_cert_error_string(problem);
 }
 
-// Looks at a certificate that is being verified: that of the server has to have its name as a subjectAltName. A common
-// name is none (RFC 9525 2.2), though OpenSSL takes it.
+// Checks a certificate during verification: the server's name must be a subjectAltName. A common name does not count
+// (RFC 9525 2.2), although OpenSSL would accept it.
 static inline int is_for_host(void *verification, const char *host) {
   X509_STORE_CTX *check = (X509_STORE_CTX *)verification;
   X509 *certificate = X509_STORE_CTX_get_current_cert(check);
@@ -42,9 +42,9 @@ static inline int is_for_host(void *verification, const char *host) {
   return 0;
 }
 
-// The one common name of the certificate that the other side has shown, as UTF-8: its length, or -1 where there is no
-// certificate that was verified, or no such name. lws_tls_peer_cert_info looks for "/CN=" in a line that holds the whole
-// subject, and so finds what another of its parts may say.
+// The only common name in the peer's certificate, as UTF-8. Returns its length, or -1 if there is no verified
+// certificate, or not exactly one such name. lws_tls_peer_cert_info searches for "/CN=" in a line with the whole
+// subject, and so also finds it inside another part of the subject.
 static inline int peer_name(struct lws *wsi, char *name, int size) {
   SSL *tls = (SSL *)lws_get_ssl(wsi);
   X509 *certificate = tls && SSL_get_verify_result(tls) == X509_V_OK ? SSL_get1_peer_certificate(tls) : NULL;
@@ -64,15 +64,15 @@ static inline int peer_name(struct lws *wsi, char *name, int size) {
   return length;
 }
 
-// Each connection shows its certificate: one that goes on with an earlier session would not be looked at again.
+// Each connection must present its certificate: a resumed session would not be checked again.
 static inline void keep_no_sessions(SSL_CTX *settings) {
   SSL_CTX_set_options(settings, SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(settings, 0);
   SSL_CTX_set_session_cache_mode(settings, SSL_SESS_CACHE_OFF);
 }
 
-// From now on a certificate has to be missing in the list of its authority (RFC 5280 5), which has to be among these, as
-// PEM, and in force. How many lists there are: 0 where one cannot be read, and then nothing changes.
+// From now on a certificate must not be on its authority's revocation list (RFC 5280 5). That list must be among these
+// lists (PEM) and must be current. Returns the number of lists. If it is 0, a list cannot be read, and nothing changes.
 static inline int take_revocation_lists(SSL_CTX *settings, const void *pem, int length) {
   X509_STORE *store = X509_STORE_new();
   BIO *text = BIO_new_mem_buf(pem, length);
@@ -100,7 +100,7 @@ static inline int take_revocation_lists(SSL_CTX *settings, const void *pem, int 
   return count;
 }
 
-// Whether the certificate that the other side has shown is good by what counts now.
+// Whether the peer's certificate is valid by the present authorities and lists.
 static inline int has_good_certificate(struct lws *wsi) {
   SSL *tls = (SSL *)lws_get_ssl(wsi);
   X509 *certificate = tls ? SSL_get1_peer_certificate(tls) : NULL;
@@ -115,15 +115,15 @@ static inline int has_good_certificate(struct lws *wsi) {
   return is_good;
 }
 
-// Whether the kernel has sent all that it was given, and the library has given it all.
+// Whether the library has passed everything to the kernel, and the kernel has sent it.
 static inline int has_sent_all(struct lws *wsi) {
   int unsent = 0;
   return !lws_partial_buffered(wsi) && !ioctl(lws_get_socket_fd(wsi), SIOCOUTQNSD, &unsent) && !unsent;
 }
 
-// All that has come over a connection, whatever the library made of it; 0 where the kernel does not say.
+// All bytes received on a connection, before the library processes them; 0 if the kernel does not report it.
 static inline uint64_t bytes_received(struct lws *wsi) {
-  // glibc's ends before the kernel's does (linux/tcp.h, which cannot be included beside it).
+  // glibc's structure is shorter than the kernel's (linux/tcp.h, which cannot be included beside it).
   struct {
     struct tcp_info known;
     uint64_t pacing_rate, most_pacing_rate, acknowledged, received;
@@ -132,7 +132,7 @@ static inline uint64_t bytes_received(struct lws *wsi) {
   return getsockopt(lws_get_socket_fd(wsi), IPPROTO_TCP, TCP_INFO, &info, &size) ? 0 : info.received;
 }
 
-// What has not gone yet is kept where it can be replaced by something newer, and not by the kernel (tcp(7)).
+// Unsent data waits here, where newer data can replace it, and not in the kernel (tcp(7)).
 static inline void keep_little_unsent(struct lws *wsi, int bytes) {
   (void)setsockopt(lws_get_socket_fd(wsi), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }

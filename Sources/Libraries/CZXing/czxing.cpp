@@ -1,6 +1,6 @@
 #include "czxing.h"
 
-// The return type of functions that are not used here (ZXing/Result.h).
+// The return type of functions that this file does not use (ZXing/Result.h).
 #define ZX_USE_UTF8
 #include <ZXing/ReadBarcode.h>
 
@@ -12,6 +12,6 @@ extern "C" void czxing_decode(const uint8_t *pixels, int width, int height, czxi
     for (const ZXing::Result &result : ZXing::ReadBarcodes({pixels, width, height, ZXing::ImageFormat::Lum}, hints))
       found(context, result.bytes().data(), result.bytes().size());
   } catch (const std::exception &) {
-    // What it stumbles over is no code to it.
+    // If zxing-cpp throws, the picture counts as having no code.
   }
 }

@@ -1,7 +1,7 @@
-// What swift-argument-parser 1.8 takes from Foundation's essentials: a protocol for errors, and an encoder, with which
-// a command describes itself (stepctl looks there for what was probably mistyped). `make` compiles the programs for use
-// against this module: the real one would add 4 MB and 2,000 protocol conformances, which the runtime searches at each
-// start.
+// The parts of Foundation's essentials that swift-argument-parser 1.8 uses: a protocol for errors, and an encoder with
+// which a command describes itself. (stepctl searches this description for what a mistyped word may mean.) `make`
+// compiles the programs against this module: the real one would add 4 MB and 2,000 protocol conformances, which the
+// runtime searches at each start.
 
 public protocol LocalizedError: Error {
   var errorDescription: String? { get }
@@ -19,9 +19,9 @@ extension String {
   public init?(data: Data, encoding: Encoding) { self = data.text }
 }
 
-/// Writes objects, lists, texts, whole numbers and booleans.
+/// Writes objects, arrays, strings, whole numbers and booleans.
 public final class JSONEncoder {
-  /// Neither changes what is read.
+  /// Neither option changes the meaning of the output.
   public struct OutputFormatting: OptionSet, Sendable {
     public let rawValue: UInt
     public init(rawValue: UInt) { self.rawValue = rawValue }

@@ -1,6 +1,6 @@
 /// Where a step's beacon is measured: how far in front of it, and how the receiver is carried.
 public struct CalibrationPosition: Hashable, Sendable {
-  /// The distance from the step, along the ground; the raw value is in metres.
+  /// The distance from the step, along the ground. The raw value is in metres.
   public enum Distance: String, CaseIterable, Sendable {
     case short = "0.3"
     case one = "1"
@@ -29,7 +29,7 @@ public struct CalibrationPosition: Hashable, Sendable {
     self.carry = carry
   }
 
-  /// In the order that takes the shortest walk.
+  /// All positions, in the order that needs the shortest walk.
   public static let all = Distance.allCases.flatMap { distance in
     Carry.allCases.map { CalibrationPosition(distance, $0) }
   }

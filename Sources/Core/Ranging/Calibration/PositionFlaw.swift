@@ -12,7 +12,7 @@ public enum PositionFlaw: Hashable, Sendable, CustomStringConvertible {
   /// Another step's beacon was not heard at all.
   case silent(StepID)
 
-  /// Whether the recording must not be used. Otherwise it should be looked at: vehicles hide beacons, and rooms
+  /// Whether the recording must not be used. Other flaws only call for a look: vehicles hide beacons, and rooms
   /// reflect.
   public var isFatal: Bool {
     switch self {

@@ -4,9 +4,9 @@ public import Domain
 public struct PositionRecording: Sendable {
   public let step: Step
   public let position: CalibrationPosition
-  /// The vehicle's.
+  /// All steps of the vehicle.
   public let steps: [Step]
-  /// The frames of all beacons, as they came.
+  /// The frames of all beacons, in order of arrival.
   public private(set) var frames: [(beacon: IBeacon, rssi: Int8, time: Double)] = []
 
   public init(of step: Step, at position: CalibrationPosition, among steps: [Step]) {
@@ -25,7 +25,7 @@ public struct PositionRecording: Sendable {
   /// How many frames of the step's own beacon were heard.
   public var packets: Int { levels(of: step).count }
 
-  /// The RSSI, dBm: the statistic that decides the zone. Outliers do not count in it.
+  /// The RSSI, dBm, by the statistic that also decides the zone. It ignores outliers.
   public var rssi: Double? { Self.center(levels(of: step)) }
 
   /// Decibels between the first and the third quartile of the RSSI.
@@ -34,7 +34,7 @@ public struct PositionRecording: Sendable {
     return levels.isEmpty ? nil : levels[levels.count * 3 / 4] - levels[levels.count / 4]
   }
 
-  /// How many decibels the second half lies above the first.
+  /// By how many decibels the second half of the recording exceeds the first.
   public var drift: Double? {
     let levels = levels(of: step)
     guard let first = Self.center(levels.prefix(levels.count / 2)),
@@ -59,19 +59,20 @@ public struct PositionRecording: Sendable {
 
   // MARK: - Its quality
 
-  /// The mean of this many frames is within 1.6 dB (two standard errors; a single packet has 4.5 dB).
+  /// The mean of this many frames is accurate to 1.6 dB (two standard errors; a single packet has 4.5 dB).
   public static let leastPackets = 30
-  /// With this many the mean is within 1.2 dB, and more of them at the same place tell little: shadowing stays.
+  /// With this many, the mean is accurate to 1.2 dB. More frames from the same place tell little, because shadowing
+  /// stays.
   public static let enoughPackets = 60
-  /// Twice the spread at a receiver that is held still: 80 % of packets within 5.8 dB of their place.
+  /// Twice the spread that a still receiver sees: 80 % of packets are within 5.8 dB of their place's mean.
   public static let largestSpread = 12.0
-  /// How much stronger another step's beacon may be: it may send with more power. At the wrong side it is 15 dB and
-  /// more.
+  /// How much stronger another step's beacon may be, because it may send with more power. On the wrong side it is 15 dB
+  /// or more.
   public static let largestExcess = 6.0
   /// The change when someone walks from 1 m to 2 m.
   public static let largestDrift = 6.0
 
-  /// What is wrong with it, the worst first.
+  /// What is wrong with the recording, worst first.
   public var flaws: [PositionFlaw] {
     var flaws: [PositionFlaw] = []
     if packets < Self.leastPackets { flaws.append(.fewPackets(packets)) }
@@ -91,10 +92,10 @@ public struct PositionRecording: Sendable {
 
   // MARK: - Zones
 
-  /// How many of the decisions, one every half second, name the zone of the position.
+  /// Decides every half second, and counts the decisions that name this position's zone.
   ///
-  /// - Parameter power: what levels are relative to, dBm; nil for the step's own, or else the frames'.
-  /// - Returns: nil at 3 m: that is the edge between near and far, where either answer is good.
+  /// - Parameter power: the power that levels are relative to, dBm; nil for the step's own, or else the frames'.
+  /// - Returns: nil at 3 m, the edge between near and far, where either answer is good.
   public func zones(measuredPower power: Int8? = nil) -> ZoneCount? {
     let zone: Zone
     switch position.distance {
@@ -109,7 +110,7 @@ public struct PositionRecording: Sendable {
     guard let first = frames.first?.time else { return count }
     var tick = first + 0.5
     for frame in frames {
-      // A capture's clock may have jumped: by years when it was set for the first time.
+      // A capture's clock may jump: by years when it is set for the first time.
       if !(tick - RangingModel.backwards...tick + RangingModel.silence).contains(frame.time) { tick = frame.time + 0.5 }
       while frame.time >= tick {
         count.add(locator.decide(at: tick).readings[0].zone, expected: zone)

@@ -1,27 +1,27 @@
 public import Domain
 
-/// A step's measured power, fitted to what was heard at several positions in front of it.
+/// A step's measured power, fitted to recordings at several positions in front of it.
 ///
 /// The model has one unknown: RSSI = power − 20·log₁₀(distance). Each position gives one power: the robust mean of its
 /// packets minus the law's level. So a position with many packets, or with bad ones, counts no more than another. The
-/// least-squares solution is a mean: of the positions in hand, of those in a pocket, and then of these two with equal
-/// weight, because nobody knows how a rider carries the phone.
+/// least-squares solution is a mean. The positions in hand and those in a pocket are averaged separately, and the two
+/// means then have equal weight, because nobody knows how a rider carries the phone.
 ///
-/// The thresholds of `RangingModel` are relative to the measured power, so they stay as they are.
+/// The thresholds of `RangingModel` are relative to the measured power, so they need no fit.
 public struct StepCalibration: Sendable {
   /// The weight of the positions in hand. Those in a pocket have the rest.
   static let handWeight = 0.5
-  /// With fewer positions each has too much weight: shadowing at one is 5 dB and more.
+  /// With fewer positions, each has too much weight: the shadowing at one position is 5 dB or more.
   public static let leastPositions = 3
-  /// By how many decibels the level must fall from 0.3 m to 3 m, where the law says 20.
+  /// The least fall of the level from 0.3 m to 3 m, decibels. The law says 20.
   public static let leastFall = 3.0
 
-  /// Why positions give no calibration.
+  /// Why the positions give no calibration.
   public enum Problem: Error, Hashable, Sendable {
     case fewPositions(Int)
     /// All at the same distance.
     case oneDistance
-    /// The level at 3 m is below that at 0.3 m by this many decibels only.
+    /// The level at 3 m is only this many decibels below the level at 0.3 m.
     case noFall(CalibrationPosition.Carry, by: Int)
     /// dBm.
     case implausible(Int)
@@ -32,13 +32,13 @@ public struct StepCalibration: Sendable {
   public let recordings: [PositionRecording]
   /// The RSSI at 1 m, dBm.
   public let measuredPower: Int8
-  /// The power that was assumed so far, dBm: the step's, or else the frames'.
+  /// The power in use until now, dBm: the step's, or else the frames'.
   public let previousPower: Int8
-  /// How many decibels each position lies above the fitted law.
+  /// How many decibels each position is above the fitted law.
   public let residuals: [Double]
-  /// How often the zone was correct with the power so far.
+  /// How often the zone was correct with the previous power.
   public let before: ZoneCount
-  /// How often it is correct with a power that is fitted to all other positions, so that no position judges itself.
+  /// How often the zone is correct with a power fitted to all other positions, so that no position judges itself.
   public let after: ZoneCount
 
   /// - Parameter recordings: of this step, each at a different position, none with a fatal flaw.

@@ -8,40 +8,40 @@ public enum NDEFError: Failure, Hashable, Sendable {
   /// The payload of a Text or URI record does not follow its definition.
   case malformedRecord(String)
 
-  /// The capability container holds nothing: the tag was never formatted.
+  /// The capability container is empty: the tag was never formatted.
   case notFormatted
-  /// The capability container is for something else than NDEF.
+  /// The capability container is for something other than NDEF.
   case notNDEF(container: [UInt8])
-  /// The major version of the tag's mapping is not known.
+  /// The major version of the tag's mapping is unknown.
   case unsupportedVersion(major: UInt8, minor: UInt8)
-  /// The tag's memory contradicts the specification at a byte.
+  /// The tag's memory violates the specification at this byte.
   case malformedTag(String, offset: Int)
   /// The tag is formatted, but has no NDEF message, not even an empty one.
   case noMessage
   /// Reading needs a secret.
   case unreadable(access: UInt8)
 
-  /// The message is longer than the room on the tag. Both are in bytes.
+  /// The message is longer than the room on the tag. Both values are in bytes.
   case tooSmall(needed: Int, available: Int)
-  /// The message would fit without the other data behind the old message.
+  /// The message would fit if there were no other data behind the old message.
   case occupied(needed: Int, available: Int)
-  /// The tag says of itself that it is read-only.
+  /// The tag declares itself read-only.
   case readOnly
   /// Writing needs a secret.
   case writeProtected(access: UInt8)
-  /// A password protects the pages from there on, of which one has to change or to be read.
+  /// A password protects the pages from this one on, and one of them must be changed or read.
   case passwordProtected(page: Int)
-  /// The tag does not let the page be read, and nobody knows why.
+  /// The tag refuses to read this page, for an unknown reason.
   case pageRefused(Int)
-  /// The chip shows its UID or its counter from this page on, in place of a part of the message.
+  /// From this page on, the chip shows its UID or its counter in place of a part of the message.
   case mirrored(page: Int)
-  /// Lock bits protect a page that has to change.
+  /// Lock bits protect a page that must change.
   case locked(page: Int)
-  /// A lock bit is not set, and can no longer be set: it is frozen.
+  /// A lock bit is not set, and is frozen: it can no longer be set.
   case lockFrozen(page: Int)
-  /// The capability container has bits too many, which can never be cleared.
+  /// The capability container has wrong bits set, which can never be cleared.
   case containerNotFixable(found: [UInt8], wanted: [UInt8])
-  /// Nothing is known of this chip, and formatting and locking need to know it.
+  /// The chip is unknown, and formatting and locking need to know it.
   case unknownChip
 
   /// A Type 4 tag refused a command with a status word.

@@ -1,18 +1,18 @@
 import Encoding
 
-/// Records that belong together, at least one (NFC Forum, NDEF 1.0, 2.3.1).
+/// A sequence of one record or more (NFC Forum, NDEF 1.0, 2.3.1).
 public struct NDEFMessage: Hashable, Sendable {
   public let records: [NDEFRecord]
 
-  /// - Parameter records: where there are none, the message is the empty one: one empty record (Type 2 Tag 1.1, A).
+  /// - Parameter records: if there are none, the message has one empty record (Type 2 Tag 1.1, A).
   public init(_ records: [NDEFRecord]) {
     self.records = records.isEmpty ? [.empty] : records
   }
 
-  /// Whether all of its records are empty.
+  /// Whether all of the records are empty.
   public var isEmpty: Bool { records.allSatisfy { $0.typeName == .empty } }
 
-  /// The message as it stands on a tag: no chunks, and the shortest form of each record.
+  /// The message in its form on a tag: without chunks, each record in its shortest form.
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     for (index, record) in records.enumerated() {
@@ -34,9 +34,9 @@ public struct NDEFMessage: Hashable, Sendable {
   }
 }
 
-/// One record of a message, its chunks put together (NFC Forum, NDEF 1.0, 2.3.2).
+/// One record of a message, its chunks joined (NFC Forum, NDEF 1.0, 2.3.2).
 public struct NDEFRecord: Hashable, Sendable {
-  /// What the type means (NDEF 1.0, 3.2.6). Unchanged (6) is for chunks only, and reserved (7) is read as unknown.
+  /// What the type means (NDEF 1.0, 3.2.6). Unchanged (6) is only for chunks; reserved (7) is read as unknown.
   public enum TypeName: UInt8, Sendable {
     case empty = 0
     case wellKnown = 1
@@ -48,7 +48,7 @@ public struct NDEFRecord: Hashable, Sendable {
 
   public let typeName: TypeName
   public let type: [UInt8]
-  /// Empty when there is none.
+  /// Empty if there is none.
   public let id: [UInt8]
   public let payload: [UInt8]
 
@@ -65,8 +65,8 @@ public struct NDEFRecord: Hashable, Sendable {
 
   public static let empty = NDEFRecord(.empty)
 
-  /// Whether it is of a type that the NFC Forum defined, such as `T`. Such names are compared byte by byte (RTD 1.0,
-  /// 3.2).
+  /// Whether its type is this one, which the NFC Forum defined, such as `T`. Such names are compared byte by byte (RTD
+  /// 1.0, 3.2).
   func isWellKnown(_ name: String) -> Bool { typeName == .wellKnown && type.elementsEqual(name.utf8) }
 }
 
@@ -84,10 +84,10 @@ struct NDEFHeader: OptionSet {
 }
 
 extension NDEFMessage {
-  /// Reads one message that fills the bytes.
+  /// Reads one message that fills all the bytes.
   ///
-  /// Lengths are compared with what is there before anything is copied, so that a record costs no more memory than its
-  /// own bytes.
+  /// Lengths are checked against the remaining bytes before anything is copied, so that a record costs no more memory
+  /// than its own bytes.
   ///
   /// - Throws: `malformedMessage`. Every MUST of NDEF 1.0 is checked; types and payloads are not.
   public init(parsing bytes: some Collection<UInt8>) throws(NDEFError) {
@@ -118,14 +118,14 @@ private struct NDEFParser {
 
   mutating func message() throws(NDEFError) -> [NDEFRecord] {
     var records: [NDEFRecord] = []
-    // The first chunk of the record that is read, and the payload of its chunks so far.
+    // The record whose chunks are being read, with the payload so far.
     var unfinished: NDEFRecord?
     var payload: [UInt8] = []
     var isLast = false
     repeat {
       let start = position
       let header = NDEFHeader(rawValue: UInt8(try number(bytes: 1, "a record's header")))
-      // 3.2.1: the first record has MB; 2.3.1: messages do not nest by flags, so no other has.
+      // 3.2.1: the first record has MB. 2.3.1: messages do not nest by flags, so no other record has it.
       guard header.contains(.messageBegin) == (start == 0) else {
         throw error(start == 0 ? "the first record does not begin a message" : "a second beginning", at: start)
       }
@@ -134,7 +134,7 @@ private struct NDEFParser {
         throw error("the message ends within a chunked record", at: start)
       }
       isLast = header.contains(.messageEnd)
-      // 2.3.3, 3.2.6: middle and last chunks have the type name Unchanged, and nothing else has.
+      // 2.3.3, 3.2.6: middle and last chunks have the type name Unchanged; no other record has it.
       guard (header.typeNameFormat == 6) == (unfinished != nil) else {
         throw error(unfinished == nil ? "a chunk without a beginning" : "a chunked record is not continued", at: start)
       }
@@ -149,23 +149,23 @@ private struct NDEFParser {
         payload = []
       }
     } while !isLast
-    // A message fills what holds it (Type 2 Tag 1.1, 2.3.4; Type 4 Tag 2.0, 5.2).
+    // A message fills its container (Type 2 Tag 1.1, 2.3.4; Type 4 Tag 2.0, 5.2).
     guard position == bytes.count else {
       throw error("\(bytes.count - position) more bytes behind the last record", at: position)
     }
     return records
   }
 
-  /// One record, or one chunk of a record, as it stands.
+  /// One record, or one chunk of a record, as stored.
   private mutating func record(_ header: NDEFHeader, start: Int) throws(NDEFError) -> NDEFRecord {
     let typeLength = try number(bytes: 1, "a type length")
     // 3.2.4: SR makes the payload length one byte instead of four.
     let payloadLength = try number(bytes: header.contains(.shortRecord) ? 1 : 4, "a payload length")
-    // 3.2.5: without IL there is neither the length nor the ID.
+    // 3.2.5: without IL, both the ID length and the ID are missing.
     let idLength = header.contains(.hasIDLength) ? try number(bytes: 1, "an ID length") : 0
     switch header.typeNameFormat {
     case 0:
-      // 3.2.6: Empty has no type, no ID and no payload. One that is chunked is not empty.
+      // 3.2.6: Empty has no type, no ID and no payload. A chunked record is not empty.
       guard typeLength == 0, idLength == 0, payloadLength == 0, !header.contains(.chunk) else {
         throw error("an empty record that is not empty", at: start)
       }

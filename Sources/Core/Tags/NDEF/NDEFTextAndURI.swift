@@ -33,7 +33,7 @@ public struct NDEFText: Hashable, Sendable {
     self.text = text
   }
 
-  /// 3.4: the byte order mark says how; without one it is big-endian.
+  /// 3.4: the byte order mark gives the byte order; without one it is big-endian.
   private static func utf16(_ bytes: ArraySlice<UInt8>) -> String? {
     guard bytes.count.isMultiple(of: 2) else { return nil }
     var units = stride(from: bytes.startIndex, to: bytes.endIndex, by: 2).map {
@@ -43,7 +43,7 @@ public struct NDEFText: Hashable, Sendable {
     return String(validating: units.first == 0xFEFF ? units.dropFirst() : units[...], as: UTF16.self)
   }
 
-  /// In UTF-8.
+  /// The record, in UTF-8.
   public var record: NDEFRecord {
     NDEFRecord(
       .wellKnown, type: Array("T".utf8), payload: [UInt8(language.utf8.count)] + Array(language.utf8) + Array(text.utf8)
@@ -53,7 +53,7 @@ public struct NDEFText: Hashable, Sendable {
 
 /// A URI record (NFC Forum, RTD-URI 1.0), or a record whose type is an absolute URI (NDEF 1.0, 3.2.6).
 public struct NDEFURI: Hashable, Sendable {
-  /// With its prefix.
+  /// The complete URI, with its prefix.
   public let uri: String
 
   public init(_ uri: String) { self.uri = uri }
@@ -66,7 +66,7 @@ public struct NDEFURI: Hashable, Sendable {
     let rest: [UInt8]
     if record.isWellKnown("U") {
       guard let code = record.payload.first else { throw .malformedRecord("a URI without an identifier code") }
-      // 3.2.2: codes behind the end of the table are reserved and stand for no prefix.
+      // 3.2.2: codes beyond the table are reserved and mean no prefix.
       prefix = Int(code) < Self.prefixes.count ? Self.prefixes[Int(code)] : ""
       rest = Array(record.payload.dropFirst())
     } else if record.typeName == .absoluteURI {
@@ -75,14 +75,14 @@ public struct NDEFURI: Hashable, Sendable {
     } else {
       return nil
     }
-    // 3.2.3: the rest is UTF-8. No URI and no IRI has control characters (RFC 3987, 2.2).
+    // 3.2.3: the rest is UTF-8. URIs and IRIs have no control characters (RFC 3987, 2.2).
     guard let text = String(validating: rest, as: UTF8.self),
       !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
     else { throw .malformedRecord("a URI that is not UTF-8, or has control characters") }
     uri = prefix + text
   }
 
-  /// With the longest prefix of the table.
+  /// The record, with the longest matching prefix.
   public var record: NDEFRecord {
     var code = 0
     for (index, prefix) in Self.prefixes.enumerated()
@@ -93,7 +93,7 @@ public struct NDEFURI: Hashable, Sendable {
     return NDEFRecord(.wellKnown, type: Array("U".utf8), payload: [UInt8(code)] + Array(rest))
   }
 
-  /// By identifier code (RTD-URI 1.0, 3.2.2, table 3).
+  /// The prefixes, by identifier code (RTD-URI 1.0, 3.2.2, table 3).
   private static let prefixes = [
     "", "http://www.", "https://www.", "http://", "https://", "tel:", "mailto:", "ftp://anonymous:anonymous@",
     "ftp://ftp.", "ftps://", "sftp://", "smb://", "nfs://", "ftp://", "dav://", "news:", "telnet://", "imap:",

@@ -1,14 +1,14 @@
 package import Domain
 import Encoding
 
-/// A native command in the form of an APDU (NT4H2421Gx 8.4), and the meaning of its answers.
+/// A native command, wrapped in an APDU (NT4H2421Gx 8.4), and the meaning of its answers.
 package struct NTAG424Command: Sendable {
-  /// For errors.
+  /// The command's name, for errors.
   let name: String
   let code: UInt8
-  /// Is never encrypted.
+  /// Never encrypted.
   let header: [UInt8]
-  /// Is encrypted by secure messaging.
+  /// Encrypted by secure messaging.
   let data: [UInt8]
 
   init(_ name: String, _ code: UInt8, header: [UInt8] = [], data: [UInt8] = []) {
@@ -38,23 +38,23 @@ package struct NTAG424Command: Sendable {
 
   // MARK: - Commands
 
-  /// 10.5.2, whose answer comes in three parts; `more` asks for the next.
+  /// 10.5.2. The answer comes in three parts; `more` requests the next one.
   package static let getVersion = NTAG424Command("GetVersion", 0x60)
   package static let more = NTAG424Command("GetVersion", 0xAF)
 
-  /// Whether that is an NTAG 424 DNA (10.5.2, table 55): NXP, NTAG, 416 bytes, ISO 14443-4.
+  /// Whether the version is that of an NTAG 424 DNA (10.5.2, table 55): NXP, NTAG, 416 bytes, ISO 14443-4.
   package static func isNTAG424(hardware: [UInt8]) -> Bool {
     hardware.count == 7 && hardware[0] == 0x04 && hardware[1] == 0x04 && hardware[5] == 0x11 && hardware[6] == 0x05
   }
 
-  /// 10.6.2: one byte, which is 0 for a key from the factory.
+  /// 10.6.2. The answer is one byte, which is 0 for a factory key.
   package static func getKeyVersion(_ number: UInt8) -> NTAG424Command {
     NTAG424Command("GetKeyVersion", 0x64, header: [number])
   }
 
-  /// 10.6.1, authenticated with key 0.
+  /// 10.6.1. The session must be authenticated with key 0.
   ///
-  /// - Parameter old: the present key; nil where it is key 0 itself.
+  /// - Parameter old: the present key; nil if the key to change is key 0.
   package static func changeKey(
     _ number: UInt8, to new: [UInt8], from old: [UInt8]?, version: UInt8
   ) -> NTAG424Command {
@@ -78,7 +78,7 @@ package struct NTAG424Command: Sendable {
     NTAG424Command("ChangeFileSettings", 0x5F, header: [file], data: settings)
   }
 
-  /// CRC32NK: that of IEEE 802.3 without the last inversion, the low byte first.
+  /// CRC32NK: the CRC of IEEE 802.3 without the final inversion, low byte first.
   private static func checksum(_ key: [UInt8]) -> [UInt8] {
     var sum: UInt32 = 0xFFFF_FFFF
     for byte in key {
@@ -89,21 +89,21 @@ package struct NTAG424Command: Sendable {
   }
 }
 
-/// The settings of the NDEF file for secure dynamic messages, which differ at each reading (NT4H2421Gx 10.7.1;
+/// The settings of the NDEF file for secure dynamic messages, which change at each reading (NT4H2421Gx 10.7.1;
 /// AN12196).
 ///
-/// Everyone may read the file. Writing it and changing its settings needs key 0. The tag mirrors its UID and the
-/// counter of readings into the message, encrypted with one key, and a MAC over no further input, made with another.
+/// Everyone may read the file. Writing it and changing its settings needs key 0. The tag mirrors two things into the
+/// message: its UID and reading counter, encrypted with one key, and a MAC over no further input, made with another.
 package struct DynamicMessageSettings: Equatable, Sendable {
-  /// The keys that the controller has as well.
+  /// The keys that the controller shares with the tag.
   package static let metaReadKey: UInt8 = 1
   package static let fileReadKey: UInt8 = 2
   /// The NDEF file.
   package static let file: UInt8 = 2
 
-  /// Where in the file the 32 digits of PICCENCData begin.
+  /// The offset in the file at which the 32 digits of PICCENCData begin.
   package let encryptedOffset: Int
-  /// Where in the file the 16 digits of SDMMAC begin.
+  /// The offset in the file at which the 16 digits of SDMMAC begin.
   package let macOffset: Int
 
   package init(encryptedOffset: Int, macOffset: Int) {
@@ -111,10 +111,10 @@ package struct DynamicMessageSettings: Equatable, Sendable {
     self.macOffset = macOffset
   }
 
-  /// What ChangeFileSettings takes.
+  /// The settings in the form of ChangeFileSettings.
   package var bytes: [UInt8] {
-    // FileOption: secure dynamic messages, plain. AccessRights: change and both 0; read free (E), write 0.
-    // SDMOptions: UID, SDMReadCtr, ASCII. SDMAccessRights: nobody gets the counter by itself (F).
+    // FileOption: secure dynamic messages, plain. AccessRights: change and both 0; read free (E), write 0. SDMOptions:
+    // UID, SDMReadCtr, ASCII. SDMAccessRights: nobody can read the counter alone (F).
     [0x40, 0x00, 0xE0, 0xC1, 0xFF, Self.metaReadKey << 4 | Self.fileReadKey]
       + Self.number(encryptedOffset) + Self.number(macOffset) + Self.number(macOffset)
   }
@@ -122,13 +122,13 @@ package struct DynamicMessageSettings: Equatable, Sendable {
   private static func number(_ value: Int) -> [UInt8] { (0..<3).map { UInt8(value >> ($0 * 8) & 0xFF) } }
 }
 
-/// Why an NTAG 424 DNA did not do what it was told to do.
+/// Why an NTAG 424 DNA did not do what it should.
 package enum NTAG424Error: Failure, Hashable, Sendable {
-  /// The tag refused a command with a status (NT4H2421Gx 10.3: the second byte after 91h).
+  /// The tag refused a command with a status (NT4H2421Gx 10.3: the byte after 91h).
   case refused(String, status: UInt8)
   /// The tag has another key with this number.
   case wrongKey(UInt8)
-  /// The answer is not the tag's: its form or its MAC is wrong.
+  /// The answer is not from a genuine tag: its form or its MAC is wrong.
   case notGenuine
 
   package var exitStatus: ExitStatus { .badData }

@@ -5,7 +5,7 @@ import Encoding
 package struct NTAG424Authentication: Sendable {
   private let number: UInt8
   private let key: [UInt8]
-  /// RndA, 16 bytes that nobody can guess.
+  /// RndA: 16 bytes that cannot be guessed.
   private let random: [UInt8]
   private var theirs: [UInt8] = []
 
@@ -16,10 +16,10 @@ package struct NTAG424Authentication: Sendable {
     self.random = random
   }
 
-  /// The first command: which key, and no capabilities.
+  /// The first command: the key's number, and no capabilities.
   package var first: [UInt8] { NTAG424Command.wrapped(0x71, [number, 0x00]) }
 
-  /// The second command, which proves that we have the key.
+  /// The second command. It proves that we have the key.
   package mutating func second(after answer: [UInt8]) throws(NTAG424Error) -> [UInt8] {
     let (data, isComplete) = try NTAG424Command("AuthenticateEV2First", 0x71).data(of: answer)
     guard !isComplete, data.count == 16 else { throw .notGenuine }
@@ -27,7 +27,7 @@ package struct NTAG424Authentication: Sendable {
     return NTAG424Command.wrapped(0xAF, AES128.encrypt(random + Self.rotated(theirs), key))
   }
 
-  /// The session, once the tag has proved that it has the key.
+  /// The session, if the tag proves that it has the key.
   package func session(after answer: [UInt8]) throws(NTAG424Error) -> NTAG424Session {
     let data: [UInt8]
     do {
@@ -38,7 +38,7 @@ package struct NTAG424Authentication: Sendable {
       throw .wrongKey(number)
     }
     guard data.count == 32, theirs.count == 16 else { throw .notGenuine }
-    // TI, RndA', and the capabilities of both.
+    // TI, RndA', and the capabilities of both sides.
     let plain = AES128.decrypt(data, key)
     guard constantTimeEqual(Array(plain[4..<20]), Self.rotated(random)) else { throw .notGenuine }
     // 9.1.7: the session vectors SV1 and SV2.
@@ -58,7 +58,7 @@ package struct NTAG424Session: Sendable {
   let authentication: [UInt8]
   /// TI
   private let identifier: [UInt8]
-  /// CmdCtr: how many commands were sent.
+  /// CmdCtr: the number of commands sent.
   private var counter: UInt16
 
   init(encryption: [UInt8], authentication: [UInt8], identifier: [UInt8], counter: UInt16 = 0) {
@@ -79,9 +79,9 @@ package struct NTAG424Session: Sendable {
     return NTAG424Command.wrapped(command.code, command.header + cipher + mac)
   }
 
-  /// Checks the answer to the command that was sealed last. It has no data: it says that the command was carried out.
+  /// Checks the answer to the last sealed command. The answer has no data: it only confirms the command.
   ///
-  /// - Parameter ends: whether the command ends the session, as changing the key that opened it does. Then the answer
+  /// - Parameter ends: whether the command ends the session, which changing the session's own key does. Then the answer
   ///   has no MAC to check.
   package mutating func check(
     _ answer: [UInt8], to command: NTAG424Command, ends: Bool = false

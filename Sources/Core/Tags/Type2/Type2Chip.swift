@@ -1,17 +1,17 @@
 import Encoding
 
-/// A chip of a Type 2 tag whose memory is known from its data sheet.
+/// A chip for Type 2 tags whose memory is known from its data sheet.
 package struct Type2Chip: Hashable, Sendable {
   package let name: String
-  /// All pages, from page 0 on, with those of configuration and secrets.
+  /// The number of all pages, with those for configuration and secrets.
   package let pages: Int
   /// The pages for TLV blocks.
   package let userPages: Range<Int>
-  /// The capability container that it should have.
+  /// The capability container that the chip should have.
   package let container: [UInt8]
-  /// Nil where the chip has static lock bytes only.
+  /// Nil if the chip has static lock bytes only.
   package let dynamicLocks: Type2DynamicLocks?
-  /// The page whose last byte, AUTH0, is the first page that a password protects; nil where the chip has no password.
+  /// The page whose last byte is AUTH0, the first page that a password protects; nil if the chip has no password.
   package let configuration: Int?
 
   private init(
@@ -21,7 +21,7 @@ package struct Type2Chip: Hashable, Sendable {
     self.pages = pages
     userPages = 4..<end
     container = [0xE1, 0x10, size, 0x00]
-    // On all of these chips, the page behind the user memory has the dynamic lock bytes.
+    // On all of these chips, the dynamic lock bytes are in the page behind the user memory.
     dynamicLocks = pagesPerLock.map { Type2DynamicLocks(page: end, pages: 16..<end, pagesPerLock: $0) }
     // The last four pages: CFG0 with AUTH0, CFG1 with ACCESS, PWD, PACK (NTAG213/215/216, rev. 3.2, 8.5.7; MF0ULx1,
     // rev. 3.3, 8.5.5; NTAG210/212, rev. 3.0, 8.5.6).
@@ -46,7 +46,7 @@ package struct Type2Chip: Hashable, Sendable {
   /// By the answer to GET_VERSION (NTAG213/215/216, rev. 3.2, 10.1): fixed 00h, vendor 04h (NXP), product type, subtype
   /// (its antenna's capacitance), major and minor version, storage size, protocol 03h (ISO/IEC 14443-3).
   ///
-  /// Nil for any other chip than those above.
+  /// Nil for chips other than the above.
   package init?(version: [UInt8]) {
     guard version.count == 8, version[0] == 0x00, version[1] == 0x04, version[7] == 0x03 else { return nil }
     switch (version[2], version[4], version[6]) {
@@ -61,10 +61,10 @@ package struct Type2Chip: Hashable, Sendable {
     }
   }
 
-  /// The addresses at which READ shows the UID, the counter or both as ASCII, whatever was written there; nil where the
-  /// mirror is off, or the chip has none (NTAG213/215/216, rev. 3.2, 8.5.7 and 8.7; NTAG210/212, rev. 3.0, 8.5.6).
+  /// The addresses at which READ returns the UID, the counter or both as ASCII, in place of the stored bytes. Nil if
+  /// the mirror is off, or the chip has none (NTAG213/215/216, rev. 3.2, 8.5.7 and 8.7; NTAG210/212, rev. 3.0, 8.5.6).
   ///
-  /// - Parameter page: CFG0.
+  /// - Parameter page: the page CFG0.
   func mirror(by page: [UInt8]) -> Range<Int>? {
     let count: Int
     switch self {
@@ -80,27 +80,26 @@ package struct Type2Chip: Hashable, Sendable {
   }
 }
 
-/// What page 3 of a Type 2 tag says of the tag (NFC Forum, Type 2 Tag Operation 1.1, 6.1).
+/// The content of page 3 of a Type 2 tag (NFC Forum, Type 2 Tag Operation 1.1, 6.1).
 package struct CapabilityContainer: Hashable, Sendable {
   package let majorVersion: UInt8
   package let minorVersion: UInt8
-  /// Bytes from page 4 on for TLV blocks, with the reserved ones among them.
+  /// The bytes for TLV blocks from page 4 on, reserved bytes included.
   package let dataSize: Int
-  /// 0: granted; 8 to 14: the manufacturer's own rules.
+  /// 0: free; 8 to 14: the manufacturer's own rules.
   package let readAccess: UInt8
-  /// 0: granted; 8 to 14: the manufacturer's own rules; 15: never.
+  /// 0: free; 8 to 14: the manufacturer's own rules; 15: never.
   package let writeAccess: UInt8
 
   /// - Throws: `notFormatted`, `notNDEF` or `unsupportedVersion`.
   package init(_ page: [UInt8]) throws(NDEFError) {
-    // One-time programmable bits are 0 when they leave the factory (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev.
-    // 3.9, 7.5.3).
+    // One-time programmable bits leave the factory as 0 (NTAG213/215/216, rev. 3.2, 8.5.4; MF0ICU1, rev. 3.9, 7.5.3).
     guard page != [0, 0, 0, 0] else { throw .notFormatted }
-    // 6.1: E1h says that the NFC Forum defined what follows.
+    // 6.1: E1h means that the NFC Forum defines the rest.
     guard page[0] == 0xE1 else { throw .notNDEF(container: page) }
     majorVersion = page[1] >> 4
     minorVersion = page[1] & 0x0F
-    // 6.1.1: any minor version of a known major version can be read, another major version cannot.
+    // 6.1.1: a reader accepts any minor version of a known major version, and no other major version.
     guard majorVersion == 1 else { throw .unsupportedVersion(major: majorVersion, minor: minorVersion) }
     dataSize = Int(page[2]) * 8
     readAccess = page[3] >> 4
@@ -135,9 +134,9 @@ package struct Type2StaticLocks {
   }
 }
 
-/// Where a chip has the lock bits for the pages from 16 on, and how many pages each of them locks.
+/// Where a chip keeps the lock bits for the pages from 16 on, and how many pages each bit locks.
 package struct Type2DynamicLocks: Hashable, Sendable {
-  /// The page with the lock bits: its first two bytes. Bit n of the third byte freezes bits 2n and 2n + 1.
+  /// The page with the lock bits, in its first two bytes. Bit n of the third byte freezes bits 2n and 2n + 1.
   package let page: Int
   /// The pages that the bits lock.
   let pages: Range<Int>
@@ -145,7 +144,7 @@ package struct Type2DynamicLocks: Hashable, Sendable {
 
   var count: Int { (pages.count + pagesPerLock - 1) / pagesPerLock }
 
-  /// The page with all lock bits set. Freezing bits add nothing to those.
+  /// The page with all lock bits set. The freezing bits would add nothing.
   var all: [UInt8] {
     let bits = UInt16(truncatingIfNeeded: (1 << count) - 1)
     return bits.littleEndianBytes + [0, 0]

@@ -1,14 +1,14 @@
-/// What a Type 2 tag holds (NFC Forum, Type 2 Tag Operation 1.1, 6.4.1 and 6.4.2).
+/// The content of a Type 2 tag (NFC Forum, Type 2 Tag Operation 1.1, 6.4.1 and 6.4.2).
 package struct Type2Layout: Hashable, Sendable {
   package let container: CapabilityContainer
   /// The first NDEF message; empty when its length is 0.
   package let message: [UInt8]
-  /// Bytes of the longest message that fits in its place, where nothing behind it is kept.
+  /// The longest message that fits in its place if no blocks behind it are kept, bytes.
   package let capacity: Int
-  /// By the container and the static lock bytes.
+  /// According to the container and the static lock bytes.
   package let isWritable: Bool
 
-  /// Reads a memory, as far as it is known.
+  /// Reads the content from those pages of the memory that are known.
   ///
   /// - Throws: `notFormatted`, `notNDEF`, `unsupportedVersion`, `malformedTag`, `noMessage` or `unreadable`.
   package static func read(_ memory: Type2Memory) throws(NDEFError) -> Type2Step<Type2Layout> {
@@ -26,7 +26,7 @@ package struct Type2Layout: Hashable, Sendable {
     var walker = Type2Walker(memory: memory, end: 16 + container.dataSize, skipsMalformedControl: true)
     var found: Type2TLV?
     while found == nil, let block = try walker.next() {
-      // 2.3: blocks whose tag is not known are skipped.
+      // 2.3: blocks with an unknown tag are skipped.
       if block.tag == Type2TLV.Tag.message { found = block }
     }
     guard let found else { throw .failed(.noMessage) }
@@ -50,39 +50,39 @@ struct Type2TLV {
   }
 
   let tag: UInt8
-  /// The address of its tag, and those of its value.
+  /// The address of the block's tag byte, and the addresses of its value.
   let start: Int
   let value: [Int]
 }
 
-/// Goes through the data area from block to block, and notes which bytes are reserved.
+/// Walks through the data area block by block, and collects the reserved bytes.
 struct Type2Walker {
   let memory: Type2Memory
   /// The address behind the data area.
   let end: Int
-  /// Whether a control block that says nothing is skipped. Readers do so; whoever writes must know what to leave alone.
+  /// Whether a malformed control block is skipped. Readers skip it; writers must know which bytes to leave alone.
   let skipsMalformedControl: Bool
   /// Addresses that belong to no block: dynamic lock bytes, and other bytes that a control block excludes.
   private(set) var reserved: [Range<Int>] = []
-  /// Where the next block begins. At the end, where another block could begin: at the terminator, at the first of the
-  /// NULL blocks that fill the rest, or at the end of the area.
+  /// Where the next block begins. At the end: where another block could begin, which is the terminator, the first of
+  /// the NULL blocks that fill the rest, or the end of the area.
   private(set) var position = 16
 
   init(memory: Type2Memory, end: Int, skipsMalformedControl: Bool = false) {
     self.memory = memory
     self.skipsMalformedControl = skipsMalformedControl
-    // What is behind the first sector cannot be reached.
+    // Memory behind the first sector is out of reach.
     self.end = min(end, Type2Memory.maximumPages * Type2Memory.pageSize)
   }
 
-  /// The first address from there on that is not reserved.
+  /// The first address, from this one on, that is not reserved.
   func unreserved(_ address: Int) -> Int {
     var address = address
     while let range = reserved.first(where: { $0.contains(address) }) { address = range.upperBound }
     return address
   }
 
-  /// The addresses from there on that blocks may use.
+  /// The addresses, from this one on, that blocks may use.
   func addresses(from start: Int) -> some Sequence<Int> {
     sequence(state: start) { next -> Int? in
       let address = unreserved(next)
@@ -91,7 +91,7 @@ struct Type2Walker {
     }
   }
 
-  /// How many bytes from there on blocks may use.
+  /// How many bytes blocks may use, from this address on.
   func room(from start: Int) -> Int {
     var count = 0
     var position = unreserved(start)
@@ -106,21 +106,21 @@ struct Type2Walker {
   /// The next block that is not NULL, or nil at the end.
   mutating func next() throws(Type2Stop) -> Type2TLV? {
     var start = unreserved(position)
-    // 2.3.1: a NULL block is a tag only.
+    // 2.3.1: a NULL block consists of its tag only.
     while start < end, try memory.byte(start) == Type2TLV.Tag.null { start = unreserved(start + 1) }
     guard start < end else {
       position = min(unreserved(position), end)
       return nil
     }
     let tag = try memory.byte(start)
-    // 2.3.6: the terminator is a tag only, too, and nothing follows it.
+    // 2.3.6: the terminator consists of its tag only, too, and nothing follows it.
     guard tag != Type2TLV.Tag.terminator else {
       position = start
       return nil
     }
     var rest = addresses(from: start + 1).makeIterator()
-    // 2.3: the length is one byte, or FFh and two bytes. These are 00FFh to FFFEh; but some tags have a short length in
-    // three bytes, which all readers take for what it is.
+    // 2.3: the length is one byte, or FFh and two bytes with 00FFh to FFFEh. Some tags write a shorter length in three
+    // bytes; all readers accept that.
     var length = Int(try byte(&rest, of: start))
     if length == 0xFF {
       length = Int(try byte(&rest, of: start)) << 8
@@ -166,18 +166,18 @@ struct Type2Walker {
   }
 }
 
-/// Where in the data area of a tag a message goes.
+/// Where a message goes in a tag's data area.
 struct Type2Place {
-  /// The addresses that it may use, from that of its tag on.
+  /// The addresses that the message block may use, beginning with its tag byte.
   private(set) var addresses: [Int] = []
-  /// How many bytes of other blocks follow, which stay as they are.
+  /// How many bytes of other blocks follow. They stay unchanged.
   private(set) var kept = 0
   /// The dynamic lock bytes, if a Lock Control block says where they are.
   private(set) var lockBytes: Range<Int>?
 
   init(_ memory: Type2Memory, end: Int, isFormatted: Bool, replacingAll: Bool) throws(Type2Stop) {
     var walker = Type2Walker(memory: memory, end: end)
-    // A tag that is not formatted has no blocks.
+    // An unformatted tag has no blocks.
     guard isFormatted else {
       addresses = Array(walker.addresses(from: 16))
       return
@@ -199,7 +199,7 @@ struct Type2Place {
       }
       if message == nil, !replacingAll { start = walker.position }
     } catch {
-      // Rubbish does not matter where it is replaced.
+      // Malformed blocks do not matter if they are replaced.
       guard replacingAll, case .failed = error else { throw error }
     }
     addresses = Array(walker.addresses(from: start))
@@ -210,10 +210,10 @@ struct Type2Place {
     }
   }
 
-  /// Where the first of the blocks behind the message begins; nil if there are none.
+  /// Where the first block behind the message begins; nil if there are none.
   ///
-  /// Behind a message that was torn are its remains, and no blocks. Tags that nobody defined show that: a record begins
-  /// with 80h or more.
+  /// A torn message is followed by its remains, not by blocks. Undefined tag bytes reveal this: a record begins with
+  /// 80h or more.
   private static func blocks(after walker: Type2Walker) throws(Type2Stop) -> Int? {
     var walker = walker
     var first: Int?

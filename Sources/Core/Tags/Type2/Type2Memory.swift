@@ -1,21 +1,21 @@
-/// The memory of a Type 2 tag, as far as it was read: pages of four bytes.
+/// The pages of a Type 2 tag that were read, four bytes each.
 ///
-/// A page number is one byte, so there are 256 of them. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which
-/// the chips that are written here do not have.
+/// A page number is one byte, so there are 256 pages. More memory is in further sectors (Type 2 Tag 1.1, 5.3), which
+/// the supported chips do not have.
 package struct Type2Memory: Hashable, Sendable {
   package static let pageSize = 4
   package static let maximumPages = 256
 
   private var pages: [[UInt8]?] = []
-  /// The first page that the tag does not let be read; nil where none was found.
+  /// The first page that the tag refuses to read; nil if none was found.
   package var refusedFrom: Int?
-  /// Whether a password is the reason for that, as it is on a chip that is known.
+  /// Whether a password is the reason, as it is on known chips.
   package var hasPassword = true
 
   /// - Parameter prefix: whole pages from page 0 on.
   package init(_ prefix: [UInt8] = []) { insert(prefix, at: 0) }
 
-  /// Nil where the page was not read.
+  /// Nil if the page was not read.
   package subscript(page: Int) -> [UInt8]? {
     get { pages.indices.contains(page) ? pages[page] : nil }
     set {
@@ -25,7 +25,7 @@ package struct Type2Memory: Hashable, Sendable {
     }
   }
 
-  /// Takes what a tag answered to READ or FAST_READ; an unfinished page at the end is left out.
+  /// Takes a tag's answer to READ or FAST_READ. An incomplete page at the end is dropped.
   package mutating func insert(_ bytes: some Collection<UInt8>, at page: Int) {
     let bytes = Array(bytes)
     for index in 0..<bytes.count / Self.pageSize where page + index < Self.maximumPages {
@@ -34,9 +34,9 @@ package struct Type2Memory: Hashable, Sendable {
   }
 }
 
-/// What is to be done next to find something out from a tag's memory.
+/// The next step towards a result that depends on a tag's memory.
 package enum Type2Step<Value> {
-  /// Read these pages at least. More of them do no harm: one command gives several.
+  /// Read at least these pages. More pages do no harm: one command reads several.
   case read(pages: Range<Int>)
   case done(Value)
 }
@@ -44,7 +44,7 @@ package enum Type2Step<Value> {
 extension Type2Step: Sendable where Value: Sendable {}
 extension Type2Step: Equatable where Value: Equatable {}
 
-/// Why looking at a memory stopped.
+/// Why a function over the memory stopped early.
 enum Type2Stop: Error {
   case needs(pages: Range<Int>)
   case failed(NDEFError)
@@ -66,7 +66,7 @@ extension Type2Memory {
     try page(address / Self.pageSize)[address % Self.pageSize]
   }
 
-  /// The bytes at ascending addresses. All missing pages are asked for at once, with the gaps between them.
+  /// The bytes at ascending addresses. All missing pages are requested at once, together with the gaps between them.
   func bytes(_ addresses: some Collection<Int>) throws(Type2Stop) -> [UInt8] {
     let missing = addresses.lazy.map { $0 / Self.pageSize }.filter { self[$0] == nil }
     if let first = missing.first, let last = missing.max() {
@@ -78,7 +78,7 @@ extension Type2Memory {
     return bytes
   }
 
-  /// Runs `body`, and says which pages it misses.
+  /// Runs `body`, and returns the pages that it misses.
   static func step<Value>(_ body: () throws(Type2Stop) -> Value) throws(NDEFError) -> Type2Step<Value> {
     do {
       return .done(try body())
@@ -91,7 +91,7 @@ extension Type2Memory {
   }
 }
 
-/// Passes on an error of the tag as the reason to stop.
+/// Turns an error of the tag into a `Type2Stop`.
 func stopping<Value>(_ body: () throws(NDEFError) -> Value) throws(Type2Stop) -> Value {
   do { return try body() } catch { throw .failed(error) }
 }

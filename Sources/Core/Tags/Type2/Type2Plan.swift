@@ -1,13 +1,13 @@
 import Encoding
 
-/// The page writes, in their order, that turn what a Type 2 tag holds into what it should hold.
+/// The page writes, in order, that change a Type 2 tag's content into the wanted content.
 ///
-/// A tag may leave at any moment. Then some of the pages are written, one of them perhaps in part. The tag is read
-/// again, and a new plan does what is left.
+/// A tag may leave at any moment. Then only some pages are written, and one of them perhaps in part. The tag is read
+/// again, and a new plan does the rest.
 package struct Type2Plan: Hashable, Sendable {
   package struct Write: Hashable, Sendable {
     package let page: Int
-    /// All four. In page 2, page 3 and the dynamic lock bytes, the chip only sets bits.
+    /// All four bytes. In page 2, page 3 and the dynamic lock bytes, the chip only sets bits.
     package let bytes: [UInt8]
 
     package init(page: Int, bytes: [UInt8]) {
@@ -17,18 +17,18 @@ package struct Type2Plan: Hashable, Sendable {
   }
 
   package private(set) var writes: [Write] = []
-  /// How many writes there are at the end of each part but the last.
+  /// The number of writes up to the end of each part except the last.
   private var ends: [Int] = []
-  /// What the tag holds after the writes, as far as it was read.
+  /// The tag's known content after the writes.
   package private(set) var memory: Type2Memory
 
   init(memory: Type2Memory) { self.memory = memory }
 
-  /// Bytes of the longest message that fits in some bytes of the data area: tag and length take two bytes, or four when
+  /// The longest message that fits in `size` bytes of the data area, bytes. Tag and length take two bytes, or four if
   /// the length is 255 or more (Type 2 Tag 1.1, 2.3).
   static func capacity(_ size: Int) -> Int { max(0, size < 257 ? size - 2 : size < 259 ? 254 : min(size - 4, 0xFFFE)) }
 
-  /// Puts bytes at their addresses, page by page; pages that are right already are left alone.
+  /// Writes bytes to their addresses, page by page. Pages that are already right are skipped.
   mutating func put(_ bytes: [(address: Int, byte: UInt8)]) throws(Type2Stop) {
     var start = bytes.startIndex
     while start < bytes.endIndex {
@@ -48,10 +48,10 @@ package struct Type2Plan: Hashable, Sendable {
     memory[page] = content
   }
 
-  /// What is written from here on relies on all that comes before.
+  /// Ends a part: the writes after it rely on all writes before it.
   mutating func endPart() { ends.append(writes.count) }
 
-  /// The writes in parts, none of them empty. Before the next part begins, the pages of a part have to be read back: a
+  /// The writes in parts, none of them empty. Before a part begins, the pages of the previous part must be read back: a
   /// tag may acknowledge a write and ignore it.
   package var parts: [ArraySlice<Write>] {
     zip([0] + ends, ends + [writes.count]).map { writes[$0..<$1] }.filter { !$0.isEmpty }
@@ -61,21 +61,21 @@ package struct Type2Plan: Hashable, Sendable {
 extension Type2Plan {
   /// Writes a message to a tag.
   ///
-  /// A message exists while the first byte of its length is not 0. That byte is set to 0 before anything else changes,
-  /// and to the length after all else is right. Both times, no other byte of its page changes. So a tag that was torn
-  /// off holds the old message, an empty one or the new one, whichever bytes of a torn page are old or new. If a torn
-  /// page may hold any bytes, this is still so for every page but the one with that byte. Then the tag is almost always
-  /// refused, because a message says its own length. Each of these steps is a part, so that a page that ignores what is
-  /// written to it is found while the message is empty.
+  /// A message exists if the first byte of its length is not 0. That byte becomes 0 before anything else changes, and
+  /// gets its value after everything else is right. Neither of these two writes changes another byte of its page. So
+  /// after a torn write the tag holds the old message, an empty one or the new one, whether each byte of the torn page
+  /// is old or new. If a torn page may hold arbitrary bytes, this still holds, except for the page with that length
+  /// byte. Such a tag is almost always refused, because a message contains its own length. Each of these steps is a
+  /// part, so that a page that ignores writes is found while the message is empty.
   ///
-  /// A tag that is not formatted is formatted where the chip is known. Control blocks, which describe the chip, stay,
-  /// and so do other blocks.
+  /// An unformatted tag is formatted if the chip is known. Control blocks, which describe the chip, stay, and so do
+  /// other blocks.
   ///
   /// - Parameters:
-  ///   - memory: as far as it was read.
-  ///   - chip: nil where it is not known. Then the container is believed.
-  ///   - replacingAll: whether blocks that are neither messages nor control blocks are replaced, and rubbish as well.
-  /// - Throws: what `Type2Layout.read` throws, and why the tag cannot be written.
+  ///   - memory: those pages that were read.
+  ///   - chip: nil if the chip is unknown. Then the container is trusted.
+  ///   - replacingAll: whether to replace malformed blocks, and blocks that are neither messages nor control blocks.
+  /// - Throws: the errors of `Type2Layout.read`, and the reasons why a tag cannot be written.
   package static func write(
     _ message: NDEFMessage, to memory: Type2Memory, chip: Type2Chip?, replacingAll: Bool = false
   ) throws(NDEFError) -> Type2Step<Type2Plan> {
@@ -105,7 +105,7 @@ extension Type2Plan {
         return try write(
           bytes, to: memory, container: container, isFormatted: isFormatted, chip: chip, replacingAll: replacingAll)
       } catch {
-        // Formatting was torn, so the container gives the tag less memory than it has.
+        // An earlier formatting was torn, so the container states less memory than the tag has.
         guard case .failed(.tooSmall) = error, let whole = chip?.container, container != whole,
           isSubset(container, of: whole)
         else { throw error }
@@ -141,7 +141,7 @@ extension Type2Plan {
       ? [UInt8(message.count)] : [0xFF] + UInt16(message.count).bigEndianBytes
     content += message
     if place.kept > 0 {
-      // Readers find what follows by going from block to block.
+      // Readers find the next blocks by walking from block to block.
       content += Array(repeating: Type2TLV.Tag.null, count: place.addresses.count - content.count)
     } else if content.count < place.addresses.count {
       content.append(Type2TLV.Tag.terminator)
@@ -153,8 +153,8 @@ extension Type2Plan {
     var plan = Type2Plan(memory: memory)
     let old = try memory.bytes(wanted.map(\.address))
     guard old != content || memory[3] != container else { return plan }
-    // An empty message first. Where there was none, the length must be 0 before there is a tag. Not even for a moment
-    // may what was there be read as a message, so the terminator comes first.
+    // First an empty message. If there was no message, the length must become 0 before the tag byte is written. The old
+    // bytes must not be readable as a message even for a moment, so the terminator comes first.
     if old[0] != Type2TLV.Tag.message, old[1] != 0 {
       try plan.put([(tag, Type2TLV.Tag.terminator)])
     }
@@ -171,10 +171,11 @@ extension Type2Plan {
     return plan
   }
 
-  /// Throws where the chip shows something else in place of the message, or of what readers find it by: all before it.
+  /// Throws if the chip's mirror covers a part of the message, or of anything before it, which readers need to find the
+  /// message.
   ///
-  /// Pages that would not change count as well: the counter is another one at the next attempt, which must not be
-  /// refused when the tag is empty.
+  /// Pages that would not change count as well: by the next attempt the counter has changed, and the tag must not be
+  /// refused then, when it is already empty.
   private static func checkMirror(_ addresses: [Int], _ memory: Type2Memory, _ chip: Type2Chip?) throws(Type2Stop) {
     guard let chip, let configuration = chip.configuration, configuration < memory.refusedFrom ?? .max,
       let mirror = chip.mirror(by: try memory.page(configuration)), let last = addresses.last, mirror.lowerBound <= last
@@ -182,11 +183,11 @@ extension Type2Plan {
     throw .failed(.mirrored(page: mirror.lowerBound / Type2Memory.pageSize))
   }
 
-  /// Throws where a password protects a page that is written.
+  /// Throws if a password protects a page that the plan writes.
   private func checkPassword(before memory: Type2Memory, chip: Type2Chip?) throws(Type2Stop) {
-    // A password that is needed for reading protects no page that could be read, as those of the plan were.
+    // A password that is needed for reading protects no page that was read, and all pages of the plan were read.
     guard let chip, let configuration = chip.configuration, memory.refusedFrom == nil else { return }
-    // One command gives the lock bytes, which are needed next, as well.
+    // The same command also reads the lock bytes, which are needed next.
     let first = chip.dynamicLocks?.page ?? configuration
     let size = Type2Memory.pageSize
     guard let protected = try memory.bytes(first * size..<(configuration + 1) * size).last.map({ Int($0) }),
@@ -195,7 +196,7 @@ extension Type2Plan {
     throw .failed(.passwordProtected(page: protected))
   }
 
-  /// Throws where a page that is written is locked.
+  /// Throws if a page that the plan writes is locked.
   private func checkLocks(
     before memory: Type2Memory, chip: Type2Chip?, end: Int, reserved: Range<Int>?
   ) throws(Type2Stop) {
@@ -209,14 +210,15 @@ extension Type2Plan {
         throw .failed(.locked(page: write.page))
       }
     } else {
-      // The lock bits are where a Lock Control block says or, without one, right behind the data area: a bit for each
-      // eight bytes above 48 (Type 2 Tag 1.1, 2.2.2). It is not certain what each bit of an unknown chip locks, so none
+      // The lock bits are where a Lock Control block says. Without one they are right behind the data area: a bit for
+      // each eight bytes above 48 (Type 2 Tag 1.1, 2.2.2). What each bit of an unknown chip locks is uncertain, so none
       // may be set.
       let range = reserved ?? end..<end + max(0, (end - 16 - 48 + 63) / 64)
       guard range.upperBound <= Type2Memory.maximumPages * Type2Memory.pageSize else { return }
       if try memory.bytes(range).contains(where: { $0 != 0 }) { throw .failed(.locked(page: high)) }
-      // The one READ for those of a MIFARE Ultralight C, in page 40, gives AUTH0 and AUTH1 as well (NXP, MF0ICU2, rev.
-      // 3.3, 7.5.8): the first page that needs the key, and 1 where only writing does. The rest of them is 0.
+      // The same READ that gets the lock bits of a MIFARE Ultralight C, in page 40, also gets AUTH0 and AUTH1 (NXP,
+      // MF0ICU2, rev. 3.3, 7.5.8). AUTH0 is the first page that needs the key; AUTH1 is 1 if only writing needs it.
+      // Their other bytes are 0.
       if end == 160, let first = memory[42], memory[43] == [1, 0, 0, 0], first[1...] == [0, 0, 0],
         (3..<48).contains(first[0]), writes.contains(where: { $0.page >= first[0] })
       {
@@ -227,15 +229,15 @@ extension Type2Plan {
 }
 
 extension Type2Plan {
-  /// Makes a tag read-only for ever (Type 2 Tag 1.1, 6.3.3 and 6.4.4): the container says so, and all lock bits are
-  /// set.
+  /// Makes a tag read-only forever (Type 2 Tag 1.1, 6.3.3 and 6.4.4): updates the container and sets all lock bits.
   ///
   /// The container comes first, because one of the static lock bits protects it. The bits that freeze lock bits come
-  /// last: set alone, they would keep the tag from ever being locked. NTAG21x writes these pages wholly or not at all
-  /// (NTAG213/215/216, rev. 3.2, 10.4); other data sheets do not say. The new bits take effect at the next selection.
+  /// last: if only these were set, the tag could never be locked. NTAG21x writes each of these pages completely or not
+  /// at all (NTAG213/215/216, rev. 3.2, 10.4); other data sheets do not say. The new bits take effect at the next
+  /// selection.
   ///
-  /// - Throws: `lockFrozen`, whatever the container is; what is wrong with the container; `locked` where the container
-  ///   is locked; `unknownChip`.
+  /// - Throws: `lockFrozen`, whatever the container says; the container's own errors; `locked` if the container is
+  ///   locked; `unknownChip`.
   package static func lock(_ memory: Type2Memory, chip: Type2Chip?) throws(NDEFError) -> Type2Step<Type2Plan> {
     try Type2Memory.step { () throws(Type2Stop) in
       let head = try memory.bytes(0..<16)

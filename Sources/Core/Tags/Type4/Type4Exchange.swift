@@ -1,8 +1,8 @@
 import Encoding
 
-/// What is to be done next with a Type 4 tag.
+/// The next step with a Type 4 tag.
 package enum Type4Step<Value> {
-  /// A C-APDU; its answer, with the status word, is what `next(after:)` takes.
+  /// Send this C-APDU. Its answer, with the status word, goes to `next(after:)`.
   case send([UInt8])
   case done(Value)
 }
@@ -10,26 +10,27 @@ package enum Type4Step<Value> {
 extension Type4Step: Sendable where Value: Sendable {}
 extension Type4Step: Equatable where Value: Equatable {}
 
-/// Reads a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4.1 and 5.4.6): gives each command, and takes its answer.
+/// Reads a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4.1 and 5.4.6): returns each command, and takes its
+/// answer.
 ///
-/// It always ends: each answer adds a byte or more, and at most 32 768 bytes of a file can be reached.
+/// Reading always ends: each answer adds at least one byte, and at most 32 768 bytes of a file can be reached.
 package struct Type4Reading: Sendable {
   private let maximumData: Int
   private var command = Type4Command.selectApplication(version1: false)
   private var version1 = false
   private var container: [UInt8] = []
   private var file: Type4File?
-  /// The NDEF file from its beginning on.
+  /// The NDEF file, as far as it was read.
   private var content: [UInt8] = []
 
-  /// - Parameter maximumData: how many bytes of data the reader can take in one answer, at most 255.
+  /// - Parameter maximumData: the most data that the reader can receive in one answer, bytes; at most 255.
   package init(maximumData: Int = 240) {
     precondition((15...255).contains(maximumData))
     self.maximumData = maximumData
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.
-  /// - Throws: `refused`, `malformedAnswer`, and what is wrong with the tag. After an error, the reading is over.
+  /// - Throws: `refused`, `malformedAnswer`, and errors of the tag's content. After an error, the reading is over.
   package mutating func next(after answer: [UInt8]?) throws(NDEFError) -> Type4Step<Type4Contents> {
     if let answer, let contents = try take(answer) { return .done(contents) }
     return .send(command.bytes)
@@ -40,7 +41,7 @@ package struct Type4Reading: Sendable {
     do {
       data = try command.data(of: answer)
     } catch {
-      // 5.5: a tag without the application of version 2 may have that of version 1.
+      // 5.5: a tag without the application of version 2 may have the one of version 1.
       guard case .selectApplication(version1: false) = command, case .refused = error else { throw error }
       version1 = true
       command = .selectApplication(version1: true)
@@ -72,7 +73,7 @@ package struct Type4Reading: Sendable {
     return nil
   }
 
-  /// Asks for what is missing of the file, or returns the message when it is complete.
+  /// Requests the next missing part of the file, or returns the message once it is complete.
   private mutating func read(_ file: Type4File) throws(NDEFError) -> Type4Contents? {
     var missing = file.lengthSize - content.count
     if missing <= 0 {
@@ -88,24 +89,24 @@ package struct Type4Reading: Sendable {
   }
 }
 
-/// Writes a Type 4 tag right after it was read, while its NDEF file is selected (NFC Forum, Type 4 Tag Operation 2.0,
-/// 5.4.7): a length of 0, the message, its length. A tag that is torn off in the middle is empty.
+/// Writes a Type 4 tag right after reading it, while its NDEF file is still selected (NFC Forum, Type 4 Tag Operation
+/// 2.0, 5.4.7): a length of 0, the message, its length. If the tag leaves in between, it is empty.
 package struct Type4Writing: Sendable {
   private var commands: ArraySlice<Type4Command> = []
   private var last: Type4Command?
 
-  /// - Parameter maximumData: how many bytes of data the reader can send in one command, at most 255.
+  /// - Parameter maximumData: the most data that the reader can send in one command, bytes; at most 255.
   /// - Throws: `readOnly`, `writeProtected` or `tooSmall`.
   package init(_ message: NDEFMessage, to tag: Type4Contents, maximumData: Int = 240) throws(NDEFError) {
     precondition((15...255).contains(maximumData))
     let file = tag.file
-    // 5.1.2.1: FFh is never, 80h to FEh are the manufacturer's own rules.
+    // 5.1.2.1: FFh means never; 80h to FEh are the manufacturer's own rules.
     guard file.writeAccess != 0xFF else { throw .readOnly }
     guard file.isWritable else { throw .writeProtected(access: file.writeAccess) }
     let bytes = message.bytes
     guard bytes.count <= file.capacity else { throw .tooSmall(needed: bytes.count, available: file.capacity) }
     guard bytes != tag.message else { return }
-    // The length is written in one command, even where the tag says that a command carries less.
+    // The length is written in one command, even if the tag states that a command carries less.
     let size = max(1, min(file.maximumWrite, maximumData))
     if !tag.message.isEmpty { commands.append(Self.length(0, of: file)) }
     for start in stride(from: 0, to: bytes.count, by: size) {
@@ -115,7 +116,7 @@ package struct Type4Writing: Sendable {
     commands.append(Self.length(bytes.count, of: file))
   }
 
-  /// Sets the length to 0, and leaves the rest.
+  /// Sets the length to 0, and leaves the rest unchanged.
   package init(emptying tag: Type4Contents) { commands = [Self.length(0, of: tag.file)] }
 
   private static func length(_ count: Int, of file: Type4File) -> Type4Command {
@@ -123,7 +124,7 @@ package struct Type4Writing: Sendable {
   }
 
   /// - Parameter answer: the R-APDU to the last command; nil at first.
-  /// - Throws: `refused` or `malformedAnswer`. After an error, what the tag holds has to be read again.
+  /// - Throws: `refused` or `malformedAnswer`. After an error, the tag must be read again.
   package mutating func next(after answer: [UInt8]?) throws(NDEFError) -> Type4Step<Void> {
     if let answer, let last { _ = try last.data(of: answer) }
     last = commands.popFirst()

@@ -1,25 +1,25 @@
 import Encoding
 
-/// What the capability container file says of a Type 4 tag's NDEF file (NFC Forum, Type 4 Tag Operation 2.0, 5.1).
+/// What the capability container file states about a Type 4 tag's NDEF file (NFC Forum, Type 4 Tag Operation 2.0, 5.1).
 package struct Type4File: Hashable, Sendable {
   package let majorVersion: UInt8
   package let minorVersion: UInt8
   package let id: UInt16
-  /// In bytes, with the length at its beginning.
+  /// In bytes, including the length field at the beginning.
   package let size: Int
-  /// How many bytes the length takes: 2, or 4 in an extended file of mapping version 3.
+  /// The size of the length field, bytes: 2, or 4 in an extended file of mapping version 3.
   package let lengthSize: Int
-  /// Bytes that one answer, or one command, can carry.
+  /// The most bytes that one answer, or one command, can carry.
   let maximumRead: Int
   let maximumWrite: Int
   let readAccess: UInt8
   let writeAccess: UInt8
 
-  /// Bytes of the longest message that it can hold and that offsets of 15 bits can reach.
+  /// The longest message that fits and that 15-bit offsets can reach, bytes.
   package var capacity: Int { min(size, 0x8000) - lengthSize }
   package var isWritable: Bool { writeAccess == 0 }
 
-  /// Bytes that a container file must have, given its first 15.
+  /// The size that a container file must have, given its first 15 bytes.
   static func containerSize(_ prefix: [UInt8]) -> Int { prefix.count >= 15 && prefix[7] == 0x06 ? 17 : 15 }
 
   /// - Parameter container: the first `containerSize` bytes of the file.
@@ -42,7 +42,7 @@ package struct Type4File: Hashable, Sendable {
       number(0, 2) >= (isExtended ? 17 : 15), container.count >= (isExtended ? 17 : 15)
     else { throw .malformedTag("no NDEF file control block", offset: 7) }
     id = UInt16(number(9, 2))
-    // 5.1.2.1: these are the names of other files.
+    // 5.1.2.1: these ids belong to other files.
     guard ![0x0000, 0xE102, 0xE103, 0x3F00, 0x3FFF, 0xFFFF].contains(id) else {
       throw .malformedTag("a reserved file identifier", offset: 9)
     }
@@ -55,7 +55,7 @@ package struct Type4File: Hashable, Sendable {
   }
 }
 
-/// What a Type 4 tag holds.
+/// The content of a Type 4 tag.
 package struct Type4Contents: Hashable, Sendable {
   package let file: Type4File
   /// Empty when its length is 0.
@@ -64,9 +64,9 @@ package struct Type4Contents: Hashable, Sendable {
 
 /// A command to a Type 4 tag (NFC Forum, Type 4 Tag Operation 2.0, 5.4; ISO/IEC 7816-4), with one-byte lengths.
 enum Type4Command {
-  /// 5.4.2: the NDEF tag application, by name; that of mapping version 1.0 ends in 00h (5.5).
+  /// 5.4.2: the NDEF tag application, by name. In mapping version 1.0 the name ends in 00h (5.5).
   case selectApplication(version1: Bool)
-  /// 5.4.3 and 5.4.5: mapping version 1.0 asks for the file's control information and ignores it.
+  /// 5.4.3 and 5.4.5: mapping version 1.0 requests the file's control information and ignores it.
   case selectFile(UInt16, version1: Bool)
   /// 5.4.4 and 5.4.6: offset up to 7FFFh, count 1 to 255.
   case readBinary(offset: Int, count: Int)
@@ -98,7 +98,7 @@ enum Type4Command {
 
   /// The data of an R-APDU.
   ///
-  /// - Throws: `refused` when its status word is not 9000h, or `malformedAnswer`.
+  /// - Throws: `refused` if the status word is not 9000h, or `malformedAnswer`.
   func data(of answer: [UInt8]) throws(NDEFError) -> [UInt8] {
     guard answer.count >= 2 else { throw .malformedAnswer("\(answer.count) bytes without a status word") }
     let status = UInt16(bigEndianBytes: answer.suffix(2))

@@ -1,2 +1,2 @@
-/// The commit that this was built from, in hexadecimal; null where that is not known.
+/// The commit that this was built from, in hexadecimal; null if unknown.
 const char *cbuild_commit(void);

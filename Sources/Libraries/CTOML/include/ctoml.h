@@ -1,4 +1,4 @@
-// TOML 1.0 as a flat list of nodes: a C face on toml++, so that no C++ type is seen by Swift.
+// TOML 1.0 as a flat list of nodes: a C interface to toml++ that hides all C++ types from Swift.
 #ifndef CTOML_H
 #define CTOML_H
 
@@ -26,24 +26,25 @@ typedef struct {
   size_t count;
 } ctoml_text;
 
-/// Both from 1. A column is a code point, not a byte; a byte order mark at the beginning has none.
+/// Both count from 1. Columns count code points, not bytes; a byte order mark at the beginning is not counted.
 typedef struct {
   uint32_t line, column;
 } ctoml_position;
 
 typedef struct {
   ctoml_kind kind;
-  /// Where the value begins, and the place right after it; of a table with a header, the header. 0 for the document.
+  /// The first position of the value, and the position after its end; for a table with a header, those of the header. 0
+  /// for the document.
   ctoml_position begin, end;
-  /// Of a table: whether it is written in braces.
+  /// For a table: whether it is inline, in braces.
   bool is_inline;
-  /// Empty in an array.
+  /// The key; empty in an array.
   ctoml_text key;
-  /// The value, in the field of its kind; `boolean` is in `integer`.
+  /// The value, in the field for its kind. A `boolean` is in `integer`.
   ctoml_text string;
   int64_t integer;
   double real;
-  /// The nodes inside a table (by key) or an array (in its order).
+  /// The nodes inside a table (sorted by key) or an array (in order).
   size_t first_child, child_count;
 } ctoml_node;
 
@@ -54,14 +55,15 @@ typedef struct {
 
 typedef struct ctoml_document ctoml_document;
 
-/// Parses; never NULL. The result owns all that the functions below lend, until `ctoml_free`.
+/// Parses a document; never returns NULL. The result owns everything that the functions below return, until
+/// `ctoml_free`.
 ctoml_document *ctoml_parse(const char *bytes, size_t count);
 void ctoml_free(ctoml_document *document);
 
-/// NULL when the document was parsed.
+/// NULL if the document was parsed.
 const ctoml_error *ctoml_get_error(const ctoml_document *document);
 
-/// Node 0 is the document's table; none after an error.
+/// Node 0 is the document's table. There are no nodes after an error.
 const ctoml_node *ctoml_get_nodes(const ctoml_document *document, size_t *count);
 
 #ifdef __cplusplus

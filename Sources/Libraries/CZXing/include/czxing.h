@@ -1,4 +1,4 @@
-// QR codes in grey pictures: a C face on zxing-cpp, so that no C++ type is seen by Swift.
+// QR codes in grey pictures: a C interface to zxing-cpp that hides all C++ types from Swift.
 #ifndef CZXING_H
 #define CZXING_H
 
@@ -9,10 +9,10 @@
 extern "C" {
 #endif
 
-/// Gets the bytes of a code as they were encoded, whatever character set they are in; they are lent.
+/// Receives a code's bytes as they were encoded, in any character set. They are borrowed.
 typedef void (*czxing_found)(void *context, const uint8_t *bytes, size_t count);
 
-/// Calls `found` for each code in a picture of one byte a pixel, row by row.
+/// Calls `found` for each code in a picture. The picture has one byte per pixel, row by row.
 void czxing_decode(const uint8_t *pixels, int width, int height, czxing_found found, void *context);
 
 #ifdef __cplusplus
