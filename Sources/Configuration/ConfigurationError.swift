@@ -10,9 +10,9 @@ package struct ConfigurationError: Failure, Equatable {
     case invalid
     /// There is no such vehicle.
     case missing
-    /// What was typed on the command line is wrong.
+    /// The command line is wrong.
     case usage
-    /// Others may read a file that holds a secret.
+    /// Others may read a file that contains a secret.
     case permission
   }
 

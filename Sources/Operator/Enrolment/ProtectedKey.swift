@@ -6,7 +6,7 @@ package import StepProtocol
 /// A device's key that a passphrase protects: PKCS #8 (RFC 5958) with PBES2 (RFC 8018), scrypt (RFC 7914) and
 /// AES-256-CBC, as PEM. The public key follows, so that it can be read without the passphrase.
 package enum ProtectedKey {
-  /// scrypt's N, r and p: a guess takes 16 MB, and a fifth of a second.
+  /// scrypt's N, r and p: one guess takes 16 MB and a fifth of a second.
   private static let cost: (UInt64, UInt64, UInt64) = (16_384, 8, 5)
   private static let saltSize: Int32 = 16
   private static let curve = "Ed25519"

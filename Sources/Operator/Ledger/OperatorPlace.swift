@@ -186,7 +186,7 @@ package struct OperatorPlace: Sendable {
       let file = path("\(VehiclePaths.handover)/\(vehicle.uuid).jwt")
       let archive = archive(of: vehicle.uuid)
       guard archive.exists, Files.exists(file) else {
-        // One that came after the change has no handover, and needs none.
+        // A vehicle that was added after the change has no handover, and needs none.
         if !isAllowed, Files.exists(file) { untold.append(vehicle.name) } else { unheard.append(vehicle.name) }
         continue
       }

@@ -75,7 +75,7 @@ extension VehicleFolder {
       try StagingFolder.remove(path(VehiclePaths.staging))
     }
     var staging = try StagingFolder(path(VehiclePaths.staging))
-    // Then the folder already holds parts of two vehicles, and only success removes the mark.
+    // After an interruption the folder contains parts of two vehicles, and only success removes the mark.
     staging.isToStay = wasInterrupted
     try Self.write(new, to: staging)
     try exchange(present, for: &staging, stays: wasInterrupted, now: now)

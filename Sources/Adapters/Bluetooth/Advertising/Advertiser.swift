@@ -49,7 +49,7 @@ package final class Advertiser {
 
   deinit { close() }
 
-  /// Readable when the controller has sent something: then call `check`. It is lent, not to be read or closed.
+  /// Readable when the controller has sent something: then call `check`. The caller must not read or close it.
   package var descriptor: Int32 { controller.descriptor }
 
   /// Reads what the controller has sent.
