@@ -10,7 +10,7 @@ extension VehicleFolder {
   package struct StaleCopies: Sendable, Equatable {
     /// Riders whose folder has a new vehicle file, which they must fetch.
     package var reissued: [RiderName] = []
-    /// Riders with enrolled devices, who must scan the vehicle's code again.
+    /// Riders with enrolled devices, who need the vehicle's new code.
     package var others: [String] = []
     /// Riders with tokens for a step that the vehicle no longer has.
     package var withoutStep: [String] = []

@@ -30,8 +30,8 @@ extension HCIController {
 }
 
 extension HCIController {
-  /// Prepares a controller that is ours alone for Low Energy commands and reports. The kernel has prepared a shared
-  /// one.
+  /// Prepares a controller that no other program uses for Low Energy commands and reports. The kernel has prepared a
+  /// shared controller.
   ///
   /// - Returns: whether it has Bluetooth 5's extended commands for scanning and advertising.
   /// - Throws: also `RadioError.noLowEnergy`.

@@ -63,7 +63,7 @@ final class HCISocket: HCILink {
     }
     guard hci_test_bit(Int32(HCI_UP), &information.flags) != 0 else { throw .adapterDown(radio: name) }
     // While a program uses the adapter exclusively (HCI_CHANNEL_USER), the kernel refuses every request but lets
-    // commands through, which collide with that program's. So this requests a connection that does not exist.
+    // commands through, which collide with that program's. So this asks about a connection that does not exist.
     var request = hci_conn_info_req()
     let number = socket.number
     if ioctl(number, Self.getConnectionInformation, &request) == -1, errno == EBUSY { throw .adapterInUse(radio: name) }
