@@ -148,7 +148,7 @@ package struct Booking: Equatable, Sendable {
 
   package let id: String
   package let vehicle: UUID
-  /// The vehicle's name, where the server or this device knows it.
+  /// The vehicle's name, if the server or this device knows it.
   package let name: String?
   /// Unix time.
   package let from: Int64

@@ -105,7 +105,7 @@ package struct Problem: Equatable, Sendable {
     }
   }
 
-  /// - Parameter body: whatever came with the status.
+  /// - Parameter body: the body of the answer, of any content.
   init(_ response: HTTPResponse) {
     let json = try? JSON(parsing: response.body)
     func text(_ name: String) -> String? {

@@ -256,7 +256,7 @@ final class MosquittoClient {
     }
   }
 
-  // MARK: Callbacks, within libmosquitto's calls: they copy, hand on and return; what is no good is not copied
+  // MARK: Callbacks, within libmosquitto's calls: they copy, pass on and return; unusable data is not copied
 
   fileprivate func connected(_ code: Int32) {
     guard code == 0 else {

@@ -98,7 +98,6 @@ package struct FeedGuard: MotionGuard, Sendable {
   }
 
   /// Watches the feed from now on, because a holder of a valid token has asked.
-  ///
   mutating func arm(at clock: Int64) {
     if clock >= until { begun = clock }
     until = clock + Self.patience

@@ -235,7 +235,7 @@ struct AccessList {
   struct Part {
     let topic: TopicPrefix
     let steps: [Step]
-    /// The vehicle, where the broker serves several.
+    /// The vehicle, if the broker serves several.
     let uuid: UUID?
   }
 

@@ -6,7 +6,7 @@ package struct LabelSheet: Sendable {
     package let code: QRCode
     /// Its word is printed at the top, readable from some metres away; nil for none.
     package let side: Side?
-    /// Names what the code belongs to, above it.
+    /// The names of the vehicle and the step, above the code.
     package let title: PDFText
     /// What to do, below the code.
     package let instruction: PDFText
